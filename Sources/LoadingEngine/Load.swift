@@ -53,6 +53,8 @@ final class Load: LoopCallee {
     var deadline = DeadlineClock.LoadPart()
     /// Nil for all loads but a WebSocket's.
     let webSocket: WebSocketLoad?
+    /// Nil for all loads but a stream task's.
+    private(set) var stream: StreamLoad?
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
         id = order.id
@@ -61,6 +63,7 @@ final class Load: LoopCallee {
         self.session = session
         started = now
         control = LoadControl(on: session.executor, now: now)
+        if case .byteStream(let order) = order.delivery { stream = StreamLoad(order) } else { stream = nil }
         if case .webSocket(var socket) = order.delivery {
             webSocket = WebSocketLoad(socket)
             // What the app said is kept until it is sent, and no longer.
@@ -106,6 +109,22 @@ final class Load: LoopCallee {
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
     /// Whether responses are stored for it, and stored ones answer it.
     var usesCache: Bool { !isDownload && webSocket == nil }
+
+    /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
+    func asksToSwitch(_ request: LoadRequest) -> Bool {
+        webSocket != nil || !collects && wants(.upgrades) && upgradesStream && request.hasField(.upgrade)
+    }
+
+    private var upgradesStream: Bool { if case .stream = order.delivery { true } else { false } }
+
+    /// The load goes on as a byte stream.
+    func becomeStream() -> StreamLoad {
+        let url = transaction?.request.url ?? order.request.url
+        let isSecure = ["https", "wss"].contains(url?.scheme?.lowercased())
+        let stream = StreamLoad(StreamOrder(host: url?.host ?? "", port: url?.port ?? (isSecure ? 443 : 80)))
+        self.stream = stream
+        return stream
+    }
 
     @inline(never)
     func firstHop() -> Hop {

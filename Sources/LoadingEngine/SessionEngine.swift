@@ -115,6 +115,7 @@ package actor SessionEngine {
         case .consumed(let bytes): load.consumed(bytes)
         case .tellCounts: load.beginTellingCounts()
         case .webSocket(let command): load.webSocket?.take(command, for: load)
+        case .stream(let command): load.stream?.take(command, for: load)
         }
     }
 
@@ -191,7 +192,9 @@ package actor SessionEngine {
     /// task's memory, for each of ten thousand loads that may wait at once.
     private func attend(_ load: Load, departed hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
-            if hop == nil, load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil {
+            if hop == nil,
+                load.isDownload || load.control.isSuspended || load.order.earliestBegin != nil || load.stream != nil
+            {
                 return await runApart(load)
             }
             do throws(LoadError) {
@@ -220,6 +223,10 @@ package actor SessionEngine {
         do throws(LoadError) {
             if load.control.isSuspended || load.order.earliestBegin != nil { try await begin(load) }
             if load.isDownload { return end(load, .success(try await download(load))) }
+            if let stream = load.stream {
+                try await stream.run(by: pool, in: load)
+                return end(load, .success(.none))
+            }
             await deliver(try await plan.answer(load.firstHop(), in: load), of: load)
         } catch {
             fail(load, error)
@@ -266,6 +273,7 @@ package actor SessionEngine {
         loads[LoadNumber(load.id)] = nil
         deadlines.remove(load)
         load.tellSent()
+        load.stream?.end()
         load.control.stand(at: .elsewhere)
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],

@@ -26,6 +26,8 @@ final class Transaction {
     var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
+    /// A stream's, which has no exchange.
+    var connection: ConnectionFacts?
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
 
@@ -50,22 +52,13 @@ final class Transaction {
         timeline.responseBodyBytes = bodyBytes
         timeline.responseBodyBytesAfterDecoding = bodyBytesAfterDecoding
         guard let exchange else {
+            if let connection { timeline.note(connection) }
             if end != nil { timeline.responseStart = timeline.fetchStart }
             return timeline
         }
-        let facts = exchange.facts
-        timeline.connection = facts
         timeline.networkProtocol = exchange.version.name
         timeline.isReusedConnection = exchange.isReused
-        timeline.isProxyConnection = facts.isToProxy
-        if !exchange.isReused {
-            timeline.domainLookupStart = facts.domainLookupStart
-            timeline.domainLookupEnd = facts.domainLookupEnd
-            timeline.connectStart = facts.connectStart
-            timeline.secureConnectionStart = facts.secureConnectionStart
-            timeline.secureConnectionEnd = facts.secureConnectionEnd
-            timeline.connectEnd = facts.connectEnd
-        }
+        timeline.note(exchange.facts)
         timeline.requestStart = WallClock.seconds(exchange.record.requestStart)
         timeline.requestEnd = exchange.record.requestEnd.map(WallClock.seconds)
         timeline.responseStart = exchange.record.responseStart.map(WallClock.seconds)
@@ -76,5 +69,20 @@ final class Transaction {
         timeline.responseHeaderBytes = exchange.record.responseHeaderBytes
         timeline.responseBodyBytes = exchange.record.responseBodyBytes
         return timeline
+    }
+}
+
+extension TransactionTimeline {
+    /// Takes over what is known of the connection, and when it was made, unless it was made for another transaction.
+    fileprivate mutating func note(_ facts: ConnectionFacts) {
+        connection = facts
+        isProxyConnection = facts.isToProxy
+        guard !isReusedConnection else { return }
+        domainLookupStart = facts.domainLookupStart
+        domainLookupEnd = facts.domainLookupEnd
+        connectStart = facts.connectStart
+        secureConnectionStart = facts.secureConnectionStart
+        secureConnectionEnd = facts.secureConnectionEnd
+        connectEnd = facts.connectEnd
     }
 }

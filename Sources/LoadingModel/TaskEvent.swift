@@ -37,8 +37,12 @@ package enum TaskEvent: Sendable {
     case resumable(Data?)
     /// A data task was turned into a download by the answer to ``TaskQuestion/response(_:)``.
     case becameDownload
+    /// A data task was turned into a byte stream by the answer to ``TaskQuestion/response(_:)``: its client reads and writes from here on.
+    case becameStream
     /// What comes of a WebSocket. The client answers messages with ``TaskCommand/consumed(bytes:)`` of their ``WebSocketMessage/cost``.
     case webSocket(WebSocketEvent)
+    /// What comes of a byte stream.
+    case stream(StreamEvent)
     case finished(TaskOutcome)
 }
 

@@ -24,6 +24,8 @@ package struct TaskOrder: Sendable {
         case download(resuming: Data?)
         /// The connection is taken over once the server has switched protocols, and messages are exchanged.
         case webSocket(WebSocketOrder)
+        /// There is no request: bytes are read and written over a connection of the task's own.
+        case byteStream(StreamOrder)
     }
 
     /// What the client wants to hear; what nobody hears is not told.
@@ -59,6 +61,8 @@ package struct TaskOrder: Sendable {
         package static let resumePoints = Interests(rawValue: 1 << 13)
         /// The same, and nothing else is kept for that than without it.
         package static let begunFiles = Interests(rawValue: 1 << 14)
+        /// Send the request's own `Upgrade`: a delegate may make a byte stream of what the server switches to.
+        package static let upgrades = Interests(rawValue: 1 << 15)
     }
 
     package var id: TaskID
@@ -102,6 +106,7 @@ package enum TaskCommand: Sendable {
     /// Somebody looks at the task's counts: tells what they are, and from now on what becomes of them.
     case tellCounts
     case webSocket(WebSocketCommand)
+    case stream(StreamCommand)
 }
 
 /// What every task of a session has in common, fixed when the session is made.

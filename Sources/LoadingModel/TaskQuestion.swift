@@ -51,7 +51,7 @@ package enum TaskAnswer: Sendable {
     case cached(CachedResponse?)
     case done
 
-    package enum Disposition: Sendable { case cancel, allow, becomeDownload }
+    package enum Disposition: Sendable { case cancel, allow, becomeDownload, becomeStream }
     package enum DelayedDisposition: Sendable {
         case proceed, cancel
         case replace(LoadRequest)

@@ -9,8 +9,12 @@
 
 import Foundation
 
-/// Small proxies that were not written for this project: each on a loopback port of the system's choice.
-package final class SmallProxy: Sendable {
+#if canImport(Glibc)
+import Glibc
+#endif
+
+/// Small proxies and mail servers that were not written for this project: each on a loopback port of the system's choice.
+package final class SmallServer: Sendable {
     package let port: Int
     private let directory: ServerDirectory
     private let process: ServerProcess
@@ -24,7 +28,7 @@ package final class SmallProxy: Sendable {
     package func stop() { process.stop(SIGKILL) }
 
     /// SOCKS 5, with a password if there is a user.
-    package static func microsocks(user: String? = nil, password: String = "") throws -> SmallProxy {
+    package static func microsocks(user: String? = nil, password: String = "") throws -> SmallServer {
         let program = try ServerProcess.program("microsocks", package: "microsocks")
         return try start { port, _ in
             [program, "-i", "127.0.0.1", "-p", "\(port)"] + (user.map { ["-u", $0, "-P", password] } ?? [])
@@ -32,7 +36,7 @@ package final class SmallProxy: Sendable {
     }
 
     /// SOCKS 4, 4a and 5, without passwords.
-    package static func dante() throws -> SmallProxy {
+    package static func dante() throws -> SmallServer {
         let program = try ServerProcess.program("danted", package: "dante-server")
         return try start { port, directory in
             let settings = """
@@ -50,7 +54,7 @@ package final class SmallProxy: Sendable {
     }
 
     /// An HTTP proxy.
-    package static func tinyproxy() throws -> SmallProxy {
+    package static func tinyproxy() throws -> SmallServer {
         let program = try ServerProcess.program("tinyproxy", package: "tinyproxy-bin")
         return try start { port, directory in
             let settings = "Port \(port)\nListen 127.0.0.1\nTimeout 60\nMaxClients 20\nAllow 127.0.0.1\n"
@@ -58,8 +62,68 @@ package final class SmallProxy: Sendable {
         }
     }
 
+    /// An SMTP server that wants STARTTLS.
+    package static func smtp(_ identity: TestCertificates.Identity) throws -> SmallServer {
+        let program = try ServerProcess.program("aiosmtpd", package: "python3-aiosmtpd")
+        return try start { port, directory in
+            let (chain, key) = try write(identity, directory)
+            return [program, "-n", "-l", "127.0.0.1:\(port)", "--tlscert", chain, "--tlskey", key]
+        }
+    }
+
+    /// An IMAP server that wants STARTTLS.
+    package static func imap(_ identity: TestCertificates.Identity) throws -> SmallServer {
+        let program = try ServerProcess.program("dovecot", package: "dovecot-imapd")
+        let user = NSUserName()
+        return try start { port, directory in
+            let (chain, key) = try write(identity, directory)
+            let settings = """
+                base_dir = \(directory.path)/base
+                state_dir = \(directory.path)/base
+                log_path = /dev/stderr
+                default_internal_user = \(user)
+                default_internal_group =
+                default_login_user = \(user == "root" ? "nobody" : user)
+                protocols = imap
+                ssl = required
+                ssl_cert = <\(chain)
+                ssl_key = <\(key)
+                service imap-login {
+                  chroot =
+                  inet_listener imap {
+                    address = 127.0.0.1
+                    port = \(port)
+                  }
+                  inet_listener imaps {
+                    port = 0
+                  }
+                }
+                service anvil {
+                  chroot =
+                }
+                passdb {
+                  driver = static
+                  args = password=secret
+                }
+                userdb {
+                  driver = static
+                  args = uid=\(getuid()) gid=\(getgid()) home=\(directory.path)
+                }
+
+                """
+            return [program, "-F", "-c", try directory.write(settings.utf8, to: "dovecot.conf").path]
+        }
+    }
+
+    private static func write(_ identity: TestCertificates.Identity, _ directory: ServerDirectory) throws -> (String, String) {
+        (
+            try directory.write(identity.chainPEM.utf8, to: "chain.pem").path,
+            try directory.write(identity.keyPEM.utf8, to: "key.pem").path
+        )
+    }
+
     /// They do not say when they are ready: a shell that runs before the program finds it out.
-    private static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallProxy {
+    private static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
         let directory = try ServerDirectory()
         let shell = try ServerProcess.program("bash", package: "bash")
         let (process, ports) = try ServerProcess.serving(ports: 1, sign: "ready", in: directory.file("sign.log")) { ports in
@@ -70,6 +134,6 @@ package final class SmallProxy: Sendable {
                 output: directory.file("output.log")
             )
         }
-        return SmallProxy(port: ports[0], directory: directory, process: process)
+        return SmallServer(port: ports[0], directory: directory, process: process)
     }
 }

@@ -55,8 +55,16 @@ package struct SOCKSHandshake: Sendable {
     private let password: String?
     private var stage = Stage.idle
     private var buffer: [UInt8] = []
+    /// The server may be the first to speak, so that its bytes may lie behind the proxy's last ones.
+    private let serverMaySpeakFirst: Bool
+    /// What the server said right behind the proxy's reply.
+    package private(set) var early: [UInt8] = []
 
-    package init(_ version: Version, to destination: Destination, port: UInt16, user: String? = nil, password: String? = nil) {
+    package init(
+        _ version: Version, to destination: Destination, port: UInt16, user: String? = nil, password: String? = nil,
+        serverMaySpeakFirst: Bool = false
+    ) {
+        self.serverMaySpeakFirst = serverMaySpeakFirst
         self.version = version
         self.destination = destination
         self.port = port
@@ -212,7 +220,8 @@ package struct SOCKSHandshake: Sendable {
 
     private mutating func open(after count: Int) throws(Failure) -> [Action] {
         // Whoever speaks before the server was spoken to is not the server.
-        guard buffer.count == count else { throw .malformed("it sent bytes that nobody asked for") }
+        guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent bytes that nobody asked for") }
+        early = Array(buffer.dropFirst(count))
         stage = .over
         buffer = []
         return [.opened]

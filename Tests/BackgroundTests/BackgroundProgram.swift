@@ -295,6 +295,10 @@ final class ProgramWork: Sendable {
         case "uploadHandler":
             let file = URL(fileURLWithPath: "/etc/hostname")
             session.uploadTask(with: post, fromFile: file) { report($2) }.resume()
+        case "stream":
+            let task = session.streamTask(withHostName: "127.0.0.1", port: url.port ?? 0)
+            task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { report($2) }
+            task.resume()
         case "silent":
             // Nobody is told; the task knows.
             let task = session.downloadTask(with: url)

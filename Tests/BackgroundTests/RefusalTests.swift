@@ -54,6 +54,18 @@ struct RefusalTests {
         }
     }
 
+    @Test func `a stream task fails, and so do its reads`() async throws {
+        try await withProgram { (program, server) async throws in
+            program.tell("wrong", "stream", "main", server.url().absoluteString)
+            let read = try await program.line("failed stream ")
+            #expect(read.hasPrefix("failed stream -1002 {"), "\(read)")
+            let line = try await program.line("completed ")
+            #expect(line.contains(".1 -1002 {"), "\(line)")
+            #expect(server.connectionCount == 0)
+            try await program.leave()
+        }
+    }
+
     @Test(arguments: ["file:///etc/hostname", "ftp://127.0.0.1/", "data:,text"])
     func `only http and https are loaded`(url: String) async throws {
         try await withProgram { (program, _) async throws in

@@ -185,7 +185,9 @@ extension TransferDesk {
         // What an attempt of the daemon's goes on from is its own affair.
         case .resumed: if transfer.attempt?.preparation?.resumesForProgram == true { tell(event, of: transfer) }
         case .finished(let outcome): finished(transfer, outcome)
-        case .sent, .wrote, .data, .sentHead, .informational, .becameDownload, .webSocket: break
+        case .sent, .wrote, .data, .sentHead, .informational, .becameDownload, .becameStream, .webSocket,
+            .stream:
+            break
         }
     }
 

@@ -155,7 +155,7 @@ extension TransferDesk {
             transfer.record.priority = min(max(priority, 0), 1)
             schedule(.priorityChanged(transfer.number, transfer.record.priority))
             save(transfer)
-        case .consumed, .tellCounts, .webSocket: break
+        case .consumed, .tellCounts, .webSocket, .stream: break
         }
     }
 

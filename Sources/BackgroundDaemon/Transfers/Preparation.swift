@@ -20,7 +20,7 @@ struct Preparation: Sendable {
     /// It begins with what the program gave.
     private(set) var resumesForProgram = false
 
-    /// - Parameter changedOrder: What the store may not have yet.
+    /// The store may not have `changedOrder` yet.
     init(
         _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ folder: String, _ store: TransferStore,
         _ spool: Spool

@@ -24,7 +24,7 @@ extension BackgroundOrder: CodedFields {
             case .collect: (.collect, nil)
             case .stream: (.stream, nil)
             case .download(let resuming): (.download, resuming)
-            case .webSocket: throw MessageFailure.malformed("a WebSocket is not for the daemon")
+            case .webSocket, .byteStream: throw MessageFailure.malformed("a connection of a task's own is not for the daemon")
             }
         try coder.need(3, "delivery", &delivery)
         try coder.maybe(4, "resumeData", &resumeData, .holds("resume data is too long") { $0.count <= Limits.body })

@@ -76,7 +76,7 @@ extension TaskEvent: CodedKinds {
             try coder.kind("resumable")
             try coder.maybe(7, "data", resumeData)
         case .becameDownload: try coder.kind("becameDownload")
-        case .webSocket: throw MessageFailure.malformed("an event is not for another process")
+        case .webSocket, .stream, .becameStream: throw MessageFailure.malformed("an event is not for another process")
         case .finished(let outcome):
             try coder.kind("finished")
             try coder.need(12, "outcome", outcome)
@@ -105,7 +105,7 @@ extension TaskCommand: CodedKinds {
         case .setPriority(let priority):
             try coder.kind("setPriority")
             try coder.need(2, "priority", priority, .priority)
-        case .consumed, .tellCounts, .webSocket: throw MessageFailure.malformed("a command is not for the daemon")
+        case .consumed, .tellCounts, .webSocket, .stream: throw MessageFailure.malformed("a command is not for the daemon")
         }
     }
 }

@@ -13,11 +13,14 @@ import NIOCore
 
 /// What is known of a connection that a dial came to, and of whom the dial asked.
 extension Dialer.Dial {
-    func finish(with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil) {
+    func finish(
+        with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil, early: ByteBuffer = ByteBuffer()
+    ) {
         finish(
             .success(
                 DialledChannel(
-                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [])))
+                    channel: channel, facts: facts(channel, secured: secured), serverChain: secured?.agreed.serverChain ?? [],
+                    early: early)))
     }
 
     private func facts(_ channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)?) -> ConnectionFacts {

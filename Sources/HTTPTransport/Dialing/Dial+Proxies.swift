@@ -65,9 +65,11 @@ extension Dialer.Dial {
         switch proxy.kind {
         case .http, .https: askForTunnel(proxy, by: channel)
         case .socks4, .socks5:
-            SOCKSTunnel.open(channel, destination, by: proxy, to: serverAddress) { [self] result in
+            SOCKSTunnel.open(
+                channel, destination, by: proxy, to: serverAddress, serverMaySpeakFirst: route.carriesBytes
+            ) { [self] result in
                 switch result {
-                case .success: passed(channel)
+                case .success(let early): passed(channel, early)
                 case .failure(let error): finish(.failure(error))
                 }
             }
@@ -77,12 +79,12 @@ extension Dialer.Dial {
     private func askForTunnel(_ proxy: ProxyServer, by channel: any Channel) {
         let attempt = tunnel ?? ProxyTunnel.attempt(destination, through: proxy, with: route.details?.tunnelCredential)
         tunnel = attempt
-        ProxyTunnel.open(channel, attempt, advice: advice) { [self] isAwaited in
+        ProxyTunnel.open(channel, attempt, advice: advice, serverMaySpeakFirst: route.carriesBytes) { [self] isAwaited in
             if isAwaited { patience.begin() } else { patience.end() }
         } completion: { [self] outcome in
             guard !isOver else { return }
             switch outcome {
-            case .success(.opened): passed(channel)
+            case .success(.opened(let early)): passed(channel, early)
             case .success(.mustDialAgain): beginAgain()
             case .failure(let error): finish(.failure(error))
             }
@@ -97,11 +99,11 @@ extension Dialer.Dial {
     }
 
     /// The channel leads to the server now, and does not read.
-    private func passed(_ channel: any Channel) {
+    private func passed(_ channel: any Channel, _ early: ByteBuffer) {
         patience.end()
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
-        finish(with: channel)
+        finish(with: channel, early: early)
         // A channel that was closed meanwhile says so itself.
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }

@@ -17,6 +17,8 @@ package struct DialledChannel {
     package let facts: ConnectionFacts
     /// What the server showed in the TLS handshake, in DER, its own first.
     package var serverChain: [Data] = []
+    /// What the server of a byte stream said right behind the answer of a proxy.
+    package var early = ByteBuffer()
 }
 
 /// Opens connections: looks the host up, races its addresses as ``AddressRace`` decides, and secures the winner.

@@ -17,8 +17,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Outcome {
-        /// The channel leads to the server now, and does not read.
-        case opened
+        /// The channel leads to the server now, and does not read; with what the server said at once, where that is the first to speak.
+        case opened(ByteBuffer)
         /// The proxy wants to be told who we are over another connection.
         case mustDialAgain
     }
@@ -27,6 +27,8 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private static let maximumRefusal = 65_536
 
     private let attempt: TunnelAttempt
+    private let serverMaySpeakFirst: Bool
+    private var early = ByteBuffer()
     private let advice: HandshakeAdvice
     /// Told when the proxy has to say something, and when it has.
     private let awaits: (Bool) -> Void
@@ -52,10 +54,11 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     static func open(
-        _ channel: any Channel, _ attempt: TunnelAttempt, advice: HandshakeAdvice, awaits: @escaping (Bool) -> Void,
-        completion: @escaping (Result<Outcome, LoadError>) -> Void
+        _ channel: any Channel, _ attempt: TunnelAttempt, advice: HandshakeAdvice, serverMaySpeakFirst: Bool,
+        awaits: @escaping (Bool) -> Void, completion: @escaping (Result<Outcome, LoadError>) -> Void
     ) {
-        let tunnel = ProxyTunnel(attempt, advice: advice, awaits: awaits, completion: completion)
+        let tunnel = ProxyTunnel(
+            attempt, advice: advice, serverMaySpeakFirst: serverMaySpeakFirst, awaits: awaits, completion: completion)
         do {
             try channel.pipeline.syncOperations.addHandler(tunnel)
             let unsent = attempt.unsent
@@ -67,9 +70,10 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private init(
-        _ attempt: TunnelAttempt, advice: HandshakeAdvice, awaits: @escaping (Bool) -> Void,
+        _ attempt: TunnelAttempt, advice: HandshakeAdvice, serverMaySpeakFirst: Bool, awaits: @escaping (Bool) -> Void,
         completion: @escaping (Result<Outcome, LoadError>) -> Void
     ) {
+        self.serverMaySpeakFirst = serverMaySpeakFirst
         self.awaits = awaits
         self.attempt = attempt
         self.advice = advice
@@ -112,8 +116,13 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        let buffer = unwrapInboundIn(data)
+        var buffer = unwrapInboundIn(data)
         hasHeard = true
+        // Once the tunnel stands, what comes is the server's.
+        if isThinking, consent != nil, serverMaySpeakFirst {
+            _ = early.writeBuffer(&buffer)
+            return
+        }
         var rest = 0
         let broken = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
             var offset = 0
@@ -131,6 +140,11 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         if let broken { return finish(.failure(failure(broken.message, cause: broken))) }
         guard completion != nil, parser.isIdle else { return }
         // Whoever speaks before we did speaks not to us (CVE-2021-22947 and its like).
+        if serverMaySpeakFirst, refusal == nil {
+            buffer.moveReaderIndex(forwardBy: buffer.readableBytes - rest)
+            early = buffer
+            rest = 0
+        }
         guard rest == 0 else { return finish(.failure(failure("it sent bytes that nobody asked for"))) }
         if let refusal { answer(refusal) } else { opened() }
     }
@@ -218,7 +232,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 }
                 self.completion = nil
                 context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-                completion(.success(.opened))
+                completion(.success(.opened(early)))
             }
         )
     }

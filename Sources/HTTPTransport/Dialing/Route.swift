@@ -27,6 +27,9 @@ package struct Route: Sendable, Hashable {
     /// The proxy through which the connection leads.
     package var proxy: ProxyServer? { details?.proxy }
 
+    /// No HTTP is spoken over its connections.
+    var carriesBytes: Bool { details?.carriesBytes ?? false }
+
     /// Whether the server may choose HTTP/2: not for connections of one holder, who is known by them (RFC 7540 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
@@ -36,7 +39,7 @@ package struct Route: Sendable, Hashable {
         route.details = RouteDetails(
             proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
             needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
-            hasAlternatives: details?.hasAlternatives ?? false)
+            hasAlternatives: details?.hasAlternatives ?? false, carriesBytes: details?.carriesBytes ?? false)
         return route
     }
 
@@ -73,12 +76,15 @@ package final class RouteDetails: Sendable, Hashable {
     package let requiresHTTP1: Bool
     /// Whether there is another way, so that the proxy is not waited for as long as a server; no part of what is compared.
     package let hasAlternatives: Bool
+    /// No HTTP is spoken over it: the bytes are a stream task's.
+    package let carriesBytes: Bool
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
         needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
-        hasAlternatives: Bool = false
+        hasAlternatives: Bool = false, carriesBytes: Bool = false
     ) {
+        self.carriesBytes = carriesBytes
         self.tunnelCredential = tunnelCredential
         self.requiresHTTP1 = requiresHTTP1
         self.hasAlternatives = hasAlternatives
@@ -93,7 +99,7 @@ package final class RouteDetails: Sendable, Hashable {
         left === right
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
                 && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
-                && left.tunnelCredential == right.tunnelCredential
+                && left.tunnelCredential == right.tunnelCredential && left.carriesBytes == right.carriesBytes
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -104,5 +110,6 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(needs)
         hasher.combine(requiresHTTP1)
         hasher.combine(tunnelCredential)
+        hasher.combine(carriesBytes)
     }
 }

@@ -19,16 +19,18 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private let proxy: ProxyServer
     private let authority: String
     private var machine: SOCKSHandshake
-    private var completion: ((Result<Void, LoadError>) -> Void)?
+    private var completion: ((Result<ByteBuffer, LoadError>) -> Void)?
 
     /// Asks for a server, by its address if there is one, and otherwise by its name.
     ///
-    /// The completion is called once; the channel does not read then, or is closed.
+    /// The completion is called once; the channel does not read then, or is closed. It is given what the server said at once, where
+    /// that is the first to speak.
     static func open(
-        _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?,
-        completion: @escaping (Result<Void, LoadError>) -> Void
+        _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?, serverMaySpeakFirst: Bool,
+        completion: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {
-        let handler = SOCKSTunnel(server, by: proxy, to: address, completion: completion)
+        let handler = SOCKSTunnel(
+            server, by: proxy, to: address, serverMaySpeakFirst: serverMaySpeakFirst, completion: completion)
         do {
             try channel.pipeline.syncOperations.addHandler(handler)
             let context = try channel.pipeline.syncOperations.context(handler: handler)
@@ -40,8 +42,8 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     }
 
     private init(
-        _ server: ServerName, by proxy: ProxyServer, to address: String?,
-        completion: @escaping (Result<Void, LoadError>) -> Void
+        _ server: ServerName, by proxy: ProxyServer, to address: String?, serverMaySpeakFirst: Bool,
+        completion: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {
         self.proxy = proxy
         self.completion = completion
@@ -49,7 +51,8 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
         machine = SOCKSHandshake(
             proxy.kind == .socks4 ? .four : .five,
             to: AddressNetwork.address(address ?? server.host).map { .address($0) } ?? .name(server.host),
-            port: UInt16(truncatingIfNeeded: server.port), user: proxy.user, password: proxy.password
+            port: UInt16(truncatingIfNeeded: server.port), user: proxy.user, password: proxy.password,
+            serverMaySpeakFirst: serverMaySpeakFirst
         )
     }
 
@@ -91,10 +94,10 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
         let completion = completion
         self.completion = nil
         context.pipeline.syncOperations.removeHandler(context: context, promise: nil)
-        completion?(.success(()))
+        completion?(.success(ByteBuffer(bytes: machine.early)))
     }
 
-    private func finish(_ result: Result<Void, LoadError>) {
+    private func finish(_ result: Result<ByteBuffer, LoadError>) {
         let completion = completion
         self.completion = nil
         completion?(result)

@@ -206,6 +206,21 @@ package final class Exchange {
         carrier.write(bytes, for: self, written: written)
     }
 
+    /// The connection itself, which the exchange loses; nil where it is not its own.
+    package func takeConnection() -> ByteStreamConnection? {
+        guard hasSwitched else { return nil }
+        if let carrier { return carrier.handOver(self) }
+        // The peer has ended it meanwhile.
+        return version == .http1 ? ByteStreamConnection(id: 0, facts: facts, received: takeAll()) : nil
+    }
+
+    /// What was read and not taken.
+    func takeAll() -> ByteBuffer {
+        var all = queue.popFirst() ?? ByteBuffer()
+        while var piece = queue.popFirst() { all.writeBuffer(&piece) }
+        return all
+    }
+
     /// The protocol that was switched to is over, and the peer has so long to end the connection.
     package func linger(_ patience: TimeAmount) {
         guard !isOver else { return }

@@ -82,6 +82,23 @@ extension HTTP1Connection {
         send(bytes, written: written)
     }
 
+    /// Bytes that were read ahead come first.
+    package func handOver(_ exchange: Exchange) -> ByteStreamConnection? {
+        guard self.exchange === exchange, let context else { return nil }
+        var received = exchange.takeAll()
+        for var piece in backlog { received.writeBuffer(&piece) }
+        let stream = ByteStreamConnection(id: id, facts: facts, received: received)
+        stream.pool = pool
+        pool?.replace(self, by: stream)
+        pool = nil
+        letGo(of: exchange)
+        let pipeline = context.pipeline.syncOperations
+        do { try pipeline.addHandler(stream, position: .after(self)) } catch { return stream }
+        setReading(true)
+        pipeline.removeHandler(context: context, promise: nil)
+        return stream
+    }
+
     package var allowsExtendedConnect: Bool { false }
 
     package func giveUp() { close() }

@@ -18,7 +18,9 @@ import NIOSSL
 /// and body bytes go to the ``Exchange`` as slices of what was read.
 ///
 /// Confined to the channel's event loop, which is the session's.
-package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, ExchangeCarrier {
+package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHandler, HTTPConnection,
+    ExchangeCarrier
+{
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
@@ -48,7 +50,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
     /// The channel is at its end; NIO takes this handler out of it some time later.
     private var isInactive = false
     /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.
-    @exclusivity(unchecked) private var backlog = CircularBuffer<ByteBuffer>()
+    @exclusivity(unchecked) private(set) var backlog = CircularBuffer<ByteBuffer>()
     private var goesOnLater = false
     /// Ends a connection that its peer was left to end.
     private var lingering: Scheduled<Void>?
@@ -144,7 +146,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
 
     package func setReading(_ wanted: Bool, for exchange: Exchange) { setReading(wanted) }
 
-    private func setReading(_ wanted: Bool) {
+    func setReading(_ wanted: Bool) {
         let reads = wanted && backlog.isEmpty
         guard reads != isReading, let context else { return }
         isReading = reads
@@ -373,7 +375,7 @@ package final class HTTP1Connection: ChannelInboundHandler, HTTPConnection, Exch
         if !reusable { context?.close(promise: nil) }
     }
 
-    private func letGo(of exchange: Exchange) {
+    func letGo(of exchange: Exchange) {
         self.exchange = nil
         backlog.removeAll()
         pump?.stop()

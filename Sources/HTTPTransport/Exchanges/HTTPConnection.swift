@@ -75,8 +75,14 @@ package protocol ExchangeCarrier: AnyObject {
     ///
     /// `written` is called on the loop, perhaps at once: with true when the system has all of them.
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
+    /// Hands the connection over to who reads and writes bytes from here on; nil where it is not the exchange's alone.
+    func handOver(_ exchange: Exchange) -> ByteStreamConnection?
     /// The protocol that was switched to is over: lets go of the exchange, and leaves it to the peer to end the connection for a while.
     func linger(for exchange: Exchange, _ patience: TimeAmount)
+}
+
+extension ExchangeCarrier {
+    package func handOver(_ exchange: Exchange) -> ByteStreamConnection? { nil }
 }
 
 /// A request as a connection is given it: what is the same in each version of HTTP.

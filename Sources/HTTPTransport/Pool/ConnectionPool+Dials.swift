@@ -136,6 +136,12 @@ extension ConnectionPool {
     private func stand(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin
+        if let origin, routes[origin]?.carriesBytes == true {
+            let connection = ByteStreamConnection(id: id.number, facts: dialled.facts, received: dialled.early)
+            connection.pool = self
+            try pipeline.addHandler(connection)
+            return connection
+        }
         let isHTTP2 =
             dialled.facts.applicationProtocol == HTTPVersion.http2.name
             || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false

@@ -36,10 +36,15 @@ extension ConnectionPool {
     /// Another protocol has the connection: it is not kept, and no load waits for it.
     ///
     /// It is still told when its network goes away.
-    func wasTakenOver(_ connection: any HTTPConnection) {
+    package func wasTakenOver(_ connection: any HTTPConnection) {
         let id = ConnectionID(connection.id)
         forgetAliases(of: id)
         perform(machine.handle(.closed(id)))
+    }
+
+    /// Somebody else has the connection's channel.
+    func replace(_ connection: any HTTPConnection, by other: any HTTPConnection) {
+        entries[ConnectionID(connection.id)]?.connection = other
     }
 
     /// Has a load wait until the machine's networks change; answers false where nobody would tell.
@@ -75,9 +80,11 @@ extension ConnectionPool {
         LoopDirectory.executor(of: loop).turns.whenNext { [self] in endLost(rest, then: done) }
     }
 
+    /// There is a new address: what idles is closed, and a stream task told, since there may be a better way.
     private func closeIdleBeyondTheMachine() {
-        for (connection, _) in standing() where connection.isIdle {
-            if let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true { connection.close() }
+        for (connection, _) in standing() {
+            guard let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true else { continue }
+            if connection.isIdle { connection.close() } else { (connection as? ByteStreamConnection)?.findBetterRoute() }
         }
     }
 }

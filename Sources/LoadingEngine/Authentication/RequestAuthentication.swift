@@ -178,14 +178,15 @@ enum RequestAuthentication {
         to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
     ) throws(LoadError) -> Route {
         let origin = target.origin
+        let switches = load.asksToSwitch(hop.request)
         let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
-            hop.request.needs == .none, load.session.http1Origins.isEmpty, load.webSocket == nil
+            hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches
         {
             return plain
         }
-        // A forwarding proxy switches no protocol: a WebSocket goes through a tunnel (RFC 6455, section 4.1).
-        let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map { load.webSocket == nil ? $0 : $0.tunnelling }
+        // A forwarding proxy switches no protocol: what is switched to goes through a tunnel (RFC 6455, section 4.1).
+        let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map { switches ? $0.tunnelling : $0 }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
             // A stream of a connection that stands and allows it (RFC 8441); none is made for that.
@@ -193,7 +194,7 @@ enum RequestAuthentication {
                 plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: false, load.session.policy)
             if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
         }
-        if load.webSocket != nil { requiresHTTP1 = true }
+        if switches { requiresHTTP1 = true }
         return special(
             plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: requiresHTTP1, load.session.policy)
     }

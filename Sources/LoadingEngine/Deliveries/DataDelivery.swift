@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
+import HTTPTransport
 import LoadingModel
 import NIOCore
 
@@ -65,8 +66,13 @@ enum DataDelivery {
         load.take(answer.response)
         do throws(LoadError) {
             guard case .disposition(let disposition) = try await load.ask(.response(answer.response)) else { throw .cancelled }
+            let exchange = answer.transaction.exchange
+            if exchange?.hasSwitched == true || disposition == .becomeStream, disposition != .cancel {
+                try await becomeStream(answer, disposition, load)
+                return .none
+            }
             switch disposition {
-            case .cancel:
+            case .cancel, .becomeStream:
                 throw LoadError.cancelled
             case .becomeDownload:
                 load.tell(.becameDownload)
@@ -83,6 +89,23 @@ enum DataDelivery {
             answer.body.cancel()
             throw error
         }
+    }
+
+    /// Makes a byte stream of the connection of a server that has switched protocols.
+    @inline(never)
+    private static func becomeStream(
+        _ answer: Answer, _ disposition: TaskAnswer.Disposition, _ load: Load
+    ) async throws(LoadError) {
+        guard disposition == .becomeStream else {
+            throw LoadError(.badServerResponse, "the server switched protocols (101), and the task did not become a stream")
+        }
+        guard let connection = answer.transaction.exchange?.takeConnection() else {
+            throw LoadError(
+                .unsupportedURL, "only a connection of HTTP/1.1 whose server switched protocols (101) becomes a stream")
+        }
+        let stream = load.becomeStream()
+        load.tell(.becameStream)
+        try await stream.run(on: connection, in: load)
     }
 
     private static func check(_ count: Int64, _ answer: Answer, _ limit: Int64?) throws(LoadError) {

@@ -105,6 +105,10 @@ final class PrepareStage: LoadStage {
             extra += try socket.handshakeFields(for: hop.request, by: route)
             if socket.isExtendedConnect { method = "CONNECT" }
         }
+        let switches = load.asksToSwitch(hop.request)
+        if switches, load.webSocket == nil {
+            extra += hop.request.headers.all("Upgrade").map { ("Upgrade", $0) } + [("Connection", "Upgrade")]
+        }
         if hop.authentication.isUsed {
             RequestAuthentication.addFields(to: &extra, hop, target, body, isForwarded: isForwarded)
         }
@@ -128,7 +132,7 @@ final class PrepareStage: LoadStage {
                     method: method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
                 // A program's own field alone has the body wait.
                 body: body, expectsContinue: (length ?? 0) != 0 && headers.hasToken("100-continue", in: .expect),
-                priority: load.order.priority, asksToSwitch: load.webSocket != nil
+                priority: load.order.priority, asksToSwitch: switches
             ),
             target: target,
             route: route

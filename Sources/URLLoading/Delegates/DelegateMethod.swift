@@ -16,7 +16,8 @@ package enum DelegateMethod: UInt8, Sendable, Hashable, CaseIterable {
     // Those that are told.
     case becameInvalid, finishedBackgroundEvents
     case createdTask, waitsForConnectivity, sentRequestHead, sentBodyData, informationalResponse, collectedMetrics, completed
-    case becameDownload, data
+    case becameDownload, becameStreamTask, data
     case wroteData, resumedAtOffset, beganFile
     case openedWebSocket, closedWebSocket
+    case readClosed, writeClosed, foundBetterRoute, becameStreams
 }

@@ -28,6 +28,10 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// The task was turned into a download, as the answer to its response asked. The data task says nothing more.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
+    /// The task is over, silently, and its load goes on as this stream task: the connection is its own, and what the server sent behind the
+    /// response's head is what it reads first.
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
+
     /// Bytes of the body have come. No more are read from the server than the delegate takes.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
@@ -76,6 +80,11 @@ extension URLSessionDataDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask
     ) {
         _ = DelegateProbe.note(.becameDownload, on: self)
+    }
+
+    /// Does nothing.
+    public func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        _ = DelegateProbe.note(.becameStreamTask, on: self)
     }
 
     /// Does nothing.

@@ -96,8 +96,7 @@ extension URLSession.ResponseDisposition {
         case .cancel: .cancel
         case .allow: .allow
         case .becomeDownload: .becomeDownload
-        // Stream tasks do not exist yet, so that the load has nowhere to go.
-        case .becomeStream: .cancel
+        case .becomeStream: .becomeStream
         }
     }
 }

@@ -53,6 +53,7 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
+        if calls.mayImplement(.response) { interests.insert(.upgrades) }
         return interests
     }
 
@@ -78,8 +79,15 @@ final class DelegateBridge: LoadClient {
         case .webSocket(let event):
             // In order with the delegate's own calls, where it has some.
             guard calls.hearsWebSockets else { return state.withLock { $0.task }.heard(event, isOnDelegateQueue: false) }
+        case .stream(let event):
+            let task = state.withLock { $0.task }
+            guard calls.hearsStreams, !task.isCaptured else { return task.heard(event, isOnDelegateQueue: false) }
+        case .finished(let outcome):
+            let task = state.withLock { $0.task }
+            // What the streams come to is not for the delegate queue.
+            if task.isCaptured { return task.loadEndedLate(outcome) }
         case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
-            .finished:
+            .becameStream:
             break
         }
         post(.event(event))
@@ -150,6 +158,7 @@ final class DelegateBridge: LoadClient {
     private func deliver(_ item: DelegateMailbox.Item, to task: URLSessionTask) -> Delivered {
         switch item {
         case .event(.becameDownload): becomeDownload(task)
+        case .event(.becameStream): becomeStreamTask(task)
         case .event(.data(let data)):
             if let items = state.withLock({ $0.parts?.items(for: data) }) { return .instead(items[...]) }
             deliver(.data(data), to: task)
@@ -188,11 +197,24 @@ final class DelegateBridge: LoadClient {
         }
     }
 
+    private func becomeStreamTask(_ task: URLSessionTask) {
+        guard let dataTask = task as? URLSessionDataTask, let stream = dataTask.succeedAsStream() else { return }
+        state.withLock { $0.task = stream }
+        calls.session.registry.replace(by: stream)
+        calls.became(dataTask, stream)
+    }
+
     private func becomeDownload(_ task: URLSessionTask) {
         guard let dataTask = task as? URLSessionDataTask, let download = dataTask.succeedAsDownload() else { return }
         state.withLock { $0.task = download }
         calls.session.registry.replace(by: download)
         calls.became(dataTask, download)
+    }
+
+    private func becomeStreams(_ task: URLSessionStreamTask) {
+        guard let (streams, session) = task.becomeStreams() else { return }
+        calls.became(task, streams.0, streams.1)
+        session.registry.forget(task.identity)
     }
 
     private func deliver(_ event: TaskEvent, to task: URLSessionTask) {
@@ -229,7 +251,12 @@ final class DelegateBridge: LoadClient {
             task.heard(event, isOnDelegateQueue: true)
             guard let socket = task as? URLSessionWebSocketTask else { return }
             calls.heard(event, of: socket)
-        case .requestChanged, .response, .becameDownload, .finished:
+        case .stream(let event):
+            guard let stream = task as? URLSessionStreamTask else { return }
+            if case .captured = event { return becomeStreams(stream) }
+            task.heard(event, isOnDelegateQueue: true)
+            if !task.mutex.withLock({ $0.lifecycle.isOver }) { calls.heard(event, of: stream) }
+        case .requestChanged, .response, .becameDownload, .becameStream, .finished:
             break
         }
     }

@@ -75,6 +75,10 @@ struct DelegateCalls: Sendable {
         tell(.becameDownload, \.data) { $0.urlSession(session, dataTask: task, didBecome: download) }
     }
 
+    func became(_ task: URLSessionDataTask, _ stream: URLSessionStreamTask) {
+        tell(.becameStreamTask, \.data) { $0.urlSession(session, dataTask: task, didBecome: stream) }
+    }
+
     func wrote(_ task: URLSessionDownloadTask, bytes: Int64, total: Int64, expected: Int64) {
         tell(.wroteData, \.download) {
             $0.urlSession(
@@ -106,6 +110,26 @@ struct DelegateCalls: Sendable {
                 $0.urlSession(session, webSocketTask: task, didCloseWith: code, reason: reason)
             }
         case .message, .sent, .ponged: break
+        }
+    }
+
+    /// Whether a delegate hears of what becomes of stream tasks.
+    var hearsStreams: Bool {
+        mayImplement(.readClosed) || mayImplement(.writeClosed) || mayImplement(.foundBetterRoute) || mayImplement(.becameStreams)
+    }
+
+    func heard(_ event: StreamEvent, of task: URLSessionStreamTask) {
+        switch event {
+        case .readClosed: tell(.readClosed, \.stream) { $0.urlSession(session, readClosedFor: task) }
+        case .writeClosed: tell(.writeClosed, \.stream) { $0.urlSession(session, writeClosedFor: task) }
+        case .foundBetterRoute: tell(.foundBetterRoute, \.stream) { $0.urlSession(session, betterRouteDiscoveredFor: task) }
+        case .read, .wrote, .failed, .captured: break
+        }
+    }
+
+    func became(_ task: URLSessionStreamTask, _ input: InputStream, _ output: OutputStream) {
+        tell(.becameStreams, \.stream) {
+            $0.urlSession(session, streamTask: task, didBecome: input, outputStream: output)
         }
     }
 

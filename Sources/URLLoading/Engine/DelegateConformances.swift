@@ -17,6 +17,7 @@ final class DelegateConformances: Sendable {
     let data: (any URLSessionDataDelegate)?
     let download: (any URLSessionDownloadDelegate)?
     let webSocket: (any URLSessionWebSocketDelegate)?
+    let stream: (any URLSessionStreamDelegate)?
 
     init(_ delegate: any URLSessionDelegate) {
         object = delegate
@@ -24,6 +25,7 @@ final class DelegateConformances: Sendable {
         data = delegate as? any URLSessionDataDelegate
         download = delegate as? any URLSessionDownloadDelegate
         webSocket = delegate as? any URLSessionWebSocketDelegate
+        stream = delegate as? any URLSessionStreamDelegate
     }
 
     /// Whether the delegate's class has a method, as far as is known: true before it was first called.
@@ -34,9 +36,10 @@ final class DelegateConformances: Sendable {
             case .taskChallenge, .redirection, .newBodyStream, .newBodyStreamFromOffset, .delayedRequest, .createdTask,
                 .waitsForConnectivity, .sentRequestHead, .sentBodyData, .informationalResponse, .collectedMetrics, .completed:
                 task != nil
-            case .response, .willCacheResponse, .becameDownload, .data: data != nil
+            case .response, .willCacheResponse, .becameDownload, .becameStreamTask, .data: data != nil
             case .wroteData, .resumedAtOffset, .beganFile: download != nil
             case .openedWebSocket, .closedWebSocket: webSocket != nil
+            case .readClosed, .writeClosed, .foundBetterRoute, .becameStreams: stream != nil
             }
         return conforms && DelegateForms.form(of: method, in: type(of: object)) != .absent
     }

@@ -28,7 +28,9 @@ extension URLSessionTask: LoadClient {
             if showsProgress { updateProgress() }
         case .webSocket(let event):
             heard(event, isOnDelegateQueue: false)
-        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload:
+        case .stream(let event):
+            heard(event, isOnDelegateQueue: false)
+        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .becameStream:
             break
         }
     }
@@ -111,13 +113,27 @@ extension URLSessionDataTask {
     ///
     /// Nil if it was over before.
     func succeedAsDownload() -> URLSessionDownloadTask? {
+        succeed(.download(resuming: nil)) { URLSessionDownloadTask(succeeding: $0, identifier: identity) }
+    }
+
+    /// The same as a stream task, for a load whose server has switched protocols.
+    func succeedAsStream() -> URLSessionStreamTask? {
+        let queue = mutex.withLock { $0.session?.delegateQueue }
+        let url = currentRequest?.url
+        let order = StreamOrder(host: url?.host ?? "", port: url?.port ?? 0)
+        return succeed(.byteStream(order)) { URLSessionStreamTask(succeeding: $0, identifier: identity, queue: queue) }
+    }
+
+    private func succeed<Successor>(
+        _ delivery: TaskOrder.Delivery, _ make: (consuming TaskState) -> Successor
+    ) -> Successor? {
         mutex.withLock { state in
-            let successor = state.successorAsDownload()
+            let successor = state.successor(delivery)
             guard state.lifecycle.handle(.finished) == .complete else { return nil }
             state.session = nil
             state.bridge = nil
             state.ownDelegate = nil
-            return URLSessionDownloadTask(succeeding: successor, identifier: identity)
+            return make(successor)
         }
     }
 }

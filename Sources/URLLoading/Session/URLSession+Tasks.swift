@@ -53,6 +53,12 @@ extension URLSession {
         return task
     }
 
+    func makeStreamTask(_ host: String, _ port: Int) -> URLSessionStreamTask {
+        let task = URLSessionStreamTask(session: self, identifier: registry.nextIdentifier(), host: host, port: port)
+        announce(task)
+        return task
+    }
+
     func uploadTask(_ request: URLRequest, _ source: UploadSource, _ audience: TaskAudience) -> URLSessionUploadTask {
         let body: RequestBody? =
             switch source {

@@ -298,6 +298,16 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Returns: The task, suspended.
     open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask { makeWebSocketTask(request, []) }
 
+    // MARK: Making stream tasks
+
+    /// Makes a task that reads and writes bytes over a connection of its own.
+    ///
+    /// - Parameters:
+    ///   - hostname: A name or an address. One that is neither fails the task with `badURL`.
+    ///   - port: From 1 to 65,535; another one fails the task with `badURL`.
+    /// - Returns: The task, suspended.
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask { makeStreamTask(hostname, port) }
+
     // MARK: Making tasks with a handler
 
     /// Makes a task that loads a request and hands the result to a handler, on the delegate queue.

@@ -81,10 +81,10 @@ struct TaskState: ~Copyable, Sendable {
         }
     }
 
-    /// The state of the download task by which the load goes on.
-    func successorAsDownload() -> TaskState {
+    /// The state of the task of another kind by which the load goes on.
+    func successor(_ delivery: TaskOrder.Delivery) -> TaskState {
         var next = TaskState(
-            session: session, request: original, delivery: .download(resuming: nil), audience: audience, uploadBody: uploadBody
+            session: session, request: original, delivery: delivery, audience: audience, uploadBody: uploadBody
         )
         next.lifecycle = lifecycle
         next.priorityInPool = priorityInPool
@@ -153,7 +153,8 @@ struct TaskState: ~Copyable, Sendable {
         case .resumed(let offset, let expected):
             receivedCount = offset
             expectedToReceive = expected
-        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .webSocket, .finished:
+        case .waitingForConnectivity, .sentHead, .informational, .resumable, .becameDownload, .becameStream, .webSocket, .stream,
+            .finished:
             break
         }
     }

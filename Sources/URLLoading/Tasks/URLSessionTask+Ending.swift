@@ -71,7 +71,7 @@ extension URLSessionTask {
             return completion
         }
         if completion?.showsProgress == true { updateProgress() }
-        if let completion { loadEnded(completion.error) }
+        if let completion { loadEnded(completion.error) } else { loadEndedLate(outcome) }
         return completion
     }
 

@@ -133,6 +133,10 @@ extension URLSessionTask {
         )
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
         state.changeOrder { $0.queued = [] }
+        // What the app said is the load's.
+        if case .byteStream(let stream) = state.delivery {
+            state.delivery = .byteStream(StreamOrder(host: stream.host, port: stream.port))
+        }
         let service = equipment.service
         if service.submit(order, client: client) { asleep = service }
         return nil

@@ -169,8 +169,17 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// Takes over what comes of a WebSocket, before the app hears of it.
     func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
 
+    /// Takes over what comes of a byte stream, before the app hears of it.
+    func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
+
     /// The task completed, with this error.
     func loadEnded(_ error: (any Error)?) {}
+
+    /// The task is complete, and its load goes on as a pair of streams.
+    var isCaptured: Bool { false }
+
+    /// The load ended after the task had completed.
+    func loadEndedLate(_ outcome: TaskOutcome) {}
 
     // MARK: Counting
 

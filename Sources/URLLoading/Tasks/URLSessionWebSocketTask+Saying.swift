@@ -70,17 +70,24 @@ extension TaskState {
         delivery = .webSocket(order)
     }
 
-    /// Says something to the load, or keeps it until the load begins; false where there is none, or none any more.
     fileprivate mutating func say(
         _ command: WebSocketCommand, for identity: Int, waking asleep: inout (any LoadingService)?
+    ) -> Bool {
+        say(.webSocket(command), for: identity, waking: &asleep) { $0.changeOrder { $0.queued.append(command) } }
+    }
+
+    /// Says something to the load, or keeps it until the load begins; false where there is none, or none any more.
+    mutating func say(
+        _ command: TaskCommand, for identity: Int, waking asleep: inout (any LoadingService)?,
+        keep: (inout TaskState) -> Void
     ) -> Bool {
         switch lifecycle.phase {
         case .unstarted:
             guard session != nil else { return false }
-            changeOrder { $0.queued.append(command) }
+            keep(&self)
         case .running, .paused:
             guard let service = session?.service else { return false }
-            if service.command(.webSocket(command), for: identity) { asleep = service }
+            if service.command(command, for: identity) { asleep = service }
         case .cancelling, .completed: return false
         }
         return true

@@ -29,7 +29,8 @@ struct URLSessionTool: AsyncParsableCommand {
             """,
         version: "urlsession \(URLSession.libraryVersion)",
         subcommands: [
-            GetCommand.self, DownloadCommand.self, UploadCommand.self, WebSocketCommand.self, BackgroundCommand.self,
+            GetCommand.self, DownloadCommand.self, UploadCommand.self, WebSocketCommand.self, StreamCommand.self,
+            BackgroundCommand.self,
             CookiesCommand.self,
             CacheCommand.self, CredentialsCommand.self, NetworkCommand.self,
         ]

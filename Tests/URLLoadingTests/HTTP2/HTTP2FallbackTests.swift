@@ -285,7 +285,7 @@ struct HTTP2FallbackTests {
     }
 
     @Test func `HTTP/2 goes through a proxy's tunnel`() async throws {
-        let proxy = try SmallProxy.tinyproxy()
+        let proxy = try SmallServer.tinyproxy()
         defer { proxy.stop() }
         let recorder = EventRecorder()
         try await withHTTP2Scenario(

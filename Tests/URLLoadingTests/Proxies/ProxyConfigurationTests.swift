@@ -147,7 +147,7 @@ struct ProxyConfigurationTests {
     }
 
     @Test func `SOCKS 5 takes names, users and passwords`() async throws {
-        let socks = try SmallProxy.microsocks(user: "ada", password: "lovelace")
+        let socks = try SmallServer.microsocks(user: "ada", password: "lovelace")
         defer { socks.stop() }
         try await withServer { (server, _) async throws in
             for password in ["lovelace", "wrong"] {

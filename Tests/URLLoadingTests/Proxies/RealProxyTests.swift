@@ -47,7 +47,7 @@ struct RealProxyTests {
     }
 
     @Test(arguments: ["socks4", "socks5", "socks5h"]) func `dante in its versions`(_ scheme: String) async throws {
-        let proxy = try SmallProxy.dante()
+        let proxy = try SmallServer.dante()
         defer { proxy.stop() }
         try await withServers {
             $0.proxyEnvironment = ["all_proxy": "\(scheme)://127.0.0.1:\(proxy.port)"]
@@ -57,7 +57,7 @@ struct RealProxyTests {
     }
 
     @Test func `microsocks, with a password`() async throws {
-        let proxy = try SmallProxy.microsocks(user: "ada", password: "love:lace")
+        let proxy = try SmallServer.microsocks(user: "ada", password: "love:lace")
         defer { proxy.stop() }
         try await withServers {
             $0.proxyEnvironment = ["all_proxy": "socks5h://ada:love%3Alace@127.0.0.1:\(proxy.port)"]
@@ -67,7 +67,7 @@ struct RealProxyTests {
     }
 
     @Test func `tinyproxy`() async throws {
-        let proxy = try SmallProxy.tinyproxy()
+        let proxy = try SmallServer.tinyproxy()
         defer { proxy.stop() }
         try await withServers {
             $0.connectionProxyDictionary = proxyDictionary(http: proxy.port, https: proxy.port)

@@ -78,6 +78,7 @@ final class ScriptedLoad: Sendable {
             case .consumed(let bytes): state.consumed += bytes
             case .tellCounts: state.commands.append("tell counts")
             case .webSocket: state.commands.append("webSocket")
+            case .stream: state.commands.append("stream")
             case .cancel, .cancelProducingResumeData:
                 state.commands.append("cancel")
                 state.isCancelled = true

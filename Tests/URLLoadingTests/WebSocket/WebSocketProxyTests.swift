@@ -178,9 +178,9 @@ struct WebSocketProxyTests {
     @Test func `proxies that were not written for this project`() async throws {
         let server = try WebSocketsServer.start(certificates.valid)
         defer { server.stop() }
-        let tiny = try SmallProxy.tinyproxy()
-        let small = try SmallProxy.microsocks(user: "ada", password: "lovelace")
-        let dante = try SmallProxy.dante()
+        let tiny = try SmallServer.tinyproxy()
+        let small = try SmallServer.microsocks(user: "ada", password: "lovelace")
+        let dante = try SmallServer.dante()
         defer { for proxy in [tiny, small, dante] { proxy.stop() } }
         for settings in [
             ["http_proxy": "http://127.0.0.1:\(tiny.port)", "https_proxy": "http://127.0.0.1:\(tiny.port)"],

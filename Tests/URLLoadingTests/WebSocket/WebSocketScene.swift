@@ -39,25 +39,6 @@ extension WebSocketPeer.Frame {
     var wire: WireMessage { WireMessage(opcode: opcode, payload: payload) }
 }
 
-/// Holds threads of a server until the test opens it.
-final class ThreadGate: Sendable {
-    private let condition = NSCondition()
-    private let isOpen = Watched(false)
-
-    func wait() {
-        condition.lock()
-        while !isOpen.read({ $0 }) { condition.wait() }
-        condition.unlock()
-    }
-
-    func open() {
-        condition.lock()
-        isOpen.change { $0 = true }
-        condition.broadcast()
-        condition.unlock()
-    }
-}
-
 /// Runs a test with a server of WebSocket whose bytes the test decides, and a session.
 func withWebSocket(
     delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void = { _ in },

@@ -1,0 +1,129 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// Finds a connection for a byte stream.
+struct StreamConnecting {
+    let order: StreamOrder
+    let pool: ConnectionPool
+
+    /// Connects to where the order says, by one of the session's proxies where it has some; it is the stream's alone from here on.
+    func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
+        let session = load.session
+        if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }
+        let (target, url) = try order.target()
+        let hop = Hop(number: 0, request: LoadRequest(url: url))
+        load.begin(Transaction(request: LoadRequest(url: nil), now: load.control.lastProgress))
+        load.transaction?.sentBodyLength = -1
+        while true {
+            try await load.control.waitWhileSuspended()
+            do throws(LoadError) {
+                if let proxies = load.proxies, ProxyChoice.mustWait(hop, to: target, by: proxies) {
+                    try await ProxyChoice.prepare(hop, to: target, by: proxies, pool, in: load)
+                }
+                let route = try route(to: target, hop, in: load)
+                let connection = try await connection(on: route, in: load)
+                load.transaction?.connection = connection.facts
+                return connection
+            } catch {
+                try load.control.check()
+                if error.isOfProxy, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { continue }
+                guard error.kind == .notConnectedToInternet, session.policy.waitsForConnectivity, pool.wait(load.control) else {
+                    throw error
+                }
+            }
+            load.tellThatItWaits()
+            while case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { await load.control.wait() }
+            try load.control.check()
+        }
+    }
+
+    private func route(to target: RequestTarget, _ hop: Hop, in load: Load) throws(LoadError) -> Route {
+        let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
+        var route = Route(isSecure: false, host: target.origin.host, port: target.origin.port)
+        route.details = RouteDetails(
+            proxy: proxy, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true)
+        return route
+    }
+
+    private func connection(on route: Route, in load: Load) async throws(LoadError) -> ByteStreamConnection {
+        while true {
+            if let lease = (load.control.line as? Place)?.lease {
+                if lease.isAnswered, !load.control.isSuspended || load.control.failure != nil {
+                    return try take(try pool.take(lease))
+                }
+            } else {
+                try load.control.check()
+                load.tunnels.forget()
+                // A task that is suspended keeps no place in the line.
+                if !load.control.isSuspended {
+                    if let idle = idle(route) { return try take(idle) }
+                    let lease = pool.wish(
+                        route, priority: load.connectionPriority, control: load.control,
+                        adviser: route.raisesQuestions ? load : nil)
+                    load.control.stand(at: .inLine(Place(lease)))
+                    continue
+                }
+            }
+            if load.tunnels.isEmpty { await load.control.wait() } else { await load.answerTunnel() }
+        }
+    }
+
+    /// A place that a task keeps which is suspended: the connection that is being made for it is of no use to others.
+    private final class Place: PlaceInLine {
+        let lease: ConnectionPool.Lease
+
+        init(_ lease: ConnectionPool.Lease) { self.lease = lease }
+
+        func appIsAsked(_ isAsked: Bool) { lease.appIsAsked(isAsked) }
+        func priorityChanged(_ priority: Float) { lease.priorityChanged(priority) }
+        func suspended() {}
+        func resumed() {}
+    }
+
+    /// One that was made for a task which was suspended meanwhile, or cancelled, is as good as new while its server keeps it.
+    private func idle(_ route: Route) -> (any HTTPConnection)? {
+        while let idle = pool.takeIdle(route) {
+            if !idle.isGone { return idle }
+            idle.close()
+            pool.giveBack(idle)
+        }
+        return nil
+    }
+
+    private func take(_ connection: any HTTPConnection) throws(LoadError) -> ByteStreamConnection {
+        guard let stream = connection as? ByteStreamConnection else {
+            pool.giveBack(connection)
+            throw LoadError(.cannotConnectToHost, "the connection to \(order.host) is no byte stream")
+        }
+        pool.wasTakenOver(stream)
+        return stream
+    }
+}
+
+extension StreamOrder {
+    /// Where the stream leads, as proxies and their scripts know it: as what goes through a tunnel.
+    func target() throws(LoadError) -> (RequestTarget, URL) {
+        let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
+        let text = "https://\(name):\(port)/"
+        do {
+            let target = try RequestTarget(text: text)
+            guard target.user == nil, let url = URL(string: text) else { throw RequestTarget.Malformed.badHost }
+            return (target, url)
+        } catch {
+            let reason = (error as? RequestTarget.Malformed)?.message ?? "it names no server"
+            throw LoadError(.badURL, "a stream task cannot lead to \(host), port \(port): \(reason)")
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// The byte stream of a stream task's load: its connection, and what the app reads and writes.
+///
+/// In which order things are done is ``StreamMachine``'s affair. Confined to the session's event loop.
+final class StreamLoad {
+    /// How much of a write is handed over in one go.
+    private static let pieceSize = 131_072
+    /// How long the peer has to end the connection when both sides are closed.
+    private static let patience = TimeAmount.seconds(5)
+    /// A read or write that ran out of time while the task was suspended has its time again, and at least so much.
+    private static let shortestExtension = 1.0
+
+    private let order: StreamOrder
+    private var machine = StreamMachine()
+    private var connection: ByteStreamConnection?
+    /// What was said and the load has not looked at yet, in its order.
+    private var unheard = CircularBuffer<Unheard>()
+    private var results = CircularBuffer<StreamMachine.Event>()
+    /// What is to be written, by the numbers of the writes.
+    private var payloads: [Int: Data] = [:]
+    private var timers: [Int: Scheduled<Void>] = [:]
+    /// How much of what is being written was handed over.
+    private var written = 0
+    private var isWriting = false
+    /// Bytes of the connection's that the machine knows of.
+    private var known = 0
+    private var isHeld = false
+    /// There is no connection yet, or TLS is being begun: nothing can be done but to refuse what is late.
+    private var waits = true
+
+    private enum Unheard {
+        case command(StreamCommand)
+        /// The time of a read or write is over.
+        case late(Int)
+    }
+
+    init(_ order: StreamOrder) {
+        self.order = order
+        unheard.append(contentsOf: order.queued.map { .command($0) })
+    }
+
+    // MARK: The app
+
+    func take(_ command: StreamCommand, for load: Load) {
+        unheard.append(.command(command))
+        limit(command, of: load)
+        load.control.wake()
+    }
+
+    /// Time counts from when the app asked.
+    private func limit(_ command: StreamCommand, of load: Load) {
+        switch command {
+        case .read(let number, _, _, let timeout?), .write(let number, _, let timeout?): startTimer(number, timeout, of: load)
+        default: break
+        }
+    }
+
+    private func startTimer(_ number: Int, _ timeout: Double, of load: Load) {
+        let bound = NIOLoopBound((stream: self, load: load), eventLoop: load.session.loop)
+        timers[number] = load.session.loop.scheduleTask(in: .nanoseconds(Int64(min(timeout, 1e9) * 1e9))) {
+            let (stream, load) = bound.value
+            guard stream.timers[number] != nil else { return }
+            guard !load.control.isSuspended else {
+                return stream.startTimer(number, max(timeout, Self.shortestExtension), of: load)
+            }
+            stream.timers[number] = nil
+            stream.unheard.append(.late(number))
+            if stream.waits { stream.refuseLate(of: load) } else { load.control.wake() }
+        }
+    }
+
+    private func refuseLate(of load: Load) {
+        while let event = nextEvent() {
+            for case .refuse(let number, let refusal) in machine.handle(event) { refuse(number, refusal, of: load) }
+        }
+    }
+
+    private func refuse(_ number: Int, _ refusal: StreamMachine.Refusal, of load: Load) {
+        stopTimer(number)
+        payloads[number] = nil
+        load.tell(.stream(.failed(number, Self.error(refusal))))
+    }
+
+    // MARK: The load
+
+    /// Connects, and reads and writes until both sides are closed.
+    func run(by pool: ConnectionPool, in load: Load) async throws(LoadError) {
+        for command in order.queued { limit(command, of: load) }
+        try await run(on: try await StreamConnecting(order: order, pool: pool).connect(in: load), in: load)
+    }
+
+    /// Reads and writes until both sides are closed.
+    func run(on connection: ByteStreamConnection, in load: Load) async throws(LoadError) {
+        self.connection = connection
+        let bound = NIOLoopBound(load, eventLoop: load.session.loop)
+        connection.takeOver { bound.value.control.wake() }
+        // The request's timeout was for the connection; reads and writes have their own.
+        load.control.hold(now: .now())
+        defer { load.control.letGo(now: .now()) }
+        isHeld = load.control.isSuspended
+        results.append(.held(isHeld))
+        // What came already was before TLS, whatever was asked for.
+        look(at: connection, of: load)
+        if connection.facts.tlsVersion != nil { results.append(.secured) }
+        results.append(.opened)
+        waits = false
+        while !machine.isOver {
+            try load.control.check()
+            look(at: connection, of: load)
+            if let event = nextEvent() {
+                for action in machine.handle(event) { try await perform(action, on: connection, of: load) }
+            } else if let failure = connection.failure {
+                throw failure
+            } else {
+                writeMore(on: connection, of: load)
+                connection.read(upTo: machine.wanted, isHeld: load.control.isSuspended)
+                if !hasNews(connection, of: load) { await load.control.wait() }
+            }
+        }
+        connection.linger(Self.patience)
+        self.connection = nil
+    }
+
+    /// The load is over.
+    func end() {
+        for timer in timers.values { timer.cancel() }
+        timers = [:]
+        payloads = [:]
+        unheard.removeAll()
+        connection?.close()
+        connection = nil
+    }
+
+    /// Whether there is something to be done before the load waits.
+    private func hasNews(_ connection: ByteStreamConnection, of load: Load) -> Bool {
+        !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil
+            || isHeld != load.control.isSuspended || connection.mayHaveBetterRoute
+    }
+
+    /// Makes events of what has changed.
+    private func look(at connection: ByteStreamConnection, of load: Load) {
+        if isHeld != load.control.isSuspended {
+            isHeld.toggle()
+            results.append(.held(isHeld))
+        }
+        if connection.mayHaveBetterRoute {
+            connection.mayHaveBetterRoute = false
+            load.tell(.stream(.foundBetterRoute))
+        }
+        if connection.readableBytes > known {
+            let count = connection.readableBytes - known
+            known += count
+            load.transaction?.bodyBytes += Int64(count)
+            load.transaction?.bodyBytesAfterDecoding += Int64(count)
+            load.received(Int64(count), total: load.body.received + Int64(count), expected: -1)
+            results.append(.received(count))
+        }
+        if connection.hasEnded, !hasToldEnd {
+            hasToldEnd = true
+            results.append(.inputEnded)
+        }
+    }
+
+    private var hasToldEnd = false
+
+    private func nextEvent() -> StreamMachine.Event? {
+        if let result = results.popFirst() { return result }
+        switch unheard.popFirst() {
+        case nil: return nil
+        case .late(let number)?: return .timedOut(number)
+        case .command(let command)?: return event(of: command)
+        }
+    }
+
+    private func event(of command: StreamCommand) -> StreamMachine.Event {
+        switch command {
+        case .read(let number, let minimum, let maximum, _):
+            return .asked(.read(number, minimum: minimum, maximum: maximum))
+        case .write(let number, let data, _):
+            payloads[number] = data
+            return .asked(.write(number))
+        case .closeRead: return .asked(.closeRead)
+        case .closeWrite: return .asked(.closeWrite)
+        case .stopReading: return .asked(.stopReading)
+        case .secure: return .asked(.secure)
+        case .capture: return .asked(.capture)
+        }
+    }
+
+    private func perform(
+        _ action: StreamMachine.Action, on connection: ByteStreamConnection, of load: Load
+    ) async throws(LoadError) {
+        switch action {
+        case .deliver(let number, let count, let isAtEnd):
+            stopTimer(number)
+            known -= count
+            load.tell(.stream(.read(number, count == 0 ? nil : Data(sharing: connection.take(count)), isAtEnd: isAtEnd)))
+        case .write(let number):
+            writing = number
+            written = 0
+            writeMore(on: connection, of: load)
+        case .refuse(let number, let refusal): refuse(number, refusal, of: load)
+        case .closeOutput:
+            connection.closeOutput { [self] in
+                results.append(.outputClosed)
+                load.control.wake()
+            }
+        case .discardInput:
+            known = 0
+            connection.discardInput()
+        case .tellReadClosed: load.tell(.stream(.readClosed))
+        case .tellWriteClosed: load.tell(.stream(.writeClosed))
+        case .capture: load.tell(.stream(.captured))
+        case .secure: try await secure(connection, of: load)
+        case .end: break
+        case .fail(let failure): throw Self.error(failure)
+        }
+    }
+
+    private func stopTimer(_ number: Int) { timers.removeValue(forKey: number)?.cancel() }
+
+    private static func error(_ refusal: StreamMachine.Refusal) -> LoadError {
+        switch refusal {
+        case .lengths:
+            LoadError(
+                .dataLengthExceedsMaximum, "a read wants from 0 bytes on, 1 at most or more, and no more at least than at most")
+        case .closed: LoadError(.connectionLost, "that side of the stream is closed")
+        case .timeout: LoadError(.timedOut, "the read or write did not complete within its timeout")
+        }
+    }
+
+    private static func error(_ failure: StreamMachine.Failure) -> LoadError {
+        switch failure {
+        case .partialWrite: LoadError(.timedOut, "a write did not complete within its timeout, and part of it may have been sent")
+        case .unreadBytes:
+            LoadError(
+                .secureConnectionFailed,
+                "bytes that came in clear were not read before TLS was to begin; they may be an attacker's (CVE-2011-0411)")
+        case .endedBeforeTLS:
+            LoadError(.secureConnectionFailed, "a side of the stream was closed before TLS was to begin")
+        }
+    }
+
+    // MARK: Writing
+
+    /// The write that was begun.
+    private var writing: Int?
+    private var sentCount: Int64 = 0
+
+    /// Hands over as much of the write as the peer takes now.
+    private func writeMore(on connection: ByteStreamConnection, of load: Load) {
+        guard let number = writing, !isWriting, !load.control.isSuspended, connection.isWritable, let data = payloads[number]
+        else { return }
+        let piece = data.dropFirst(written).prefix(Self.pieceSize)
+        written += piece.count
+        isWriting = true
+        let bytes = ByteBuffer(bytes: piece)
+        connection.write(bytes) { [self] isTaken in
+            isWriting = false
+            // Where it is not, the connection is lost, and says so.
+            guard isTaken, writing == number else { return }
+            sentCount += Int64(bytes.readableBytes)
+            if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }
+            if written == data.count { wrote(number, of: load) } else { writeMore(on: connection, of: load) }
+        }
+    }
+
+    private func wrote(_ number: Int, of load: Load) {
+        writing = nil
+        payloads[number] = nil
+        stopTimer(number)
+        load.tell(.stream(.wrote(number)))
+        results.append(.written)
+        load.control.wake()
+    }
+
+    // MARK: TLS
+
+    /// What the app is asked about while TLS is begun does not make the load late.
+    private final class Handshake: PlaceInLine {
+        private let control: LoadControl
+
+        init(of control: LoadControl) { self.control = control }
+
+        func appIsAsked(_ isAsked: Bool) {
+            if isAsked { control.hold(now: .now()) } else { control.letGo(now: .now()) }
+        }
+
+        func priorityChanged(_ priority: Float) {}
+        func suspended() {}
+        func resumed() {}
+    }
+
+    private func secure(_ connection: ByteStreamConnection, of load: Load) async throws(LoadError) {
+        guard connection.readableBytes == 0 else { throw Self.error(.unreadBytes) }
+        let control = load.control
+        // As it stands in certificates.
+        let origin = try order.target().0.origin
+        let server = ServerName(host: origin.host, port: origin.port)
+        control.stand(at: .inLine(Handshake(of: control)))
+        waits = true
+        // The server is to answer within the request's timeout.
+        control.letGo(now: .now())
+        control.markProgress(.now())
+        defer {
+            control.hold(now: .now())
+            control.stand(at: .elsewhere)
+            waits = false
+        }
+        var result: LoadError??
+        connection.secure(to: server, by: load) { error in
+            result = .some(error)
+            control.wake()
+        }
+        while result == nil {
+            try control.check()
+            await control.wait()
+        }
+        try control.check()
+        if case .some(.some(let error)) = result { throw error }
+        results.append(.secured)
+        load.transaction?.connection = connection.facts
+    }
+}

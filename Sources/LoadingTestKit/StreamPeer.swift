@@ -1,0 +1,184 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Glibc
+
+/// A TCP server whose script runs on a thread for each connection, and blocks while it reads.
+package final class StreamPeer: Sendable {
+    package struct Failure: Error, CustomStringConvertible {
+        package var description: String
+
+        package init(description: String) { self.description = description }
+    }
+
+    /// One connection; used by its thread alone.
+    package final class Connection {
+        private let descriptor: Int32
+        package let number: Int
+        private var buffer: [UInt8] = []
+
+        fileprivate init(_ descriptor: Int32, number: Int) {
+            self.descriptor = descriptor
+            self.number = number
+        }
+
+        package func write(_ text: String) throws { try write(Array(text.utf8)) }
+
+        package func write(_ bytes: [UInt8]) throws {
+            guard LoopbackSocket.send(bytes, descriptor) else { throw Failure(description: "writing failed: errno \(errno)") }
+        }
+
+        /// Exactly so many bytes.
+        package func read(_ count: Int) throws -> [UInt8] {
+            while buffer.count < count {
+                guard fill() else { throw Failure(description: "the connection ended with \(buffer.count) of \(count) bytes") }
+            }
+            defer { buffer.removeFirst(count) }
+            return Array(buffer.prefix(count))
+        }
+
+        /// A line, without its CRLF.
+        package func line() throws -> String {
+            while true {
+                if let end = buffer.firstRange(of: [13, 10]) {
+                    defer { buffer.removeFirst(end.upperBound) }
+                    return String(decoding: buffer[..<end.lowerBound], as: UTF8.self)
+                }
+                guard fill() else { throw Failure(description: "the connection ended within a line") }
+            }
+        }
+
+        /// What comes until the client's end.
+        package func rest() -> [UInt8] {
+            while fill() {}
+            defer { buffer = [] }
+            return buffer
+        }
+
+        /// Reads until the client's end, and says how much that was.
+        @discardableResult
+        package func drain() -> Int {
+            var count = buffer.count
+            buffer = []
+            while fill() {
+                count += buffer.count
+                buffer = []
+            }
+            return count
+        }
+
+        /// Sends back whatever comes, until the client's end.
+        package func echo() throws {
+            while true {
+                if !buffer.isEmpty { try write(buffer) }
+                buffer = []
+                guard fill() else { return }
+            }
+        }
+
+        /// Sends pieces and ends the server's direction, on another thread, while it reads what comes until the client's end.
+        package func exchange(_ pieces: [[UInt8]]) -> [UInt8] {
+            let isSent = ThreadGate()
+            Thread.detachNewThread { [descriptor] in
+                for piece in pieces { guard LoopbackSocket.send(piece, descriptor) else { break } }
+                shutdown(descriptor, Int32(SHUT_WR))
+                isSent.open()
+            }
+            defer { isSent.wait() }
+            return rest()
+        }
+
+        /// Ends the server's direction.
+        package func shutdownOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+        /// Has the connection end with a reset.
+        package func reset() {
+            var option = linger(l_onoff: 1, l_linger: 0)
+            setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+        }
+
+        /// Bounds what the socket holds of what the client sends.
+        package func narrow() {
+            var size: Int32 = 262_144
+            setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        }
+
+        /// Hands bytes to and fro between the client and another port.
+        package func relay(to port: Int) throws {
+            guard let server = LoopbackSocket.connect(port) else { throw Failure(description: "no connection to \(port)") }
+            defer { close(server) }
+            LoopbackSocket.pump(descriptor, server)
+        }
+
+        private func fill() -> Bool {
+            var piece = [UInt8](repeating: 0, count: 65_536)
+            let count = recv(descriptor, &piece, piece.count, 0)
+            guard count > 0 else { return false }
+            buffer += piece[..<count]
+            return true
+        }
+    }
+
+    private struct State: Sendable {
+        var connections = 0
+        var descriptors: Set<Int32> = []
+        var ends: [Result<Void, any Error>] = []
+    }
+
+    package let port: Int
+    private let listener: Int32
+    private let state = Watched(State())
+
+    /// - Parameter script: What the server does with a connection, which ends with it.
+    /// - Throws: What kept it from listening.
+    package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
+        (listener, port) = try LoopbackSocket.listener()
+        Thread.detachNewThread { [listener, state] in
+            while true {
+                let descriptor = Glibc.accept(listener, nil, nil)
+                guard descriptor >= 0 else { break }
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                let number = state.change { state in
+                    state.connections += 1
+                    state.descriptors.insert(descriptor)
+                    return state.connections - 1
+                }
+                Thread.detachNewThread {
+                    let result = Result { try script(Connection(descriptor, number: number)) }
+                    state.change { state in
+                        state.descriptors.remove(descriptor)
+                        close(descriptor)
+                        state.ends.append(result)
+                    }
+                }
+            }
+            close(listener)
+        }
+    }
+
+    package var connectionCount: Int { state.read(\.connections) }
+
+    package func waitForConnections(_ count: Int) async throws { try await state.value { $0.connections >= count ? () : nil } }
+
+    /// Waits until as many connections have ended, and throws what went wrong with one of them.
+    package func waitForEnds(_ count: Int = 1) async throws {
+        let results = try await state.value { $0.ends.count >= count ? $0.ends : nil }
+        for result in results { try result.get() }
+    }
+
+    /// Takes no more connections, and ends those that there are.
+    package func stop() {
+        shutdown(listener, Int32(SHUT_RDWR))
+        state.read { for descriptor in $0.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) } }
+    }
+}
+
+/// What a server does that echoes, and ends when the client does.
+package let streamEcho: @Sendable (StreamPeer.Connection) throws -> Void = { try $0.echo() }

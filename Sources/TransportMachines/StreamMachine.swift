@@ -1,0 +1,257 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import DequeModule
+
+/// The order of a byte stream's reads and writes, of closing its sides, and of what has to wait for all of them.
+///
+/// Reads are done one after another, and so are writes, and neither waits for the other. Beginning TLS and capturing the stream wait for both,
+/// and what is asked for later waits for them. Bytes are not its business, but how many of them can be read.
+package struct StreamMachine: Sendable {
+    package enum Command: Hashable, Sendable {
+        case read(Int, minimum: Int, maximum: Int)
+        case write(Int)
+        case closeRead, closeWrite
+        /// Closes the reading side before reads that wait.
+        case stopReading
+        case secure, capture
+    }
+
+    package enum Event: Hashable, Sendable {
+        case asked(Command)
+        /// The connection stands; nothing is done before.
+        case opened
+        /// The app suspended or resumed the task.
+        case held(Bool)
+        /// So many bytes came.
+        case received(Int)
+        /// The peer has ended its side.
+        case inputEnded
+        /// The system has all of the write that was begun.
+        case written
+        /// The end of the writing side was handed to the system.
+        case outputClosed
+        /// TLS stands; before ``opened`` where it stood from the beginning.
+        case secured
+        case timedOut(Int)
+    }
+
+    /// Why a read or write is refused.
+    package enum Refusal: Hashable, Sendable {
+        /// Its lengths make no sense.
+        case lengths
+        /// That side of the stream is closed.
+        case closed
+        case timeout
+    }
+
+    package enum Action: Hashable, Sendable {
+        /// Gives so many of the bytes that came to a read.
+        case deliver(Int, count: Int, isAtEnd: Bool)
+        case write(Int)
+        case refuse(Int, Refusal)
+        case closeOutput
+        /// What comes is of no use any more.
+        case discardInput
+        case secure, capture
+        case tellReadClosed, tellWriteClosed
+        /// Both sides are closed, and all that came was read.
+        case end
+        /// The stream cannot go on: a write ended in its middle, or bytes came in clear that would be taken for secured ones.
+        case fail(Failure)
+    }
+
+    package enum Failure: Hashable, Sendable { case partialWrite, unreadBytes, endedBeforeTLS }
+
+    /// What waits for both reads and writes.
+    private enum Barrier: Hashable, Sendable { case secure, capture }
+
+    private enum Reading: Hashable, Sendable {
+        case read(Int, minimum: Int, maximum: Int)
+        case close
+        case barrier(Barrier)
+    }
+
+    private enum Writing: Hashable, Sendable {
+        case write(Int)
+        case close
+        case barrier(Barrier)
+    }
+
+    private var reads = Deque<Reading>()
+    private var writes = Deque<Writing>()
+    private var isOpen = false
+    private var isHeld = false
+    private var available = 0
+    private var inputHasEnded = false
+    private var readIsClosed = false
+    /// The write that is being carried out, or the closing of that side.
+    private var isWriting = false
+    private var writeIsClosed = false
+    private var isSecuring = false
+    private var isSecured = false
+    package private(set) var isOver = false
+
+    package init() {}
+
+    /// How many bytes the read that is next cannot do without.
+    package var wanted: Int { if case .read(_, let minimum, _)? = reads.first { minimum } else { 0 } }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        guard !isOver else { return [] }
+        var actions: [Action] = []
+        switch event {
+        case .asked(let command): ask(command, &actions)
+        case .opened: isOpen = true
+        case .held(let isHeld): self.isHeld = isHeld
+        case .received(let count): if !readIsClosed { available += count }
+        case .inputEnded:
+            guard !inputHasEnded else { return [] }
+            inputHasEnded = true
+            if !readIsClosed { actions.append(.tellReadClosed) }
+        case .written:
+            isWriting = false
+            writes.removeFirst()
+        case .outputClosed:
+            isWriting = false
+            writeIsClosed = true
+            writes.removeFirst()
+            actions.append(.tellWriteClosed)
+        case .secured:
+            isSecured = true
+            guard isSecuring else { break }
+            isSecuring = false
+            reads.removeFirst()
+            writes.removeFirst()
+        case .timedOut(let number): timeOut(number, &actions)
+        }
+        goOn(&actions)
+        return actions
+    }
+
+    private mutating func ask(_ command: Command, _ actions: inout [Action]) {
+        switch command {
+        case .read(let number, let minimum, let maximum):
+            guard minimum >= 0, maximum >= 1, minimum <= maximum else { return actions.append(.refuse(number, .lengths)) }
+            reads.append(.read(number, minimum: max(1, minimum), maximum: maximum))
+        case .write(let number): writes.append(.write(number))
+        case .closeRead: reads.append(.close)
+        case .closeWrite: writes.append(.close)
+        case .stopReading:
+            for case .read(let number, _, _) in reads { actions.append(.refuse(number, .closed)) }
+            reads.removeAll { if case .read = $0 { true } else { false } }
+            reads.append(.close)
+        case .secure:
+            reads.append(.barrier(.secure))
+            writes.append(.barrier(.secure))
+        case .capture:
+            reads.append(.barrier(.capture))
+            writes.append(.barrier(.capture))
+        }
+    }
+
+    private mutating func timeOut(_ number: Int, _ actions: inout [Action]) {
+        if let index = reads.firstIndex(where: { if case .read(number, _, _) = $0 { true } else { false } }) {
+            reads.remove(at: index)
+            return actions.append(.refuse(number, .timeout))
+        }
+        guard let index = writes.firstIndex(of: .write(number)) else { return }
+        actions.append(.refuse(number, .timeout))
+        guard index == 0, isWriting else {
+            _ = writes.remove(at: index)
+            return
+        }
+        isOver = true
+        actions.append(.fail(.partialWrite))
+    }
+
+    /// Does what can be done.
+    private mutating func goOn(_ actions: inout [Action]) {
+        while isOpen, !isHeld, !isSecuring, !isOver, step(&actions) {}
+        guard !isOver, writeIsClosed, readIsClosed || inputHasEnded && available == 0, reads.isEmpty, writes.isEmpty else {
+            return
+        }
+        isOver = true
+        actions.append(.end)
+    }
+
+    private mutating func step(_ actions: inout [Action]) -> Bool {
+        let hasRead = read(&actions)
+        let hasWritten = write(&actions)
+        return hasRead || hasWritten || pass(&actions)
+    }
+
+    private mutating func read(_ actions: inout [Action]) -> Bool {
+        switch reads.first {
+        case .read(let number, let minimum, let maximum)?:
+            if readIsClosed {
+                actions.append(.refuse(number, .closed))
+            } else {
+                guard available >= minimum || inputHasEnded else { return false }
+                let count = min(available, maximum)
+                available -= count
+                actions.append(.deliver(number, count: count, isAtEnd: inputHasEnded && available == 0))
+            }
+        case .close?:
+            if !readIsClosed {
+                readIsClosed = true
+                available = 0
+                actions.append(.discardInput)
+                if !inputHasEnded { actions.append(.tellReadClosed) }
+            }
+        case .barrier?, nil: return false
+        }
+        reads.removeFirst()
+        return true
+    }
+
+    private mutating func write(_ actions: inout [Action]) -> Bool {
+        guard !isWriting else { return false }
+        switch writes.first {
+        case .write(let number)? where writeIsClosed: actions.append(.refuse(number, .closed))
+        case .close? where writeIsClosed: break
+        case .write(let number)?:
+            isWriting = true
+            actions.append(.write(number))
+            return false
+        case .close?:
+            isWriting = true
+            actions.append(.closeOutput)
+            return false
+        case .barrier?, nil: return false
+        }
+        writes.removeFirst()
+        return true
+    }
+
+    /// What waits for both sides begins when it is the next on both.
+    private mutating func pass(_ actions: inout [Action]) -> Bool {
+        guard case .barrier(let barrier)? = reads.first, writes.first == .barrier(barrier) else { return false }
+        switch barrier {
+        case .capture:
+            reads.removeFirst()
+            writes.removeFirst()
+            actions.append(.capture)
+            return true
+        case .secure where isSecured:
+            reads.removeFirst()
+            writes.removeFirst()
+            return true
+        case .secure:
+            if available > 0 || inputHasEnded || readIsClosed || writeIsClosed {
+                isOver = true
+                actions.append(.fail(available > 0 ? .unreadBytes : .endedBeforeTLS))
+            } else {
+                isSecuring = true
+                actions.append(.secure)
+            }
+            return false
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+internal import LoadingModel
+internal import Synchronization
+
+/// The connection of a stream task that was captured, between its load and the two streams that the app has of it.
+///
+/// It reads from the load as much as the input stream has room for, and writes to it what is in the output stream. The load ends when the app has
+/// closed or released both.
+final class CapturedStreams: Sendable {
+    /// How much either stream holds, in bytes.
+    private static let capacity = 65_536
+
+    private struct State {
+        var lastNumber = 0
+        /// What was read and the app has not.
+        var held = 0
+        var isReading = false
+        var readIsOver = false
+        var isWriting = false
+        var writeIsOver = false
+    }
+
+    private let service: any LoadingService
+    private let identity: Int
+    private let state = Mutex(State())
+    /// Bytes of the peer's, and bytes for it; set once, before anybody else has this.
+    private let pipes = Mutex<(input: StreamPipe, output: StreamPipe)?>(nil)
+
+    /// Takes over a load which has said that it is captured.
+    init(of service: any LoadingService, _ identity: Int) {
+        self.service = service
+        self.identity = identity
+    }
+
+    /// The streams, not opened; to be called once.
+    func makeStreams() -> (InputStream, OutputStream) {
+        let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appRead($0) })
+        let output = StreamPipe(capacity: Self.capacity, bytesWereWritten: { [weak self] in self?.write() })
+        pipes.withLock { $0 = (input, output) }
+        return (PipeInputStream(input), PipeOutputStream(output))
+    }
+
+    /// Begins to read, once the load's events come here; a suspension was the task's.
+    func start() {
+        if service.command(.resume, for: identity) { service.wake() }
+        read()
+    }
+
+    // MARK: The load
+
+    func heard(_ event: StreamEvent) {
+        guard let (input, output) = pipes.withLock({ $0 }) else { return }
+        switch event {
+        case .read(_, let data, let isAtEnd):
+            state.withLock { state in
+                state.isReading = false
+                state.held += data?.count ?? 0
+                if isAtEnd { state.readIsOver = true }
+            }
+            if let data, !input.append(data) { return stopReading() }
+            if isAtEnd { input.closeWriting() } else { read() }
+        case .wrote:
+            state.withLock { $0.isWriting = false }
+            write()
+        case .writeClosed: output.closeReading()
+        case .failed, .readClosed, .foundBetterRoute, .captured: break
+        }
+    }
+
+    /// The connection is over.
+    func ended(_ error: (any Error)?) {
+        guard let (input, output) = pipes.withLock({ $0 }) else { return }
+        state.withLock { ($0.readIsOver, $0.writeIsOver) = (true, true) }
+        input.closeWriting(error: error)
+        output.closeReading(error: error)
+    }
+
+    private func say(_ command: StreamCommand) {
+        if service.command(.stream(command), for: identity) { service.wake() }
+    }
+
+    // MARK: Reading
+
+    private func read() {
+        let number: Int? = state.withLock { state in
+            guard !state.isReading, !state.readIsOver, state.held < Self.capacity else { return nil }
+            state.isReading = true
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        if let number { say(.read(number, minimum: 1, maximum: Self.capacity, timeout: nil)) }
+    }
+
+    private func appRead(_ count: Int) {
+        state.withLock { $0.held -= count }
+        if let (input, _) = pipes.withLock({ $0 }), case .failure = input.readable { return stopReading() }
+        read()
+    }
+
+    private func stopReading() {
+        let isFirst = state.withLock { state in
+            defer { state.readIsOver = true }
+            return !state.readIsOver
+        }
+        if isFirst { say(.stopReading) }
+    }
+
+    // MARK: Writing
+
+    private func write() {
+        guard let (_, output) = pipes.withLock({ $0 }) else { return }
+        let command: StreamCommand? = state.withLock { state in
+            guard !state.isWriting, !state.writeIsOver else { return nil }
+            let data = output.take(upTo: Self.capacity)
+            guard data.isEmpty else {
+                state.isWriting = true
+                state.lastNumber += 1
+                return .write(state.lastNumber, data, timeout: nil)
+            }
+            guard output.isDrainedAndClosed else { return nil }
+            state.writeIsOver = true
+            return .closeWrite
+        }
+        if let command { say(command) }
+    }
+}
+
+extension URLSessionStreamTask {
+    /// Completes the task, silently, and gives what is to be its successor; nil where it was over, or given up.
+    func becomeStreams() -> (streams: (InputStream, OutputStream), session: URLSession)? {
+        let session: URLSession? = mutex.withLock { state in
+            guard !state.isGivenUp, let session = state.session, state.lifecycle.handle(.finished) == .complete else {
+                return nil
+            }
+            state.session = nil
+            state.bridge = nil
+            state.ownDelegate = nil
+            return session
+        }
+        guard let session else { return nil }
+        let streams = CapturedStreams(of: session.equipment.service, identity)
+        let pair = streams.makeStreams()
+        calls.withLock { $0.captured = streams }
+        loadEnded(nil)
+        streams.start()
+        return (pair, session)
+    }
+}

@@ -1,0 +1,114 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// Asks a server for TLS, in the words of its protocol.
+struct StartTLS {
+    enum Dialogue: String, ExpressibleByArgument, CaseIterable {
+        /// RFC 3207.
+        case smtp
+        /// RFC 3501, section 6.2.1.
+        case imap
+        /// RFC 2595, section 4.
+        case pop3
+        /// RFC 4217, section 4.
+        case ftp
+    }
+
+    private static let longestLine = 8192
+    private static let mostLines = 128
+    /// Seconds for each of the server's lines.
+    private static let patience = 60.0
+
+    private let task: URLSessionStreamTask
+
+    init(_ task: URLSessionStreamTask) { self.task = task }
+
+    /// Returns when the server has agreed, and waits for the handshake.
+    func ask(in dialogue: Dialogue) async throws {
+        switch dialogue {
+        case .smtp:
+            try await expectReply("220")
+            try await say("EHLO localhost")
+            let reply = try await expectReply("250")
+            guard reply.contains(where: { $0.dropFirst(4).uppercased() == "STARTTLS" }) else {
+                throw refused("no STARTTLS in the answer to EHLO")
+            }
+            try await say("STARTTLS")
+            try await expectReply("220")
+        case .imap:
+            try await expectLine { $0.uppercased().hasPrefix("* OK") }
+            try await say("a STARTTLS")
+            try await expectTagged("a")
+        case .pop3:
+            try await expectLine { $0.hasPrefix("+OK") }
+            try await say("STLS")
+            try await expectLine { $0.hasPrefix("+OK") }
+        case .ftp:
+            try await expectReply("220")
+            try await say("AUTH TLS")
+            try await expectReply("234")
+        }
+    }
+
+    private func say(_ line: String) async throws { try await task.write(Data((line + "\r\n").utf8), timeout: Self.patience) }
+
+    /// A line without its end.
+    ///
+    /// One byte after the other, so that nothing behind it is read: that must not come in clear.
+    private func line() async throws -> String {
+        var line = Data()
+        while line.count < Self.longestLine {
+            let (byte, isAtEnd) = try await task.readData(ofMinLength: 1, maxLength: 1, timeout: Self.patience)
+            if byte?.first == UInt8(ascii: "\n") {
+                if line.last == UInt8(ascii: "\r") { line.removeLast() }
+                return String(decoding: line, as: UTF8.self)
+            }
+            if let byte { line.append(byte) }
+            if isAtEnd { throw refused("it ended the connection") }
+        }
+        throw refused("a line is longer than \(Self.longestLine) bytes")
+    }
+
+    private func expectLine(_ isMeant: (String) -> Bool) async throws {
+        let line = try await line()
+        guard isMeant(line) else { throw refused(line) }
+    }
+
+    /// The answer to a command of IMAP's, behind what the server says unasked.
+    private func expectTagged(_ tag: String) async throws {
+        for _ in 0..<Self.mostLines {
+            let line = try await line()
+            guard line.hasPrefix(tag + " ") else { continue }
+            guard line.dropFirst(tag.count + 1).uppercased().hasPrefix("OK") else { throw refused(line) }
+            return
+        }
+        throw refused("it says more than \(Self.mostLines) lines")
+    }
+
+    /// A reply of one or more lines: "250-" before the last, "250 " in it.
+    @discardableResult
+    private func expectReply(_ code: String) async throws -> [String] {
+        var lines: [String] = []
+        while lines.count < Self.mostLines {
+            let line = try await line()
+            lines.append(line)
+            guard line.hasPrefix(code) else { throw refused(line) }
+            if line.dropFirst(3).first != "-" { return lines }
+        }
+        throw refused("a reply has more than \(Self.mostLines) lines")
+    }
+
+    private func refused(_ reason: String) -> ToolFailure {
+        ToolFailure(64, TextTable.harmless("the server does not begin TLS: \(reason)"))
+    }
+}

@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+struct StreamCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "stream",
+        abstract: "Connects standard input and output with a server.",
+        discussion: """
+            What is read from standard input is sent, and what comes is written to standard output as it is. At the end of the input the \
+            sending side is closed, and what the server still sends is written. With --starttls, the server is asked for TLS in the \
+            words of its protocol first; where it refuses, nothing is sent in clear.
+            """
+    )
+
+    @Argument(help: "A name or an address.")
+    var host: String
+
+    @Argument(help: "From 1 to 65535.")
+    var port: Int
+
+    @Flag(help: "Begin TLS at once.")
+    var tls = false
+
+    @Option(help: ArgumentHelp("Have the server begin TLS: smtp, imap, pop3 or ftp.", valueName: "protocol"))
+    var starttls: StartTLS.Dialogue?
+
+    @OptionGroup var options: RequestOptions
+
+    func validate() throws {
+        if !(1...65_535 ~= port) { throw ValidationError("A port is a number from 1 to 65535.") }
+        if tls, starttls != nil { throw ValidationError("--tls excludes --starttls.") }
+        if options.common.method != nil || options.writeOut != nil || options.retries.retry > 0 {
+            throw ValidationError("stream excludes --request, --write-out and --retry.")
+        }
+    }
+
+    func run() async throws {
+        do {
+            try await exchange()
+        } catch let failure as ToolFailure {
+            throw options.quieted(failure)
+        }
+    }
+
+    private func exchange() async throws {
+        let name = host.contains(":") ? "[\(host)]" : host
+        let visit = try options.visit("https://\(name):\(port)")
+        let observer = StreamObserver(answers: visit.answers, showsMetrics: options.metrics)
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        defer { session.finishTasksAndInvalidate() }
+        let task = session.streamTask(withHostName: host, port: port)
+        let interruption = Interruption { task.cancel() }
+        task.resume()
+        var failure: ToolFailure?
+        do {
+            try await secure(task)
+            try await transfer(task)
+        } catch {
+            task.cancel()
+            failure =
+                error as? ToolFailure ?? ToolFailure(error, answered: task.countOfBytesReceived > 0, received: 0, expected: -1)
+        }
+        await observer.end()
+        if interruption.happened { throw ToolFailure(130, nil) }
+        if let failure { throw failure }
+    }
+
+    private func secure(_ task: URLSessionStreamTask) async throws {
+        guard tls || starttls != nil else { return }
+        if let starttls { try await StartTLS(task).ask(in: starttls) }
+        task.startSecureConnection()
+        // It is over when an empty write is: nothing is read from standard input for a server that is not who it says.
+        try await task.write(Data(), timeout: 0)
+    }
+
+    private func transfer(_ task: URLSessionStreamTask) async throws {
+        let input = MessageInput(isBinary: true)
+        let sending = Task {
+            do {
+                while case .data(let data)? = try await input.next() { try await task.write(data, timeout: 0) }
+                task.closeWrite()
+            } catch {
+                // A broken connection is the receiver's to find.
+                if error is ToolFailure { task.cancel() }
+            }
+        }
+        defer { sending.cancel() }
+        while true {
+            let (data, isAtEnd) = try await read(task, input)
+            if let data { try StandardOutput.write(data, advice: nil) }
+            if isAtEnd { break }
+        }
+        // Who has ended its side reads no more, as a rule.
+        task.closeWrite()
+        if let failure = input.failure { throw failure }
+    }
+
+    private func read(_ task: URLSessionStreamTask, _ input: MessageInput) async throws -> (Data?, Bool) {
+        do {
+            return try await task.readData(ofMinLength: 1, maxLength: 65_536, timeout: 0)
+        } catch {
+            throw input.failure ?? error
+        }
+    }
+}
+
+/// Answers what a stream task asks, and knows when it is over.
+private final class StreamObserver: NSObject, ChallengeAnswering, URLSessionStreamDelegate {
+    let answers: ChallengeAnswers
+    private let showsMetrics: Bool
+    private let (ends, ending) = AsyncStream.makeStream(of: Never.self)
+
+    init(answers: ChallengeAnswers, showsMetrics: Bool) {
+        self.answers = answers
+        self.showsMetrics = showsMetrics
+    }
+
+    /// Waits until the task is over.
+    func end() async { for await _ in ends {} }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        if showsMetrics { StandardError.write(Waterfall(metrics).text()) }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ending.finish() }
+}

@@ -1,0 +1,266 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import SeededNumbers
+import Testing
+import TransportMachines
+
+@Suite struct StreamMachineTests {
+    typealias Event = StreamMachine.Event
+    typealias Action = StreamMachine.Action
+
+    /// What happens one after the other, and what is to be done for each.
+    struct Story: Sendable, CustomTestStringConvertible {
+        let name: String
+        let steps: [(Event, [Action])]
+
+        init(_ name: String, _ steps: (Event, [Action])...) { (self.name, self.steps) = (name, steps) }
+
+        var testDescription: String { name }
+    }
+
+    static let stories: [Story] = [
+        Story(
+            "what is asked before the connection stands is done after",
+            (.asked(.read(1, minimum: 1, maximum: 8)), []), (.asked(.write(2)), []), (.opened, [.write(2)]),
+            (.received(3), [.deliver(1, count: 3, isAtEnd: false)]), (.written, [])),
+        Story(
+            "reads are done in their order, each with no more than it takes",
+            (.opened, []), (.asked(.read(1, minimum: 4, maximum: 5)), []), (.asked(.read(2, minimum: 0, maximum: 9)), []),
+            (.received(3), []), (.received(4), [.deliver(1, count: 5, isAtEnd: false), .deliver(2, count: 2, isAtEnd: false)])),
+        Story(
+            "a read without a minimum waits for a byte",
+            (.opened, []), (.asked(.read(1, minimum: 0, maximum: 1)), []),
+            (.received(2), [.deliver(1, count: 1, isAtEnd: false)])),
+        Story(
+            "writes are done one after another",
+            (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.write(2)), []), (.written, [.write(2)]), (.written, [])),
+        Story(
+            "a read that waits holds back no write",
+            (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []), (.asked(.write(2)), [.write(2)])),
+        Story(
+            "the end of the stream gives a read what there is, and later ones nothing",
+            (.opened, []), (.asked(.read(1, minimum: 9, maximum: 9)), []), (.received(4), []),
+            (.inputEnded, [.tellReadClosed, .deliver(1, count: 4, isAtEnd: true)]),
+            (.asked(.read(2, minimum: 1, maximum: 9)), [.deliver(2, count: 0, isAtEnd: true)])),
+        Story(
+            "the end is said with the last of the bytes",
+            (.opened, []), (.received(4), []), (.inputEnded, [.tellReadClosed]),
+            (.asked(.read(1, minimum: 1, maximum: 3)), [.deliver(1, count: 3, isAtEnd: false)]),
+            (.asked(.read(2, minimum: 1, maximum: 3)), [.deliver(2, count: 1, isAtEnd: true)])),
+        Story("the end is heard once", (.opened, []), (.inputEnded, [.tellReadClosed]), (.inputEnded, [])),
+        Story(
+            "lengths that make no sense are refused at once",
+            (.asked(.read(1, minimum: 2, maximum: 1)), [.refuse(1, .lengths)]),
+            (.asked(.read(2, minimum: 0, maximum: 0)), [.refuse(2, .lengths)]),
+            (.asked(.read(3, minimum: -1, maximum: 1)), [.refuse(3, .lengths)])),
+        Story(
+            "the writing side is closed behind the writes, and no write follows",
+            (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.closeWrite), []), (.asked(.write(2)), []),
+            (.written, [.closeOutput]), (.outputClosed, [.tellWriteClosed, .refuse(2, .closed)]), (.asked(.closeWrite), [])),
+        Story(
+            "the reading side is closed behind the reads, and no read follows",
+            (.opened, []), (.asked(.read(1, minimum: 2, maximum: 2)), []), (.asked(.closeRead), []),
+            (.asked(.read(2, minimum: 1, maximum: 1)), []),
+            (.received(3), [.deliver(1, count: 2, isAtEnd: false), .discardInput, .tellReadClosed, .refuse(2, .closed)]),
+            (.received(3), [])),
+        Story(
+            "reading may stop before reads that wait",
+            (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []),
+            (.asked(.stopReading), [.refuse(1, .closed), .discardInput, .tellReadClosed])),
+        Story(
+            "it ends when both sides are closed and all that came was read",
+            (.opened, []), (.received(1), []), (.inputEnded, [.tellReadClosed]), (.asked(.closeWrite), [.closeOutput]),
+            (.outputClosed, [.tellWriteClosed]),
+            (.asked(.read(1, minimum: 1, maximum: 1)), [.deliver(1, count: 1, isAtEnd: true), .end]),
+            (.asked(.write(2)), [])),
+        Story(
+            "it ends when the task has closed both sides",
+            (.opened, []), (.received(1), []), (.asked(.closeRead), [.discardInput, .tellReadClosed]),
+            (.asked(.closeWrite), [.closeOutput]), (.outputClosed, [.tellWriteClosed, .end])),
+        Story(
+            "TLS begins behind all that was asked for, and what follows waits for it",
+            (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []), (.asked(.write(2)), [.write(2)]),
+            (.asked(.secure), []), (.asked(.write(3)), []), (.asked(.read(4, minimum: 1, maximum: 9)), []),
+            (.written, []), (.received(1), [.deliver(1, count: 1, isAtEnd: false), .secure]), (.received(1), []),
+            (.secured, [.deliver(4, count: 1, isAtEnd: false), .write(3)])),
+        Story(
+            "TLS that stands is not begun again",
+            (.secured, []), (.opened, []), (.received(1), []), (.asked(.secure), []), (.asked(.write(1)), [.write(1)])),
+        Story(
+            "bytes that were not read before TLS fail the stream",
+            (.opened, []), (.received(2), []),
+            (.asked(.read(1, minimum: 1, maximum: 1)), [.deliver(1, count: 1, isAtEnd: false)]),
+            (.asked(.secure), [.fail(.unreadBytes)]), (.received(1), [])),
+        Story(
+            "TLS does not begin when a side is closed",
+            (.opened, []), (.inputEnded, [.tellReadClosed]), (.asked(.secure), [.fail(.endedBeforeTLS)])),
+        Story(
+            "the stream is captured behind all that was asked for, and goes on",
+            (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.capture), []), (.received(2), []),
+            (.written, [.capture]), (.asked(.read(2, minimum: 1, maximum: 9)), [.deliver(2, count: 2, isAtEnd: false)])),
+        Story(
+            "a read that is late is refused, and its bytes are the next one's",
+            (.opened, []), (.asked(.read(1, minimum: 4, maximum: 4)), []), (.asked(.read(2, minimum: 2, maximum: 4)), []),
+            (.received(3), []), (.timedOut(1), [.refuse(1, .timeout), .deliver(2, count: 3, isAtEnd: false)]), (.timedOut(1), [])),
+        Story(
+            "a write that is late before it began is refused",
+            (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.write(2)), []), (.timedOut(2), [.refuse(2, .timeout)]),
+            (.written, [])),
+        Story(
+            "a write that is late in its middle fails the stream",
+            (.opened, []), (.asked(.write(1)), [.write(1)]), (.timedOut(1), [.refuse(1, .timeout), .fail(.partialWrite)]),
+            (.written, [])),
+        Story(
+            "nothing is done while the task is suspended",
+            (.opened, []), (.held(true), []), (.asked(.write(1)), []), (.asked(.read(2, minimum: 1, maximum: 1)), []),
+            (.received(1), []), (.held(false), [.deliver(2, count: 1, isAtEnd: false), .write(1)])),
+    ]
+
+    @Test(arguments: stories) func `what happens leads to what is said of it`(story: Story) {
+        var machine = StreamMachine()
+        for (index, (event, actions)) in story.steps.enumerated() {
+            #expect(machine.handle(event) == actions, "step \(index): \(event)")
+        }
+    }
+
+    @Test(arguments: 0..<20 as Range<UInt64>) func `no read or write is lost, and no byte, whatever happens`(seed: UInt64) {
+        var history = StreamHistory(seed: seed)
+        for _ in 0..<2_000 { history.live(25) }
+        #expect(history.complaints.isEmpty, "\(history.complaints.prefix(5))")
+        #expect(history.kinds == StreamHistory.allKinds)
+    }
+}
+
+/// A stream's life after the other, by chance, and what is wrong with what the machine does.
+struct StreamHistory {
+    private(set) var complaints: [String] = []
+    /// What was seen of actions.
+    private(set) var kinds: Set<String> = []
+    static let allKinds: Set<String> = [
+        "deliver", "write", "refuse", "closeOutput", "discardInput", "secure", "capture", "tellReadClosed", "tellWriteClosed",
+        "end",
+        "fail",
+    ]
+
+    private var random: SeededNumbers
+
+    private struct Life {
+        var machine = StreamMachine()
+        var last = 0
+        var reads: [(number: Int, minimum: Int, maximum: Int)] = []
+        var writes: [Int] = []
+        var received = 0
+        var delivered = 0
+        var writing: Int?
+        var closing = false
+        var securing = false
+        var hasEnded = false
+        var readClosed = 0
+        var writeClosed = 0
+        var isOver = false
+        var isOpen = false
+    }
+
+    init(seed: UInt64) { random = SeededNumbers(seed: seed) }
+
+    mutating func live(_ length: Int) {
+        var life = Life()
+        for _ in 0..<length {
+            guard let event = event(of: &life) else { continue }
+            let actions = life.machine.handle(event)
+            if life.isOver, !actions.isEmpty { complaints.append("\(actions) after the end") }
+            for action in actions { check(action, &life) }
+        }
+        if life.delivered > life.received { complaints.append("more was read than came") }
+        if life.readClosed > 1 || life.writeClosed > 1 { complaints.append("a side was closed twice") }
+    }
+
+    private mutating func event(of life: inout Life) -> StreamMachine.Event? {
+        switch Int.random(in: 0..<16, using: &random) {
+        case 0...2:
+            life.last += 1
+            let minimum = Int.random(in: 0..<6, using: &random)
+            let maximum = Int.random(in: 1..<9, using: &random)
+            life.reads.append((life.last, minimum, maximum))
+            return .asked(.read(life.last, minimum: minimum, maximum: maximum))
+        case 3...4:
+            life.last += 1
+            life.writes.append(life.last)
+            return .asked(.write(life.last))
+        case 5: return .asked([.closeRead, .closeWrite, .stopReading][Int.random(in: 0..<3, using: &random)])
+        case 6: return .asked(Bool.random(using: &random) ? .secure : .capture)
+        case 7, 8:
+            guard life.isOpen, !life.hasEnded else { return nil }
+            let count = Int.random(in: 1..<7, using: &random)
+            life.received += count
+            return .received(count)
+        case 9:
+            guard life.isOpen, Int.random(in: 0..<4, using: &random) == 0 else { return nil }
+            life.hasEnded = true
+            return .inputEnded
+        case 10, 11:
+            guard let number = life.writing.take() else { return nil }
+            life.writes.removeAll { $0 == number }
+            return .written
+        case 12:
+            guard life.closing else { return nil }
+            life.closing = false
+            return .outputClosed
+        case 13:
+            guard life.securing else { return nil }
+            life.securing = false
+            return .secured
+        case 14: return .timedOut(Int.random(in: 1...max(1, life.last), using: &random))
+        default:
+            if !life.isOpen {
+                life.isOpen = true
+                return .opened
+            }
+            return .held(Bool.random(using: &random))
+        }
+    }
+
+    private mutating func check(_ action: StreamMachine.Action, _ life: inout Life) {
+        kinds.insert(String("\(action)".prefix { $0 != "(" }))
+        switch action {
+        case .deliver(let number, let count, let isAtEnd):
+            guard let first = life.reads.first, first.number == number else {
+                return complaints.append("read \(number) is not next")
+            }
+            life.reads.removeFirst()
+            life.delivered += count
+            if count > first.maximum || !isAtEnd && !life.hasEnded && count < max(1, first.minimum) {
+                complaints.append("a read of \(first) got \(count)")
+            }
+            if isAtEnd, !life.hasEnded { complaints.append("an end that is none") }
+            if life.securing { complaints.append("a read while TLS begins") }
+        case .write(let number):
+            if life.writing != nil || life.closing || life.securing || life.writes.first != number || life.writeClosed > 0 {
+                complaints.append("write \(number) is not next")
+            }
+            life.writing = number
+        case .refuse(let number, _):
+            let count = life.reads.count + life.writes.count
+            life.reads.removeAll { $0.number == number }
+            life.writes.removeAll { $0 == number }
+            if life.reads.count + life.writes.count != count - 1 { complaints.append("\(number) was answered before") }
+        case .closeOutput:
+            if life.writing != nil || life.closing { complaints.append("closed in the middle of a write") }
+            life.closing = true
+        case .secure:
+            if life.writing != nil || life.closing || life.received != life.delivered { complaints.append("TLS too soon") }
+            life.securing = true
+        case .tellReadClosed: life.readClosed += 1
+        case .tellWriteClosed: life.writeClosed += 1
+        case .end, .fail: life.isOver = true
+        case .discardInput, .capture: break
+        }
+    }
+}

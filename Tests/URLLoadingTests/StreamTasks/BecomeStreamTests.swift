@@ -1,0 +1,150 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Data tasks that become stream tasks.
+@Suite(.timeLimit(.minutes(2)))
+struct BecomeStreamTests {
+    /// Answers each response as the test says, and keeps what the tasks became.
+    private final class Switch: NSObject, URLSessionDataDelegate, Sendable {
+        private let disposition: URLSession.ResponseDisposition
+        private let seen = Watched<(streams: [URLSessionStreamTask], ends: [(URLSessionTask, (any Error)?)])>(([], []))
+
+        init(_ disposition: URLSession.ResponseDisposition) { self.disposition = disposition }
+
+        func stream() async throws -> URLSessionStreamTask { try await seen.value { $0.streams.first } }
+        func end() async throws -> (task: URLSessionTask, error: (any Error)?) { try await seen.value { $0.ends.first } }
+        var ends: Int { seen.read { $0.ends.count } }
+
+        func urlSession(
+            _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+            completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+        ) {
+            completionHandler(disposition)
+        }
+
+        func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+            seen.change { $0.streams.append(streamTask) }
+        }
+
+        func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+            seen.change { $0.ends.append((task, error)) }
+        }
+    }
+
+    private static func request(_ port: Int) throws -> URLRequest {
+        var request = URLRequest(url: try #require(URL(string: "http://127.0.0.1:\(port)/chat")))
+        request.setValue("talk/1", forHTTPHeaderField: "Upgrade")
+        return request
+    }
+
+    private static let switching = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: talk/1\r\nConnection: Upgrade\r\n\r\n"
+
+    private static func head(_ connection: StreamPeer.Connection) throws -> [String] {
+        var lines: [String] = []
+        while let line = try? connection.line(), !line.isEmpty { lines.append(line) }
+        return lines
+    }
+
+    @Test func `the connection is the stream task's, and what was read ahead comes first`() async throws {
+        let delegate = Switch(.becomeStream)
+        let heads = Watched<[String]>([])
+        try await withStreamPeer(delegate: delegate) { connection in
+            let lines = try Self.head(connection)
+            heads.change { $0 = lines }
+            try connection.write(Self.switching + "early ")
+            try connection.echo()
+        } test: { (peer, session) async throws in
+            let task = session.dataTask(with: try Self.request(peer.port))
+            task.resume()
+            let stream = try await delegate.stream()
+            #expect(stream.taskIdentifier == task.taskIdentifier)
+            #expect(task.state == .completed)
+            #expect((stream.response as? HTTPURLResponse)?.statusCode == 101)
+            #expect(try await stream.text(6) == "early ")
+            try await stream.send("hello")
+            #expect(try await stream.text(5) == "hello")
+            stream.closeWrite()
+            #expect(try await stream.rest().isEmpty)
+            let end = try await delegate.end()
+            #expect(end.task === stream && end.error == nil)
+            #expect(delegate.ends == 1)
+            #expect(peer.connectionCount == 1)
+            let sent = heads.read { $0.map { $0.lowercased() } }
+            #expect(sent.contains("upgrade: talk/1") && sent.contains("connection: upgrade"))
+        }
+    }
+
+    @Test func `what came before the server's end can be read, though it came with the switch`() async throws {
+        let delegate = Switch(.becomeStream)
+        try await withStreamPeer(delegate: delegate) { connection in
+            _ = try Self.head(connection)
+            try connection.write(Self.switching + "and goodbye")
+        } test: { (peer, session) async throws in
+            session.dataTask(with: try Self.request(peer.port)).resume()
+            let stream = try await delegate.stream()
+            #expect(String(decoding: try await stream.rest(), as: UTF8.self) == "and goodbye")
+            stream.closeWrite()
+            #expect(try await delegate.end().error == nil)
+        }
+    }
+
+    @Test func `a switch that the delegate does not take up fails the task`() async throws {
+        let delegate = Switch(.allow)
+        try await withStreamPeer(delegate: delegate) { connection in
+            _ = try Self.head(connection)
+            try connection.write(Self.switching + "early")
+            _ = connection.rest()
+        } test: { (peer, session) async throws in
+            session.dataTask(with: try Self.request(peer.port)).resume()
+            #expect((try await delegate.end().error as? URLError)?.code == .badServerResponse)
+            try await peer.waitForEnds()
+        }
+    }
+
+    @Test func `an answer without a switch becomes no stream`() async throws {
+        let delegate = Switch(.becomeStream)
+        try await withStreamPeer(delegate: delegate) { connection in
+            _ = try Self.head(connection)
+            try connection.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            _ = connection.rest()
+        } test: { (peer, session) async throws in
+            session.dataTask(with: try Self.request(peer.port)).resume()
+            #expect((try await delegate.end().error as? URLError)?.code == .unsupportedURL)
+        }
+    }
+
+    @Test func `TLS can be begun on it`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        let delegate = Switch(.becomeStream)
+        try await withStreamSecurePeer(certificates.valid) { (secure) async throws in
+            try await withStreamPeer(delegate: delegate) {
+                $0.tlsTrustRoots = [certificates.root]
+            } _: { connection in
+                _ = try Self.head(connection)
+                try connection.write(Self.switching)
+                try connection.relay(to: secure.echoPort)
+            } test: { (peer, session) async throws in
+                var request = try Self.request(peer.port)
+                request.url = URL(string: "http://localhost:\(peer.port)/chat")
+                session.dataTask(with: request).resume()
+                let stream = try await delegate.stream()
+                stream.startSecureConnection()
+                try await stream.send("secret")
+                #expect(try await stream.text(6) == "secret")
+                stream.cancel()
+                #expect((try await delegate.end().error as? URLError)?.code == .cancelled)
+            }
+        }
+    }
+}
