@@ -53,7 +53,7 @@ final class Load: LoopCallee {
     var deadline = DeadlineClock.LoadPart()
     /// Nil for all loads but a WebSocket's.
     let webSocket: WebSocketLoad?
-    /// Nil for all loads but a stream task's.
+    /// Nil for all loads but those of stream tasks, and of data tasks that became one.
     private(set) var stream: StreamLoad?
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
@@ -111,11 +111,14 @@ final class Load: LoopCallee {
     var usesCache: Bool { !isDownload && webSocket == nil }
 
     /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
-    func asksToSwitch(_ request: LoadRequest) -> Bool {
-        webSocket != nil || !collects && wants(.upgrades) && upgradesStream && request.hasField(.upgrade)
+    ///
+    /// What the app asked one server for is not asked of another that a redirect leads to.
+    func asksToSwitch(_ hop: Hop) -> Bool {
+        webSocket != nil
+            || !collects && wants(.upgrades) && isStreamed && hop.request.hasField(.upgrade) && !hop.followUp.leftOrigin
     }
 
-    private var upgradesStream: Bool { if case .stream = order.delivery { true } else { false } }
+    private var isStreamed: Bool { if case .stream = order.delivery { true } else { false } }
 
     /// The load goes on as a byte stream.
     func becomeStream() -> StreamLoad {

@@ -100,6 +100,9 @@ package struct StreamMachine: Sendable {
 
     package init() {}
 
+    /// Whether the app may read what came before the connection was lost: until it wants more than that.
+    package var hasUnread: Bool { available > 0 && !readIsClosed && (isHeld || reads.isEmpty && writes.isEmpty) }
+
     /// How many bytes the read that is next cannot do without.
     package var wanted: Int { if case .read(_, let minimum, _)? = reads.first { minimum } else { 0 } }
 

@@ -211,7 +211,7 @@ package final class Exchange {
         guard hasSwitched else { return nil }
         if let carrier { return carrier.handOver(self) }
         // The peer has ended it meanwhile.
-        return version == .http1 ? ByteStreamConnection(id: 0, facts: facts, received: takeAll()) : nil
+        return version == .http1 ? ByteStreamConnection(id: 0, facts: facts, received: takeAll(), failure: failure) : nil
     }
 
     /// What was read and not taken.

@@ -84,7 +84,8 @@ extension HTTP1Connection {
 
     /// Bytes that were read ahead come first.
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? {
-        guard self.exchange === exchange, let context else { return nil }
+        // What is left of the request's body is no part of the other protocol.
+        guard self.exchange === exchange, requestIsComplete, let context else { return nil }
         var received = exchange.takeAll()
         for var piece in backlog { received.writeBuffer(&piece) }
         let stream = ByteStreamConnection(id: id, facts: facts, received: received)

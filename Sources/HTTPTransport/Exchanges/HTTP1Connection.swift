@@ -36,7 +36,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     @exclusivity(unchecked) private var parser = ResponseParser()
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
-    private var requestIsComplete = true
+    private(set) var requestIsComplete = true
     @exclusivity(unchecked) var shortcut = SocketShortcut()
     private(set) var exchangesServed = 0
     /// The nanoseconds for which the server says, with its last answer, that it keeps an idle connection.

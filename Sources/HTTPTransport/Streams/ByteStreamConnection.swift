@@ -55,13 +55,14 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     private var lingering: Scheduled<Void>?
 
     /// `received` was read already.
-    init(id: Int, facts: ConnectionFacts, received: ByteBuffer = ByteBuffer()) {
+    init(id: Int, facts: ConnectionFacts, received: ByteBuffer = ByteBuffer(), failure: LoadError? = nil) {
         self.id = id
+        self.failure = failure
         self.facts = facts
         self.received = received
         isInTLS = facts.isInTLS
         // Without a channel there is nothing to come.
-        hasEnded = true
+        hasEnded = failure == nil
     }
 
     // MARK: Reading
@@ -75,7 +76,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
             return received
         }
         let taken = received.readSlice(length: count).map { ByteBuffer($0.readableBytesView) } ?? ByteBuffer()
-        received.discardReadBytes()
+        // What is left is moved as seldom as it is halved.
+        if received.readerIndex > received.readableBytes { received.discardReadBytes() }
         return taken
     }
 
@@ -136,7 +138,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package func secure(
         to server: ServerName, by adviser: any HandshakeAdviser, completion: @escaping (LoadError?) -> Void
     ) {
-        guard let context, let dialer = pool?.dialer, channelIsActive, received.readableBytes == 0 else {
+        guard let context, let dialer = pool?.dialer, channelIsActive, !hasEnded, received.readableBytes == 0 else {
             return completion(failure ?? LoadError(.connectionLost, "the connection to \(facts.peer) is closed"))
         }
         isSecuring = true
@@ -238,7 +240,10 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     }
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-        if let event = event as? ChannelEvent, event == .inputClosed, !isSecuring { inputEnded() }
+        if let event = event as? ChannelEvent, event == .inputClosed {
+            // No handshake can come of it.
+            if isSecuring { context.close(promise: nil) } else { inputEnded() }
+        }
         context.fireUserInboundEventTriggered(event)
     }
 

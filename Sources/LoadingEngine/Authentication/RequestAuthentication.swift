@@ -178,7 +178,7 @@ enum RequestAuthentication {
         to target: RequestTarget, _ hop: Hop, _ pool: ConnectionPool, in load: Load
     ) throws(LoadError) -> Route {
         let origin = target.origin
-        let switches = load.asksToSwitch(hop.request)
+        let switches = load.asksToSwitch(hop)
         let plain = Route(isSecure: origin.isSecure, host: origin.host, port: origin.port)
         if load.session.proxies == nil, hop.authentication.server == nil, load.order.connectionHolder == nil,
             hop.request.needs == .none, load.session.http1Origins.isEmpty, !switches

@@ -105,7 +105,7 @@ final class PrepareStage: LoadStage {
             extra += try socket.handshakeFields(for: hop.request, by: route)
             if socket.isExtendedConnect { method = "CONNECT" }
         }
-        let switches = load.asksToSwitch(hop.request)
+        let switches = load.asksToSwitch(hop)
         if switches, load.webSocket == nil {
             extra += hop.request.headers.all("Upgrade").map { ("Upgrade", $0) } + [("Connection", "Upgrade")]
         }

@@ -107,6 +107,7 @@ final class StreamLoad {
     /// Reads and writes until both sides are closed.
     func run(on connection: ByteStreamConnection, in load: Load) async throws(LoadError) {
         self.connection = connection
+        sentCount = load.transaction?.exchange?.sentBodyBytes ?? 0
         let bound = NIOLoopBound(load, eventLoop: load.session.loop)
         connection.takeOver { bound.value.control.wake() }
         // The request's timeout was for the connection; reads and writes have their own.
@@ -124,7 +125,7 @@ final class StreamLoad {
             look(at: connection, of: load)
             if let event = nextEvent() {
                 for action in machine.handle(event) { try await perform(action, on: connection, of: load) }
-            } else if let failure = connection.failure {
+            } else if let failure = connection.failure, !machine.hasUnread {
                 throw failure
             } else {
                 writeMore(on: connection, of: load)
@@ -148,7 +149,7 @@ final class StreamLoad {
 
     /// Whether there is something to be done before the load waits.
     private func hasNews(_ connection: ByteStreamConnection, of load: Load) -> Bool {
-        !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil
+        !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil && !machine.hasUnread
             || isHeld != load.control.isSuspended || connection.mayHaveBetterRoute
     }
 
@@ -238,7 +239,8 @@ final class StreamLoad {
         switch refusal {
         case .lengths:
             LoadError(
-                .dataLengthExceedsMaximum, "a read wants from 0 bytes on, 1 at most or more, and no more at least than at most")
+                .dataLengthExceedsMaximum,
+                "minBytes must not be negative, maxBytes must be at least 1, and minBytes must not exceed maxBytes")
         case .closed: LoadError(.connectionLost, "that side of the stream is closed")
         case .timeout: LoadError(.timedOut, "the read or write did not complete within its timeout")
         }

@@ -53,7 +53,6 @@ final class DelegateBridge: LoadClient {
         if calls.mayImplement(.delayedRequest) { interests.insert(.delayedRequests) }
         if calls.mayImplement(.willCacheResponse) { interests.insert(.willCache) }
         if calls.mayImplement(.collectedMetrics) { interests.insert(.metrics) }
-        if calls.mayImplement(.response) { interests.insert(.upgrades) }
         return interests
     }
 

@@ -118,19 +118,22 @@ final class CapturedStreams: Sendable {
 
     private func write() {
         guard let (_, output) = pipes.withLock({ $0 }) else { return }
-        let command: StreamCommand? = state.withLock { state in
-            guard !state.isWriting, !state.writeIsOver else { return nil }
-            let data = output.take(upTo: Self.capacity)
-            guard data.isEmpty else {
+        repeat {
+            let number: Int? = state.withLock { state in
+                guard !state.isWriting, !state.writeIsOver else { return nil }
                 state.isWriting = true
                 state.lastNumber += 1
-                return .write(state.lastNumber, data, timeout: nil)
+                return state.lastNumber
             }
-            guard output.isDrainedAndClosed else { return nil }
-            state.writeIsOver = true
-            return .closeWrite
-        }
-        if let command { say(command) }
+            guard let number else { return }
+            // It calls others, and so no lock is held.
+            let data = output.take(upTo: Self.capacity)
+            guard data.isEmpty else { return say(.write(number, data, timeout: nil)) }
+            let isOver = output.isDrainedAndClosed
+            state.withLock { ($0.isWriting, $0.writeIsOver) = (false, isOver) }
+            if isOver { return say(.closeWrite) }
+            // What was written since waits for nothing else.
+        } while output.hasBytes || output.isDrainedAndClosed
     }
 }
 

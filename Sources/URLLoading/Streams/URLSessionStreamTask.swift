@@ -55,7 +55,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///   - minBytes: The read waits for so many, and for one at least, unless the stream ends before.
     ///   - maxBytes: It never gives more; what is left is the next read's. Less than 1, or than `minBytes`, fails with
     ///     `dataLengthExceedsMaximum`.
-    ///   - timeout: Seconds from this call on; 0 waits as long as it takes. A read that was late fails with `timedOut`, and no byte is lost.
+    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
+    ///     suspended begins again. A read that was late fails with `timedOut`, and no byte is lost.
     ///   - completionHandler: Called on the delegate queue with the data (nil at the end of the stream where there was none left), whether
     ///     that is the end, or why the read failed.
     open func readData(
@@ -70,7 +71,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// - Parameters:
     ///   - minBytes: The read waits for so many, and for one at least, unless the stream ends before.
     ///   - maxBytes: It never gives more; what is left is the next read's.
-    ///   - timeout: Seconds from this call on; 0 waits as long as it takes.
+    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
+    ///     suspended begins again.
     /// - Returns: The data, nil at the end of the stream where there was none left; and whether that is the end.
     /// - Throws: `URLError`: `timedOut` where the read was late, `dataLengthExceedsMaximum` where the lengths make no sense, and what the
     ///   task failed with.
@@ -86,7 +88,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: What is written.
-    ///   - timeout: Seconds from this call on; 0 waits as long as it takes. A write that was late fails with `timedOut`; where part of it
+    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
+    ///     suspended begins again. A write that was late fails with `timedOut`; where part of it
     ///     may have been sent, the task fails as well.
     ///   - completionHandler: Called on the delegate queue when the system has all of the data, or with the reason why it does not.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -97,7 +100,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: What is written.
-    ///   - timeout: Seconds from this call on; 0 waits as long as it takes.
+    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
+    ///     suspended begins again.
     /// - Throws: `URLError`: `timedOut` where the write was late, and what the task failed with.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in

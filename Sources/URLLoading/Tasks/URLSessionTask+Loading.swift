@@ -160,7 +160,10 @@ extension URLSessionTask {
         if !equipment.customClasses.isEmpty { interests.insert(.customLoaders) }
         if let bridge = state.bridge { interests.formUnion(bridge.interests) }
         switch state.audience {
-        case .delegate, .data, .download: interests.formUnion(Self.counts)
+        case .delegate:
+            interests.formUnion(Self.counts)
+            if state.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
+        case .data, .download: interests.formUnion(Self.counts)
         // A delegate knows the task, and may look at it. Others have to ask for it, which begins to watch it.
         case .caller, .waitingForData, .waitingForFile, .bytes:
             if state.isWatched || state.bridge != nil { interests.formUnion(Self.counts) }

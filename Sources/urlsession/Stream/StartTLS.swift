@@ -54,9 +54,9 @@ struct StartTLS {
             try await say("STLS")
             try await expectLine { $0.hasPrefix("+OK") }
         case .ftp:
-            try await expectReply("220")
+            try await expectReply("220", marksEachLine: false)
             try await say("AUTH TLS")
-            try await expectReply("234")
+            try await expectReply("234", marksEachLine: false)
         }
     }
 
@@ -95,14 +95,17 @@ struct StartTLS {
         throw refused("it says more than \(Self.mostLines) lines")
     }
 
-    /// A reply of one or more lines: "250-" before the last, "250 " in it.
+    /// A reply of one or more lines: "250-" in the first, "250 " in the last, and in those between whatever it is for FTP (RFC 959, section 4.2).
     @discardableResult
-    private func expectReply(_ code: String) async throws -> [String] {
+    private func expectReply(_ code: String, marksEachLine: Bool = true) async throws -> [String] {
         var lines: [String] = []
         while lines.count < Self.mostLines {
             let line = try await line()
             lines.append(line)
-            guard line.hasPrefix(code) else { throw refused(line) }
+            guard line.hasPrefix(code) else {
+                if lines.count > 1, !marksEachLine { continue }
+                throw refused(line)
+            }
             if line.dropFirst(3).first != "-" { return lines }
         }
         throw refused("a reply has more than \(Self.mostLines) lines")

@@ -136,6 +136,28 @@ struct StreamFailureTests {
         }
     }
 
+    @Test func `what came before a reset can still be read`() async throws {
+        let mayEnd = ThreadGate()
+        defer { mayEnd.open() }
+        let recorder = StreamRecorder()
+        try await withStream(delegate: recorder) { connection in
+            try connection.write("hello")
+            mayEnd.wait()
+            connection.reset()
+        } test: { (task, peer, session) async throws in
+            #expect(try await task.text(1) == "h")
+            mayEnd.open()
+            try await peer.waitForEnds()
+            // The reset was heard when another task of the session was through.
+            let other = session.stream(to: peer.port)
+            other.resume()
+            _ = try? await other.rest()
+            #expect(try await task.text(2) == "el")
+            #expect(try await task.text(2) == "lo")
+            #expect(try await recorder.completion(of: task).code == .networkConnectionLost)
+        }
+    }
+
     @Test func `a reset where nothing waits fails the task`() async throws {
         let mayEnd = ThreadGate()
         defer { mayEnd.open() }

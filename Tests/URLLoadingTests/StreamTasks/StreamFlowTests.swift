@@ -234,6 +234,8 @@ struct StreamFlowTests {
                 task.resume()
                 _ = try await asked.value
                 task.suspend()
+                // The session has heard of it when it has done something else.
+                _ = try await session.data(from: try #require(URL(string: "data:,x")))
                 mayAnswer.open()
                 try await settle(direct)
                 #expect(calls.all.isEmpty)
