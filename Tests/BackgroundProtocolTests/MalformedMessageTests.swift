@@ -114,7 +114,7 @@ import Testing
             (#"{"kind":"command","task":1}"#, "command is missing, or is not known"),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"delayed","choice":"use"}}"#,
-                "an answer's choice is none of its kind"
+                "an answer has a choice that its question does not offer"
             ),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"guess"}}"#,

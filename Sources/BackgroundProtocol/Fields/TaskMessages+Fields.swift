@@ -147,7 +147,7 @@ extension TaskAnswer: CodedKinds {
         case ("delayed", .proceed): self = .delayed(.proceed)
         case ("delayed", .cancel): self = .delayed(.cancel)
         case ("delayed", .replace): self = .delayed(.replace(try coder.need(4, "request")))
-        default: throw MessageFailure.malformed("an answer's choice is none of its kind")
+        default: throw MessageFailure.malformed("an answer has a choice that its question does not offer")
         }
     }
 

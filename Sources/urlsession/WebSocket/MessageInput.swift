@@ -21,6 +21,8 @@ final class MessageInput: Sendable {
 
     fileprivate struct State {
         var buffer = Data()
+        /// Bytes of it in which there is no line end.
+        var searched = 0
         var isAtEnd = false
         var failure: ToolFailure?
     }
@@ -81,12 +83,16 @@ extension MessageInput.State {
             defer { buffer = Data() }
             return (buffer.isEmpty ? nil : buffer, false)
         }
-        if let end = buffer.firstIndex(of: UInt8(ascii: "\n")) {
-            defer { buffer = buffer[buffer.index(after: end)...] }
+        if let end = buffer.dropFirst(searched).firstIndex(of: UInt8(ascii: "\n")) {
+            defer {
+                buffer = buffer[buffer.index(after: end)...]
+                searched = 0
+            }
             var line = buffer[..<end]
             if line.last == UInt8(ascii: "\r") { line.removeLast() }
             return (Data(line), false)
         }
+        searched = buffer.count
         guard !isAtEnd else {
             defer { buffer = Data() }
             return (buffer.isEmpty ? nil : buffer, false)
