@@ -120,7 +120,7 @@ final class Load: LoopCallee {
 
     private var isStreamed: Bool { if case .stream = order.delivery { true } else { false } }
 
-    /// The load goes on as a byte stream.
+    /// Turns the load into a byte stream.
     func becomeStream() -> StreamLoad {
         let url = transaction?.request.url ?? order.request.url
         let isSecure = ["https", "wss"].contains(url?.scheme?.lowercased())

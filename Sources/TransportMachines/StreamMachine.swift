@@ -134,7 +134,7 @@ package struct StreamMachine: Sendable {
             writes.removeFirst()
         case .timedOut(let number): timeOut(number, &actions)
         }
-        goOn(&actions)
+        advance(&actions)
         return actions
     }
 
@@ -175,7 +175,7 @@ package struct StreamMachine: Sendable {
     }
 
     /// Does what can be done.
-    private mutating func goOn(_ actions: inout [Action]) {
+    private mutating func advance(_ actions: inout [Action]) {
         while isOpen, !isHeld, !isSecuring, !isOver, step(&actions) {}
         guard !isOver, writeIsClosed, readIsClosed || inputHasEnded && available == 0, reads.isEmpty, writes.isEmpty else {
             return

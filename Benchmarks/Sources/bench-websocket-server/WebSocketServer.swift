@@ -71,7 +71,7 @@ private final class Echo: ChannelInboundHandler {
         if isClosing { context.close(promise: nil) }
     }
 
-    /// Sends a whole frame back, unmasked, and returns its opcode; nil where there is none.
+    /// Echoes the next whole frame, unmasked, and returns its opcode; nil if no whole frame is there.
     private func turn(_ bytes: inout ByteBuffer, into answer: inout ByteBuffer) -> UInt8? {
         let start = bytes.readerIndex
         guard let first: UInt8 = bytes.getInteger(at: start), let second: UInt8 = bytes.getInteger(at: start + 1) else {

@@ -94,7 +94,12 @@ extension HTTP1Connection {
         pool = nil
         letGo(of: exchange)
         let pipeline = context.pipeline.syncOperations
-        do { try pipeline.addHandler(stream, position: .after(self)) } catch { return stream }
+        do {
+            try pipeline.addHandler(stream, position: .after(self))
+        } catch {
+            stream.pool?.connectionClosed(stream)
+            return stream
+        }
         setReading(true)
         pipeline.removeHandler(context: context, promise: nil)
         return stream

@@ -114,7 +114,11 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
             return lose()
         }
         let promise = context.eventLoop.makePromise(of: Void.self)
-        promise.futureResult.assumeIsolated().whenComplete { result in written((try? result.get()) != nil) }
+        promise.futureResult.assumeIsolated().whenComplete { [self] result in
+            let isTaken = (try? result.get()) != nil
+            written(isTaken)
+            if !isTaken { lose() }
+        }
         context.writeAndFlush(wrapOutboundOut(bytes), promise: promise)
     }
 

@@ -127,8 +127,11 @@ final class StreamLoad {
                 for action in machine.handle(event) { try await perform(action, on: connection, of: load) }
             } else if let failure = connection.failure, !machine.hasUnread {
                 throw failure
-            } else {
+            } else if mayWrite(on: connection, of: load) {
                 writeMore(on: connection, of: load)
+                // A peer that takes all at once leaves others on the loop their turn.
+                if mayWrite(on: connection, of: load) { await load.session.executor.turns.next() }
+            } else {
                 connection.read(upTo: machine.wanted, isHeld: load.control.isSuspended)
                 if !hasNews(connection, of: load) { await load.control.wait() }
             }
@@ -264,10 +267,14 @@ final class StreamLoad {
     private var writing: Int?
     private var sentCount: Int64 = 0
 
-    /// Hands over as much of the write as the peer takes now.
+    /// Whether there is a piece to write, and the peer takes it.
+    private func mayWrite(on connection: ByteStreamConnection, of load: Load) -> Bool {
+        writing != nil && !isWriting && !load.control.isSuspended && connection.isWritable
+    }
+
+    /// Hands over the next piece of the write; the run loop of the load writes the one after it.
     private func writeMore(on connection: ByteStreamConnection, of load: Load) {
-        guard let number = writing, !isWriting, !load.control.isSuspended, connection.isWritable, let data = payloads[number]
-        else { return }
+        guard mayWrite(on: connection, of: load), let number = writing, let data = payloads[number] else { return }
         let piece = data.dropFirst(written).prefix(Self.pieceSize)
         written += piece.count
         isWriting = true
@@ -278,7 +285,7 @@ final class StreamLoad {
             guard isTaken, writing == number else { return }
             sentCount += Int64(bytes.readableBytes)
             if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }
-            if written == data.count { wrote(number, of: load) } else { writeMore(on: connection, of: load) }
+            if written == data.count { wrote(number, of: load) } else { load.control.wake() }
         }
     }
 

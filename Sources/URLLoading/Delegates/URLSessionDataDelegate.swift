@@ -28,8 +28,8 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
     /// The task was turned into a download, as the answer to its response asked. The data task says nothing more.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
-    /// The task is over, silently, and its load goes on as this stream task: the connection is its own, and what the server sent behind the
-    /// response's head is what it reads first.
+    /// The data task became this stream task, which has the connection to itself and first reads what the server sent after the
+    /// response's head. Nothing more is told of the data task.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
 
     /// Bytes of the body have come. No more are read from the server than the delegate takes.

@@ -159,7 +159,7 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// As many bytes as there are, and `count` at most; empty where there are none.
+    /// Takes up to `count` bytes; empty if there are none.
     func take(upTo count: Int) -> Data {
         let data = change { bytes.take(upTo: count) }
         if !data.isEmpty { tellWriter(data.count) }

@@ -298,7 +298,7 @@ struct StreamCalls: Sendable {
 }
 
 extension TaskState {
-    /// Says something to the load, or keeps it until the load begins; false where there is none, or none any more.
+    /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
     fileprivate mutating func say(
         _ command: StreamCommand, for identity: Int, waking asleep: inout (any LoadingService)?
     ) -> Bool {

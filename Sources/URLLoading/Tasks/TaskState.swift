@@ -81,7 +81,7 @@ struct TaskState: ~Copyable, Sendable {
         }
     }
 
-    /// The state of the task of another kind by which the load goes on.
+    /// The state for a task of another kind that takes over the load.
     func successor(_ delivery: TaskOrder.Delivery) -> TaskState {
         var next = TaskState(
             session: session, request: original, delivery: delivery, audience: audience, uploadBody: uploadBody

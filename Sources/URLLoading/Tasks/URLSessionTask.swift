@@ -175,7 +175,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The task completed, with this error.
     func loadEnded(_ error: (any Error)?) {}
 
-    /// The task is complete, and its load goes on as a pair of streams.
+    /// The task is complete, and its load serves a pair of captured streams.
     var isCaptured: Bool { false }
 
     /// The load ended after the task had completed.

@@ -76,7 +76,7 @@ extension TaskState {
         say(.webSocket(command), for: identity, waking: &asleep) { $0.changeOrder { $0.queued.append(command) } }
     }
 
-    /// Says something to the load, or keeps it until the load begins; false where there is none, or none any more.
+    /// Sends a command to the load, or queues it until the load starts; false if the task has no load.
     mutating func say(
         _ command: TaskCommand, for identity: Int, waking asleep: inout (any LoadingService)?,
         keep: (inout TaskState) -> Void
