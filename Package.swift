@@ -244,6 +244,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzNTLM", ["HTTPRules"]),
         fuzzer("FuzzTransportSecurity", ["HTTPRules", "HTTPWire"]),
         fuzzer("FuzzCredentialFile", ["LoadingStores", "LoadingModel"]),
+        fuzzer("FuzzFTPReplies", ["HTTPWire"]),
         fuzzer("FuzzSOCKS", ["TransportMachines"]),
         fuzzer("FuzzWebSocketFrames", ["HTTPWire"]),
         fuzzer("FuzzNetlink", ["NetworkPaths", "LoadingModel"]),

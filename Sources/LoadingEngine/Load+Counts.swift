@@ -46,7 +46,7 @@ extension Load {
     /// Tells the counts from here on, and what was not told of them until now.
     func beginTellingCounts() {
         add([.sentBytes, .receivedBytes])
-        if let sent = transaction?.exchange?.sentBodyBytes, sent > 0 { tellSent(0, total: sent) }
+        if let sent = transaction?.sentBodyBytes, sent > 0 { tellSent(0, total: sent) }
         // Downloads have told it in any case, and streams have asked.
         if collects, let response { tell(.response(response)) }
         if body.received > 0 { tell(.wrote(bytes: 0, total: body.received, expected: body.expected)) }

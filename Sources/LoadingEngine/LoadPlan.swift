@@ -9,7 +9,7 @@
 import HTTPTransport
 import LoadingModel
 
-/// The stages of a load, in the order a request meets them: the list in `init` is the system in six lines.
+/// The stages of a load, in the order a request meets them: the list in `init` is the system in seven lines.
 ///
 /// A request goes down the list and its response comes back up. A stage that has nothing to do with a hop is passed over, and the last
 /// one to be reached gives the answer: which one depends on the hop, since a redirect may lead from the network into a class of the app.
@@ -25,6 +25,7 @@ final class LoadPlan {
         lower = LowerStages(
             CustomProtocolStage(),
             LocalContentStage(),
+            FTPStage(pool: pool),
             PrepareStage(pool: pool),
             CacheStage(),
             NetworkStage(pool: pool)

@@ -278,7 +278,7 @@ package actor SessionEngine {
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount,
-            sentBodyBytes: load.transaction?.exchange?.sentBodyBytes ?? 0, receivedBodyBytes: load.body.received
+            sentBodyBytes: load.transaction?.sentBodyBytes ?? 0, receivedBodyBytes: load.body.received
         )
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.

@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
+import HTTPRules
 import HTTPTransport
 import LoadingModel
 import LoadingStores
@@ -26,14 +27,26 @@ final class Transaction {
     var sentBodyLength: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
-    /// A stream's, which has no exchange.
+    /// A stream's or an FTP server's, with which there is no exchange.
     var connection: ConnectionFacts?
+    /// Bytes of a body that were sent without one.
+    var sentBytes: Int64 = 0
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
 
     init(request: LoadRequest, now: NIODeadline) {
         self.request = request
         fetchStart = now
+    }
+
+    /// Bytes of the body that were sent.
+    var sentBodyBytes: Int64 { exchange?.sentBodyBytes ?? sentBytes }
+    /// What is known of the connection to the server.
+    var facts: ConnectionFacts? { exchange?.facts ?? connection }
+    /// Where the request goes.
+    var origin: Origin? {
+        guard let url = request.url else { return nil }
+        return Origin(url) ?? (try? FTPTarget(url))?.origin
     }
 
     /// The request with what it was sent with.
@@ -53,6 +66,8 @@ final class Transaction {
         timeline.responseBodyBytesAfterDecoding = bodyBytesAfterDecoding
         guard let exchange else {
             if let connection { timeline.note(connection) }
+            timeline.requestBodyBytes = sentBytes
+            timeline.requestBodyBytesBeforeEncoding = sentBytes
             if end != nil { timeline.responseStart = timeline.fetchStart }
             return timeline
         }

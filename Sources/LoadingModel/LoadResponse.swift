@@ -18,6 +18,8 @@ package final class LoadResponse: Sendable {
         case http(ResponseHead)
         /// `file:` and `data:` URLs.
         case local(mimeType: String?, textEncoding: String?)
+        /// A file or directory of an FTP server.
+        case ftp(FTPFile)
         /// An app's `URLResponse`, handed through from its `URLProtocol`.
         case application(any Sendable & AnyObject)
     }
@@ -35,5 +37,23 @@ package final class LoadResponse: Sendable {
 
     package var head: ResponseHead? {
         if case .http(let head) = kind { head } else { nil }
+    }
+}
+
+/// What an FTP server says of a file or directory.
+package struct FTPFile: Hashable, Sendable {
+    package var mimeType: String?
+    /// Bytes of the whole file; nil where the server does not say.
+    package var size: Int64?
+    /// When it was changed last: "YYYYMMDDhhmmss" in UTC, perhaps with a fraction (RFC 3659, section 2.3); nil where the server does not say.
+    package var modified: String?
+    /// Bytes that the body leaves out, as an earlier load has them.
+    package var offset: Int64 = 0
+
+    package init(mimeType: String? = nil, size: Int64? = nil, modified: String? = nil, offset: Int64 = 0) {
+        self.mimeType = mimeType
+        self.size = size
+        self.modified = modified
+        self.offset = offset
     }
 }

@@ -128,6 +128,10 @@ package struct SessionPolicy: Sendable {
     package var usesStrictTransportSecurity = true
     /// Whether Negotiate is answered with the Kerberos ticket of whoever runs the process, before anybody is asked.
     package var usesKerberosTickets = true
+    /// Whether `ftp` URLs are loaded over TLS alone (RFC 4217).
+    package var requiresSecureFTP = false
+    /// Whether uploads to FTP servers leave out what the server has of the file.
+    package var resumesFTPUploads = false
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.
     package var minimumTLSVersion: UInt16?
     package var maximumTLSVersion: UInt16?

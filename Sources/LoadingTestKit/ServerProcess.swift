@@ -92,6 +92,20 @@ package final class ServerProcess: Sendable {
         return program
     }
 
+    /// Finds a program in the build folder, which `Scripts/install-needs` put there.
+    static func unpacked(_ path: String) throws -> String {
+        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
+        for start in [FileManager.default.currentDirectoryPath, program] + CommandLine.arguments {
+            var folder = URL(fileURLWithPath: start)
+            while folder.path != "/" {
+                let found = folder.appendingPathComponent(".build/\(path)").path
+                if FileManager.default.isExecutableFile(atPath: found) { return found }
+                folder = folder.deletingLastPathComponent()
+            }
+        }
+        throw Failure(description: "there is no .build/\(path): Scripts/install-needs test")
+    }
+
     /// Runs a program to its end, and says what it wrote to its file.
     @discardableResult
     package static func run(_ order: Order) throws -> String { try outcome(of: order, try start(order).waited()) }

@@ -13,10 +13,10 @@ import Foundation
 import Glibc
 #endif
 
-/// Small proxies and mail servers that were not written for this project: each on a loopback port of the system's choice.
+/// Small proxies, mail and FTP servers that were not written for this project: each on a loopback port of the system's choice.
 package final class SmallServer: Sendable {
     package let port: Int
-    private let directory: ServerDirectory
+    let directory: ServerDirectory
     private let process: ServerProcess
 
     private init(port: Int, directory: ServerDirectory, process: ServerProcess) {
@@ -115,21 +115,22 @@ package final class SmallServer: Sendable {
         }
     }
 
-    private static func write(_ identity: TestCertificates.Identity, _ directory: ServerDirectory) throws -> (String, String) {
+    static func write(_ identity: TestCertificates.Identity, _ directory: ServerDirectory) throws -> (String, String) {
         (
             try directory.write(identity.chainPEM.utf8, to: "chain.pem").path,
             try directory.write(identity.keyPEM.utf8, to: "key.pem").path
         )
     }
 
-    /// They do not say when they are ready: a shell that runs before the program finds it out.
-    private static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
+    /// They do not say when they are ready: a shell that runs before the program finds it out, and is no child of
+    /// the program, as some end when they lose one that they do not know.
+    static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
         let directory = try ServerDirectory()
         let shell = try ServerProcess.program("bash", package: "bash")
         let (process, ports) = try ServerProcess.serving(ports: 1, sign: "ready", in: directory.file("sign.log")) { ports in
             let wait = "until (: < /dev/tcp/127.0.0.1/\(ports[0])) 2> /dev/null; do sleep 0.02; done; echo ready > \"$0\""
             return ServerProcess.Order(
-                [shell, "-c", "(\(wait)) & exec \"$@\"", directory.file("sign.log").path]
+                [shell, "-c", "( (\(wait)) & ); exec \"$@\"", directory.file("sign.log").path]
                     + (try arguments(ports[0], directory)),
                 output: directory.file("output.log")
             )

@@ -20,16 +20,7 @@ enum SpnegoPython {
     }
 
     static func interpreter() throws -> String {
-        let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
-        for start in [FileManager.default.currentDirectoryPath, program] + CommandLine.arguments {
-            var folder = URL(fileURLWithPath: start)
-            while folder.path != "/" {
-                let python = folder.appendingPathComponent(".build/python/bin/python3").path
-                if FileManager.default.isExecutableFile(atPath: python) { return python }
-                folder = folder.deletingLastPathComponent()
-            }
-        }
-        throw ServerProcess.Failure(description: "pyspnego and hpack are not installed: Scripts/install-needs test")
+        try ServerProcess.unpacked("python/bin/python3")
     }
 
     /// An HTTP server on the listening socket 3, whose connections are bound to whoever they are authenticated as.

@@ -107,7 +107,8 @@ extension LoadResponse: Coded {
             switch value?.kind {
             case .http, nil: break
             case .local(let mimeType, let textEncoding): local = Local(mimeType: mimeType, textEncoding: textEncoding)
-            case .application: throw MessageFailure.malformed("an app's own response cannot be carried")
+            // Background sessions load http and https alone.
+            case .ftp, .application: throw MessageFailure.malformed("such a response cannot be carried")
             }
             let kind: Kind
             if let head = try coder.maybe(2, "http", value?.head) {

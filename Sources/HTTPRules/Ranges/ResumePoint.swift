@@ -122,12 +122,17 @@ package struct ResumePoint: Hashable, Sendable {
 
     /// Whether everything in here can be: what ``init(decoding:)`` and ``encoded()`` hold to.
     var isPlausible: Bool {
-        Origin(url) != nil && Origin(originalURL) != nil && method == "GET"
+        hasPlausibleURLs && method == "GET"
             && receivedByteCount >= 0 && (totalByteCount.map { $0 >= receivedByteCount } ?? true)
             && headers.fields.allSatisfy { ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }
             && [entityTag, lastModified, serverDate].allSatisfy { $0.map(ASCII.isFieldValue) ?? true }
             && Self.isFileName(temporaryFileName) && settings.isPlausible && source.isPlausible
             && response?.isPlausible != false
+    }
+
+    private var hasPlausibleURLs: Bool {
+        if FTPTarget.isFTP(url) { return url == originalURL && (try? FTPTarget(url)) != nil }
+        return Origin(url) != nil && Origin(originalURL) != nil
     }
 
     /// One safe path component: letters, digits, `-`, `_` and `.`, not in first place.

@@ -124,7 +124,7 @@ package final class FileSource: Sendable {
     /// Tells on the event loop what is wrong with the file when it is not what it was when it was opened.
     ///
     /// What was put in its place since is another file; this one was sent.
-    func lookAgain(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
+    package func lookAgain(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
             var facts = cls_file_facts()

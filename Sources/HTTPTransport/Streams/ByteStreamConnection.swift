@@ -50,7 +50,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     private var outputIsClosed = false
     private var isClosing = false
     /// TLS's handshake reads by itself.
-    private var isSecuring = false
+    package private(set) var isSecuring = false
     private var transportError: (any Error)?
     private var lingering: Scheduled<Void>?
 

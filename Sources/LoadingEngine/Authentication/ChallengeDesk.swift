@@ -185,7 +185,7 @@ enum ChallengeDesk {
     }
 
     /// The storage's credential for a space: its default one, or the only one.
-    private static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
+    static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
         if load.wants(.credentials) {
             guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else {
                 return nil
@@ -205,7 +205,11 @@ enum ChallengeDesk {
         guard persistence != .none else { return }
         load.session.credentials.remember(proof, for: authenticator.place, path: path)
         guard persistence != .forSession, let credential = proof.credential else { return }
-        let space = space(authenticator.place, proof.scheme, realm: proof.realm)
+        store(credential, for: space(authenticator.place, proof.scheme, realm: proof.realm), in: load)
+    }
+
+    /// Has the storage keep a credential.
+    static func store(_ credential: LoadCredential, for space: ProtectionSpace, in load: Load) {
         if load.wants(.credentials) {
             load.client.ask(.storeCredential(credential, space)) { _ in }
         } else if let store = load.session.stores.credentials, store.lookup(space) != credential {

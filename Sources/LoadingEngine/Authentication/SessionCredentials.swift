@@ -27,6 +27,10 @@ final class SessionCredentials {
         var judge: ConnectionHolder?
     }
 
+    private static let maximumLogins = 256
+    /// What FTP servers accepted.
+    private var logins: [Origin: LoadCredential] = [:]
+
     /// What the app is being asked, and what its answers are being tried for.
     private var questions: [OpenQuestion.Subject: OpenQuestion] = [:]
 
@@ -56,6 +60,21 @@ final class SessionCredentials {
         guard proofs[id] === proof else { return }
         scopes.remove(id)
         proofs[id] = nil
+    }
+
+    // MARK: FTP
+
+    /// What the session logged in with.
+    func login(to server: Origin) -> LoadCredential? { logins[server] }
+
+    func remember(_ login: LoadCredential, to server: Origin) {
+        if logins.count >= Self.maximumLogins { logins = [:] }
+        logins[server] = login
+    }
+
+    /// It was refused.
+    func forget(_ login: LoadCredential, to server: Origin) {
+        if logins[server] == login { logins[server] = nil }
     }
 
     // MARK: Client certificates
@@ -105,6 +124,7 @@ final class SessionCredentials {
         scopes.removeAll()
         proofs = [:]
         identities = [:]
+        logins = [:]
         isEmpty = true
     }
 }

@@ -121,16 +121,21 @@ enum DownloadDelivery {
     private static func resumePoint(
         _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest
     ) -> ResumePoint? {
-        guard let head = answer.response.head else { return nil }
         var point = ResumePoint(
             url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
             receivedByteCount: kept, totalByteCount: download.expected < 0 ? nil : download.expected,
-            entityTag: head.headers.octetText(.etag),
-            lastModified: head.headers.first("Last-Modified"),
-            serverDate: ResumePoint.serverDate(of: head.headers, receivedAt: received(answer)),
+            entityTag: nil, lastModified: nil, serverDate: nil,
             temporaryFileName: String(download.sink.path.split(separator: "/").last ?? "")
         )
-        point.response = ResumePoint.Response(head, expectedLength: answer.response.expectedLength)
+        switch answer.response.kind {
+        case .http(let head):
+            point.entityTag = head.headers.octetText(.etag)
+            point.lastModified = head.headers.first("Last-Modified")
+            point.serverDate = ResumePoint.serverDate(of: head.headers, receivedAt: received(answer))
+            point.response = ResumePoint.Response(head, expectedLength: answer.response.expectedLength)
+        case .ftp(let file): point.lastModified = file.modified
+        case .local, .application: return nil
+        }
         point.source = download.source.bounded
         point.settings.handlesCookies = request.handlesCookies
         point.settings.timeout = request.timeout
@@ -147,11 +152,15 @@ enum DownloadDelivery {
     private static func mayResume(
         _ answer: Answer, after error: LoadError?, _ ordered: LoadRequest, isContinuing: Bool
     ) -> Bool {
-        guard let head = answer.response.head else { return false }
         switch error?.kind {
         case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
         default: break
         }
+        if case .ftp(let file) = answer.response.kind {
+            // A file whose end is not known may be text, whose bytes are not the file's.
+            return file.size != nil && file.modified != nil && answer.response.expectedLength >= 0
+        }
+        guard let head = answer.response.head else { return false }
         // Redirects may have changed both; the next attempt begins with the app's own request.
         guard ordered.method == "GET", !ordered.headers.contains("Range") else { return false }
         let request = answer.transaction.request

@@ -27,6 +27,22 @@ struct DownloadResumption {
     struct LoadPart {
         /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
+        /// What an FTP server is to go on with.
+        fileprivate(set) var file: EarlierFile?
+    }
+
+    /// How far a file of an FTP server came, and by what it is known.
+    struct EarlierFile {
+        let offset: Int64
+        let size: Int64
+        let modified: String
+
+        fileprivate init?(_ point: ResumePoint) {
+            guard FTPTarget.isFTP(point.url), let size = point.totalByteCount, let modified = point.lastModified else {
+                return nil
+            }
+            (offset, self.size, self.modified) = (point.receivedByteCount, size, modified)
+        }
     }
 
     /// Where the body of the answer belongs.
@@ -134,7 +150,9 @@ struct DownloadResumption {
             return (try await wholeAnswer(plan, in: load), .instead)
         }
         // No answer continues what came by nothing that is known.
-        load.resumption.rangeFields = point.source.voucher == nil ? [] : ResumeDecision.requestFields(for: point)
+        let isKnown = point.source.voucher != nil
+        load.resumption.file = isKnown ? EarlierFile(point) : nil
+        load.resumption.rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
         do {
             let answer = try await wholeAnswer(plan, in: load)
             return try await judge(answer, continuing: sink, plan, in: load)
@@ -154,6 +172,7 @@ struct DownloadResumption {
     private func judge(
         _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
+        if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, plan, in: load) }
         guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
@@ -173,12 +192,33 @@ struct DownloadResumption {
         case .setAside:
             _ = await sink.waitAtEnd(in: load.control, for: sink.close)
             return (answer, .beside)
-        case .restart:
-            answer.body.cancel()
-            _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
-            load.resumption.rangeFields = []
-            if load.followUp.beginAnew() { load.tell(.requestChanged(load.order.request)) }
-            return (try await wholeAnswer(plan, in: load), .instead)
+        case .restart: return try await restart(answer, sink, plan, in: load)
         }
+    }
+
+    /// The server goes on where it was told to, or with the whole file, which is then another or cannot be told from another.
+    private func judge(
+        _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
+    ) async throws(LoadError) -> (Answer, Place) {
+        guard file.offset > 0 else {
+            _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
+            return (answer, .instead)
+        }
+        guard file.offset == point.receivedByteCount, await DownloadSource.mayContinue(point, by: answer, in: load) else {
+            return try await restart(answer, sink, plan, in: load)
+        }
+        return (answer, .behind(Start(sink: sink, offset: file.offset, total: file.size, source: point.source)))
+    }
+
+    /// Lets go of an answer that does not continue what is there, and asks for all.
+    private func restart(
+        _ answer: Answer, _ sink: FileSink, _ plan: LoadPlan, in load: Load
+    ) async throws(LoadError) -> (Answer, Place) {
+        answer.body.cancel()
+        _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
+        load.resumption.rangeFields = []
+        load.resumption.file = nil
+        if load.followUp.beginAnew() { load.tell(.requestChanged(load.order.request)) }
+        return (try await wholeAnswer(plan, in: load), .instead)
     }
 }

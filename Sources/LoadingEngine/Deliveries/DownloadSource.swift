@@ -41,12 +41,12 @@ enum DownloadSource {
         var vouchers: [[Data]] = []
         var users: Set<User> = []
         for transaction in load.followUp.redirected + [answer.transaction] {
-            guard let origin = transaction.request.url.flatMap({ Origin($0) }),
+            guard let origin = transaction.origin,
                 let voucher = voucher(of: transaction, origin, in: load.session), let sent = transaction.sent
             else { return ResumePoint.Source() }
             vouchers.append(voucher)
             users.insert(User(origin, sent, of: transaction.request))
-            guard let security = transaction.exchange.flatMap({ ResponseTrust.security(of: $0.facts) }) else { continue }
+            guard let security = transaction.facts.flatMap({ ResponseTrust.security(of: $0) }) else { continue }
             source.connections[origin.host] = source.connections[origin.host]?.joined(with: security) ?? security
         }
         source.voucher = ResumePoint.Source.voucher(of: vouchers)
@@ -68,7 +68,7 @@ enum DownloadSource {
 
     /// The parts of what vouched for the server of a hop; nil where that is not known.
     private static func voucher(of transaction: Transaction, _ origin: Origin, in session: SessionFacts) -> [Data]? {
-        guard let facts = transaction.exchange?.facts else { return nil }
+        guard let facts = transaction.facts else { return nil }
         let policy = session.policy
         var parts: [Data]
         if let trust = facts.trust, !facts.isForwarded {

@@ -13,29 +13,37 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Finds a connection for a byte stream.
+/// Finds connections over which bytes go, and no HTTP.
 struct StreamConnecting {
-    let order: StreamOrder
-    let pool: ConnectionPool
+    /// What the pool has to do with the connection once it stands.
+    enum Use {
+        /// None any more.
+        case own
+        /// It counts among those of its host.
+        case counted
+        /// The same as ``own``, but a connection that was made for another load is of no use.
+        case fresh
+    }
 
-    /// Connects to where the order says, by one of the session's proxies where it has some; it is the stream's alone from here on.
+    /// Where to, as proxies and their scripts know it: as what goes through a tunnel.
+    let target: RequestTarget
+    let url: URL
+    let pool: ConnectionPool
+    var use = Use.own
+    var needs: ConnectionNeeds?
+
+    /// Connects to the target, by one of the session's proxies where it has some; the connection is the load's alone from here on.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
         let session = load.session
         if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }
-        let (target, url) = try order.target()
         let hop = Hop(number: 0, request: LoadRequest(url: url))
-        load.begin(Transaction(request: LoadRequest(url: nil), now: load.control.lastProgress))
-        load.transaction?.sentBodyLength = -1
         while true {
             try await load.control.waitWhileSuspended()
             do throws(LoadError) {
                 if let proxies = load.proxies, ProxyChoice.mustWait(hop, to: target, by: proxies) {
                     try await ProxyChoice.prepare(hop, to: target, by: proxies, pool, in: load)
                 }
-                let route = try route(to: target, hop, in: load)
-                let connection = try await connection(on: route, in: load)
-                load.transaction?.connection = connection.facts
-                return connection
+                return try await connection(on: try route(hop, in: load), in: load)
             } catch {
                 try load.control.check()
                 if error.isOfProxy, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { continue }
@@ -49,11 +57,11 @@ struct StreamConnecting {
         }
     }
 
-    private func route(to target: RequestTarget, _ hop: Hop, in load: Load) throws(LoadError) -> Route {
+    private func route(_ hop: Hop, in load: Load) throws(LoadError) -> Route {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
         var route = Route(isSecure: false, host: target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
-            proxy: proxy, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true)
+            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true)
         return route
     }
 
@@ -68,10 +76,10 @@ struct StreamConnecting {
                 load.tunnels.forget()
                 // A task that is suspended keeps no place in the line.
                 if !load.control.isSuspended {
-                    if let idle = idle(route) { return try take(idle) }
+                    if use != .fresh, let idle = idle(route) { return try take(idle) }
                     let lease = pool.wish(
                         route, priority: load.connectionPriority, control: load.control,
-                        adviser: route.raisesQuestions ? load : nil)
+                        adviser: route.raisesQuestions ? load : nil, onlyNew: use == .fresh)
                     load.control.stand(at: .inLine(Place(lease)))
                     continue
                 }
@@ -105,9 +113,9 @@ struct StreamConnecting {
     private func take(_ connection: any HTTPConnection) throws(LoadError) -> ByteStreamConnection {
         guard let stream = connection as? ByteStreamConnection else {
             pool.giveBack(connection)
-            throw LoadError(.cannotConnectToHost, "the connection to \(order.host) is no byte stream")
+            throw LoadError(.cannotConnectToHost, "the connection to \(target.origin.host) is no byte stream")
         }
-        pool.wasTakenOver(stream)
+        if use != .counted { pool.wasTakenOver(stream) }
         return stream
     }
 }

@@ -101,7 +101,12 @@ final class StreamLoad {
     /// Connects, and reads and writes until both sides are closed.
     func run(by pool: ConnectionPool, in load: Load) async throws(LoadError) {
         for command in order.queued { limit(command, of: load) }
-        try await run(on: try await StreamConnecting(order: order, pool: pool).connect(in: load), in: load)
+        let (target, url) = try order.target()
+        load.begin(Transaction(request: LoadRequest(url: nil), now: load.control.lastProgress))
+        load.transaction?.sentBodyLength = -1
+        let connection = try await StreamConnecting(target: target, url: url, pool: pool).connect(in: load)
+        load.transaction?.connection = connection.facts
+        try await run(on: connection, in: load)
     }
 
     /// Reads and writes until both sides are closed.
@@ -249,7 +254,7 @@ final class StreamLoad {
         }
     }
 
-    private static func error(_ failure: StreamMachine.Failure) -> LoadError {
+    static func error(_ failure: StreamMachine.Failure) -> LoadError {
         switch failure {
         case .partialWrite: LoadError(.timedOut, "a write did not complete within its timeout, and part of it may have been sent")
         case .unreadBytes:
@@ -300,48 +305,19 @@ final class StreamLoad {
 
     // MARK: TLS
 
-    /// What the app is asked about while TLS is begun does not make the load late.
-    private final class Handshake: PlaceInLine {
-        private let control: LoadControl
-
-        init(of control: LoadControl) { self.control = control }
-
-        func appIsAsked(_ isAsked: Bool) {
-            if isAsked { control.hold(now: .now()) } else { control.letGo(now: .now()) }
-        }
-
-        func priorityChanged(_ priority: Float) {}
-        func suspended() {}
-        func resumed() {}
-    }
-
     private func secure(_ connection: ByteStreamConnection, of load: Load) async throws(LoadError) {
         guard connection.readableBytes == 0 else { throw Self.error(.unreadBytes) }
-        let control = load.control
         // As it stands in certificates.
         let origin = try order.target().0.origin
-        let server = ServerName(host: origin.host, port: origin.port)
-        control.stand(at: .inLine(Handshake(of: control)))
         waits = true
         // The server is to answer within the request's timeout.
-        control.letGo(now: .now())
-        control.markProgress(.now())
+        load.control.letGo(now: .now())
+        load.control.markProgress(.now())
         defer {
-            control.hold(now: .now())
-            control.stand(at: .elsewhere)
+            load.control.hold(now: .now())
             waits = false
         }
-        var result: LoadError??
-        connection.secure(to: server, by: load) { error in
-            result = .some(error)
-            control.wake()
-        }
-        while result == nil {
-            try control.check()
-            await control.wait()
-        }
-        try control.check()
-        if case .some(.some(let error)) = result { throw error }
+        try await connection.secure(to: ServerName(host: origin.host, port: origin.port), in: load)
         results.append(.secured)
         load.transaction?.connection = connection.facts
     }

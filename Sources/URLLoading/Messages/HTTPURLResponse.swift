@@ -154,6 +154,13 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     override var contentDisposition: String? { headers.first("Content-Disposition") }
 
+    /// The date of the `Last-Modified` field (RFC 9110, section 8.8.2), or nil where there is none that can be read.
+    ///
+    /// Not in Apple's API.
+    open override var contentModificationDate: Date? {
+        headers.first("Last-Modified").flatMap { HTTPDate.parse($0) }.map { Date(timeIntervalSince1970: $0) }
+    }
+
     private func spelledFields() -> [String: String] {
         var fields: [String: String] = [:]
         fields.reserveCapacity(headers.count)

@@ -26,6 +26,8 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     private let givenEncoding: String?
     /// The name an archived response had.
     private let archivedFilename: String?
+    /// Of a file of an FTP server.
+    private let modificationTime: Date?
 
     /// Makes a response.
     ///
@@ -40,6 +42,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         givenLength = Int64(length)
         givenEncoding = name
         archivedFilename = nil
+        modificationTime = nil
         super.init()
     }
 
@@ -50,6 +53,18 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         givenLength = expectedLength
         givenEncoding = nil
         archivedFilename = nil
+        modificationTime = nil
+        super.init()
+    }
+
+    /// Of what an FTP server has.
+    private init(_ response: LoadResponse, of file: FTPFile) {
+        responseURL = response.url
+        givenMIMEType = file.mimeType
+        givenLength = response.expectedLength
+        givenEncoding = nil
+        archivedFilename = nil
+        modificationTime = file.modified.flatMap(FTPTime.seconds).map { Date(timeIntervalSinceReferenceDate: $0) }
         super.init()
     }
 
@@ -63,6 +78,8 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
                 url: response.url, mimeType: mimeType, expectedContentLength: Int(clamping: response.expectedLength),
                 textEncodingName: encoding
             )
+        case .ftp(let file):
+            URLResponse(response, of: file)
         case .application(let object):
             object as? URLResponse
                 ?? URLResponse(url: response.url, mimeType: nil, expectedContentLength: -1, textEncodingName: nil)
@@ -92,6 +109,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         givenEncoding = coder.decodeObject(of: NSString.self, forKey: "textEncodingName") as String?
         let name = coder.decodeObject(of: NSString.self, forKey: "suggestedFilename")?.lastPathComponent
         archivedFilename = name.flatMap { ["", ".", "..", "/"].contains($0) ? nil : $0 }
+        modificationTime = coder.decodeObject(of: NSDate.self, forKey: "contentModificationDate") as Date?
         super.init()
     }
 
@@ -102,6 +120,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         coder.encode(expectedContentLength, forKey: "expectedContentLength")
         coder.encode(textEncodingName as NSString?, forKey: "textEncodingName")
         coder.encode(suggestedFilename as NSString?, forKey: "suggestedFilename")
+        coder.encode(modificationTime as NSDate?, forKey: "contentModificationDate")
     }
 
     /// Whether the other object is a response of the same class from the same URL that says the same.
@@ -141,6 +160,12 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
 
     /// The length of the body in bytes, or -1 where it is not known: of a coded body the coded length says nothing.
     open var expectedContentLength: Int64 { givenLength }
+
+    /// When the file was changed last, or nil where the server did not say: of FTP what the server answered to `MDTM` (RFC 3659, section 3),
+    /// of HTTP the `Last-Modified` field.
+    ///
+    /// Not in Apple's API.
+    open var contentModificationDate: Date? { modificationTime }
 
     /// The name of the body's character encoding in lower case, or nil where the server did not say.
     open var textEncodingName: String? { givenEncoding }

@@ -147,8 +147,13 @@ struct TransferNote: Codable, Sendable {
     }
 
     private static func isSame(_ one: String, _ other: String) -> Bool {
-        var (first, second) = (stat(), stat())
-        return lstat(one, &first) == 0 && lstat(other, &second) == 0 && first.st_dev == second.st_dev
-            && first.st_ino == second.st_ino
+        func identity(_ path: String) -> [NSNumber]? {
+            let facts = try? FileManager.default.attributesOfItem(atPath: path)
+            guard let device = facts?[.systemNumber] as? NSNumber, let number = facts?[.systemFileNumber] as? NSNumber else {
+                return nil
+            }
+            return [device, number]
+        }
+        return identity(one).map { $0 == identity(other) } ?? false
     }
 }

@@ -149,7 +149,11 @@ struct DownloadCommand: AsyncParsableCommand {
             plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: sink,
             meter: options.silent ? nil : ProgressMeter(),
             objection: { response in
-                guard let response = response as? HTTPURLResponse, response.statusCode < 300 || response.statusCode == 416 else {
+                guard let response = response as? HTTPURLResponse else {
+                    judgement.withLock { $0 = .refused("the server does not say which part it sends") }
+                    return ToolFailure(0, nil)
+                }
+                guard response.statusCode < 300 || response.statusCode == 416 else {
                     return nil
                 }
                 let found = partial.judge(response)

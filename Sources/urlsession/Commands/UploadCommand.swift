@@ -24,6 +24,9 @@ struct UploadCommand: AsyncParsableCommand {
         @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
         var include = false
 
+        @Flag(help: "Of ftp: send what the server's file is short of, which is taken for the beginning of this one.")
+        var resume = false
+
         @Flag(
             name: .shortAndLong,
             help: ArgumentHelp("Exit with 22 when the server answers 400 or more: the default.", visibility: .hidden))
@@ -78,6 +81,10 @@ struct UploadCommand: AsyncParsableCommand {
             throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
         }
         let visit = try options.visit(url)
+        if result.resume, FTPAddress.space(visit.url) == nil {
+            throw ToolFailure(2, "--resume of an upload is for ftp and ftps URLs")
+        }
+        visit.configuration.resumesFTPUploads = result.resume
         var target = visit.url
         if !isStream, target.absoluteString.hasSuffix("/") {
             target.appendPathComponent(URL(fileURLWithPath: file).lastPathComponent)

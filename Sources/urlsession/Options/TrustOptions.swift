@@ -70,6 +70,11 @@ struct TrustOptions: ParsableArguments {
     @Flag(name: [.customShort("k"), .long], help: "Trust whatever certificate the server has.")
     var insecure = false
 
+    @Flag(
+        name: .customLong("ssl-reqd"),
+        help: "Of ftp: begin TLS before the login, and secure the data connections, or fail.")
+    var sslReqd = false
+
     @Flag(help: "Apply the defaults of App Transport Security: https alone, with TLS 1.2 and forward secrecy.")
     var ats = false
 
@@ -100,6 +105,7 @@ struct TrustOptions: ParsableArguments {
         if let highestVersion {
             configuration.tlsMaximumSupportedProtocolVersion = highestVersion.tls
         }
+        configuration.requiresSecureFTP = sslReqd
         configuration.appTransportSecurity = ats ? [:] : ["NSAllowsArbitraryLoads": true]
     }
 

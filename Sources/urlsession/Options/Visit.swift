@@ -32,9 +32,15 @@ extension RequestOptions {
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
         try login.applyProxies(to: configuration)
-        if plan.login != nil {
+        if let login = plan.login {
             // What is said goes before what is kept, which may be locked.
-            configuration.urlCredentialStorage = URLCredentialStorage()
+            let storage = URLCredentialStorage()
+            // FTP servers are told who the user is before they ask.
+            if let space = FTPAddress.space(url) {
+                storage.setDefaultCredential(
+                    URLCredential(user: login.user, password: login.password, persistence: .forSession), for: space)
+            }
+            configuration.urlCredentialStorage = storage
         }
         // A ticket is for nobody who is named, nor for a scheme that is not.
         configuration.usesKerberosTickets =

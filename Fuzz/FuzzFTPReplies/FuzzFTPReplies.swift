@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+
+/// Whatever an FTP server says, and in whatever pieces, the same replies come of it, bounded, and what they say of ports and sizes can be.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzFTPReplies(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    let input = Array(UnsafeBufferPointer(start: data, count: size))
+    let whole = replies([input])
+    precondition(replies(input.map { [$0] }) == whole, "cut otherwise it is read otherwise")
+    let middle = input.count / 2
+    precondition(replies([Array(input[..<middle]), Array(input[middle...])]) == whole, "cut in the middle it is read otherwise")
+    for reply in whole {
+        precondition(100...599 ~= reply.code && reply.message.count <= 200)
+        precondition(reply.message.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }, "it cannot be printed")
+        for port in [reply.passivePort, reply.extendedPassivePort].compactMap({ $0 }) { precondition(1...65_535 ~= port) }
+        precondition(reply.number ?? 0 >= 0 && reply.time?.utf8.count ?? 14 >= 14)
+    }
+    return 0
+}
+
+private func replies(_ pieces: [[UInt8]]) -> [FTPReply] {
+    var reader = FTPReplyReader()
+    var replies: [FTPReply] = []
+    do throws(FTPReplyReader.Failure) {
+        for piece in pieces {
+            reader.append(piece)
+            while let reply = try reader.next() { replies.append(reply) }
+        }
+    } catch {
+        // What came before stands.
+    }
+    return replies
+}

@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+import HTTPWire
+
+/// What an `ftp` or `ftps` URL names (RFC 1738, section 3.2): a server, a login, and a way to a file or a directory.
+///
+/// The parts of the path are decoded one by one, so that `%2F` is part of a name: `ftp://host/%2Fetc/motd` begins at the server's root, as
+/// `ftp://host//etc/motd` does; all other paths begin where the login leads.
+package struct FTPTarget: Hashable, Sendable {
+    package enum Malformed: Error, Hashable, Sendable {
+        case authority(RequestTarget.Malformed)
+        /// A line end or another control character, which would end the command that it is part of, or FF, which Telnet takes for its own.
+        case controlCharacter
+        /// `;type=` with something else than a, i or d.
+        case badType
+
+        package var message: String {
+            switch self {
+            case .authority(let reason): reason.message
+            case .controlCharacter: "a name, user or password in it has a control character, which FTP cannot carry"
+            case .badType: "its ;type= is not a, i or d (RFC 1738, section 3.2.2)"
+            }
+        }
+    }
+
+    /// The server, as if it were one of `http` or `https`: so it stands in what is said of trust and of proxies.
+    package let origin: Origin
+    /// Percent-decoded; nil where there is none.
+    package let user: String?
+    package let password: String?
+    /// What to change the directory to, one after the other.
+    package let directories: [[UInt8]]
+    /// The file's name; nil for the last of ``directories`` itself.
+    package let name: [UInt8]?
+    /// `;type=a`: lines end as the network's do.
+    package let isText: Bool
+    /// `;type=d`: the names in the directory alone.
+    package let listsNames: Bool
+
+    /// Whether a URL's scheme is `ftp` or `ftps`.
+    package static func isFTP(_ url: URL) -> Bool {
+        guard let scheme = url.scheme?.lowercased() else { return false }
+        return scheme == "ftp" || scheme == "ftps"
+    }
+
+    package init(_ url: URL) throws(Malformed) {
+        let text = url.absoluteString
+        guard let scheme = url.scheme?.lowercased(), scheme == "ftp" || scheme == "ftps" else {
+            throw .authority(.unsupportedScheme)
+        }
+        let isSecure = scheme == "ftps"
+        let target: RequestTarget
+        do {
+            target = try RequestTarget(text: (isSecure ? "https" : "http") + text.dropFirst(scheme.utf8.count))
+        } catch {
+            throw .authority(error)
+        }
+        origin = Origin(
+            scheme: target.origin.scheme, host: target.origin.host,
+            port: url.port == nil ? isSecure ? 990 : 21 : target.origin.port)
+        (user, password) = (target.user, target.password)
+        for text in [target.user, target.password] where text?.utf8.contains(where: Self.isForbidden) == true {
+            throw .controlCharacter
+        }
+        var parts = Array(target.path.utf8.dropFirst()).split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false)
+        let type = try Self.takeType(&parts)
+        isText = type == UInt8(ascii: "a")
+        listsNames = type == UInt8(ascii: "d")
+        var names: [[UInt8]] = []
+        for part in parts {
+            let name = PercentEncoding.bytes(part)
+            guard !name.contains(where: Self.isForbidden) else { throw .controlCharacter }
+            names.append(name)
+        }
+        let last = names.popLast() ?? []
+        let isAtRoot = names.first?.isEmpty == true
+        var directories = names.filter { !$0.isEmpty }
+        if isAtRoot { directories.insert([UInt8(ascii: "/")], at: 0) }
+        if listsNames, !last.isEmpty { directories.append(last) }
+        name = listsNames || last.isEmpty ? nil : last
+        self.directories = directories
+    }
+
+    private static func takeType(_ parts: inout [ArraySlice<UInt8>]) throws(Malformed) -> UInt8? {
+        guard let last = parts.last, let semicolon = last.lastIndex(of: UInt8(ascii: ";")) else { return nil }
+        let mark = last[semicolon...].dropFirst()
+        guard mark.prefix(5).map(ASCII.lowercased).elementsEqual("type=".utf8) else { return nil }
+        let value = mark.dropFirst(5)
+        guard value.count == 1, let type = value.first.map(ASCII.lowercased), "aid".utf8.contains(type) else { throw .badType }
+        parts[parts.count - 1] = last[..<semicolon]
+        return type
+    }
+
+    private static func isForbidden(_ byte: UInt8) -> Bool { byte < 0x20 || byte == 0x7F || byte == 0xFF }
+}

@@ -1,0 +1,24 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// The time as FTP says it (RFC 3659, section 2.3): "YYYYMMDDhhmmss" in UTC, perhaps with a fraction.
+package enum FTPTime {
+    /// Seconds since the reference date, or nil where there is no such time.
+    package static func seconds(_ text: String) -> Double? {
+        let digits = Array(text.utf8.prefix(14))
+        guard digits.count == 14, digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        func number(_ range: Range<Int>) -> Int { digits[range].reduce(0) { $0 * 10 + Int($1 - 0x30) } }
+        let day = CivilDate(year: number(0..<4), month: number(4..<6), day: number(6..<8))
+        let (hour, minute, second) = (number(8..<10), number(10..<12), number(12..<14))
+        guard 1...12 ~= day.month, day.exists, hour < 24, minute < 60, second <= 60 else { return nil }
+        let fraction = Double("0" + text.utf8.dropFirst(14).map { String(UnicodeScalar($0)) }.joined()) ?? 0
+        let days = day.daysSince1970 - CivilDate.daysToReferenceDate
+        return Double(days * 86_400 + hour * 3_600 + minute * 60 + second) + fraction
+    }
+}

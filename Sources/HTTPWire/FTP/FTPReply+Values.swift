@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension FTPReply {
+    /// The number that the text begins with, as in the reply to `SIZE` (RFC 3659, section 4).
+    package var number: Int64? { Int64(Self.text(of: value.prefix(while: Self.isDigit))) }
+
+    /// What the reply to `MDTM` says (RFC 3659, section 2.3): "YYYYMMDDhhmmss", with a fraction where the server knows it.
+    package var time: String? {
+        let time = value.prefix { Self.isDigit($0) || $0 == UInt8(ascii: ".") }
+        guard time.count >= 14, time.count <= 32, time.prefix(14).allSatisfy(Self.isDigit) else { return nil }
+        return Self.text(of: time)
+    }
+
+    /// The port in the reply to `EPSV` (RFC 2428, section 3): "(|||6446|)", with any character for the bar.
+    package var extendedPassivePort: Int? {
+        let inner = text.utf8.drop { $0 != UInt8(ascii: "(") }.dropFirst().prefix { $0 != UInt8(ascii: ")") }
+        guard let bar = inner.first, !Self.isDigit(bar), inner.count > 3, inner.prefix(3).allSatisfy({ $0 == bar }) else {
+            return nil
+        }
+        let digits = inner.dropFirst(3).prefix(while: Self.isDigit)
+        guard inner.dropFirst(3 + digits.count).elementsEqual([bar]) else { return nil }
+        return Self.port(Int(Self.text(of: digits)))
+    }
+
+    /// The port in the reply to `PASV`: the last two of six numbers, in parentheses or not (RFC 1123, section 4.1.2.6).
+    ///
+    /// The first four, an address, are not read: data are fetched from nowhere but the server itself.
+    package var passivePort: Int? {
+        let numbers = text.utf8.split { !Self.isDigit($0) && $0 != UInt8(ascii: ",") }
+            .map { $0.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) }
+            .first { $0.count == 6 }?
+            .compactMap { UInt8(Self.text(of: $0)) }
+        guard let numbers, numbers.count == 6 else { return nil }
+        return Self.port(Int(numbers[4]) * 256 + Int(numbers[5]))
+    }
+
+    private var value: Substring.UTF8View { text.utf8.drop { $0 == UInt8(ascii: " ") } }
+
+    private static func isDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte }
+    private static func text(of digits: some Sequence<UInt8>) -> String { String(decoding: Array(digits), as: UTF8.self) }
+    private static func port(_ number: Int?) -> Int? { number.flatMap { 1...65_535 ~= $0 ? $0 : nil } }
+}

@@ -1,0 +1,134 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// One reply of an FTP server (RFC 959, section 4.2).
+package struct FTPReply: Hashable, Sendable {
+    /// From 100 to 599.
+    package let code: Int
+    /// What the last line says behind the code, as it came; UTF-8 where it is that, else with replacement characters.
+    package let text: String
+    /// What all lines say, in one that can be printed: 200 characters at most.
+    package let message: String
+
+    package init(code: Int, text: String, message: String? = nil) {
+        self.code = code
+        self.text = text
+        self.message = message ?? text
+    }
+
+    /// The transfer begins; another reply follows.
+    package var isPreliminary: Bool { code < 200 }
+    package var isSuccess: Bool { 200...299 ~= code }
+    /// It was refused, for now or for good.
+    package var isRefusal: Bool { code >= 400 }
+}
+
+/// Makes replies of the bytes of a control connection, however they are cut.
+///
+/// Lines end with LF, with or without a CR before it, as curl has it. What is held of a reply is bounded.
+package struct FTPReplyReader: Sendable {
+    package enum Failure: Error, Hashable, Sendable {
+        /// A reply does not begin with three digits that are a code.
+        case malformed
+        /// A line, or a reply of many lines, is longer than any server's.
+        case tooLong
+
+        package var message: String {
+            switch self {
+            case .malformed: "the server's reply does not begin with a code of three digits (RFC 959, section 4.2)"
+            case .tooLong: "the server's reply is longer than \(FTPReplyReader.maximumSize) bytes"
+            }
+        }
+    }
+
+    /// The most bytes of one reply.
+    package static let maximumSize = 65_536
+    private static let messageLimit = 200
+
+    private var bytes: [UInt8] = []
+    /// Where the next line begins.
+    private var start = 0
+    /// Up to where there is no end of a line.
+    private var searched = 0
+    /// The code of a reply of several lines whose last one has not come.
+    private var code: Int?
+    private var size = 0
+    private var message = ""
+
+    package init() {}
+
+    /// Whether nothing is held: all that came was read, and no reply is cut.
+    package var isEmpty: Bool { start == bytes.count && code == nil }
+
+    package mutating func append(_ more: some Sequence<UInt8>) {
+        if start > 0 {
+            bytes.removeFirst(start)
+            searched -= start
+            start = 0
+        }
+        bytes.append(contentsOf: more)
+    }
+
+    /// The next reply that is complete, or nil where more has to come first.
+    package mutating func next() throws(Failure) -> FTPReply? {
+        while let end = bytes[searched...].firstIndex(of: 0x0A) {
+            let line = bytes[start..<end]
+            size += line.count + 1
+            start = end + 1
+            searched = start
+            guard size <= Self.maximumSize else { throw .tooLong }
+            if let reply = try take(line.last == 0x0D ? line.dropLast() : line) { return reply }
+        }
+        searched = bytes.count
+        guard size + bytes.count - start <= Self.maximumSize else { throw .tooLong }
+        return nil
+    }
+
+    private mutating func take(_ line: ArraySlice<UInt8>) throws(Failure) -> FTPReply? {
+        let parts = Self.parts(line)
+        guard let expected = code else {
+            guard let parts else { throw .malformed }
+            if !parts.isLast { code = parts.code }
+            note(parts.text)
+            return parts.isLast ? end(parts.code, parts.text) : nil
+        }
+        guard let parts, parts.isLast, parts.code == expected else {
+            note(line)
+            return nil
+        }
+        note(parts.text)
+        return end(expected, parts.text)
+    }
+
+    private mutating func end(_ code: Int, _ text: ArraySlice<UInt8>) -> FTPReply {
+        defer { (self.code, size, message) = (nil, 0, "") }
+        return FTPReply(code: code, text: String(decoding: text, as: UTF8.self), message: message)
+    }
+
+    /// The code of a line that has one, whether it may be a reply's last, and what it says.
+    private static func parts(_ line: ArraySlice<UInt8>) -> (code: Int, isLast: Bool, text: ArraySlice<UInt8>)? {
+        let digits = line.prefix(3)
+        guard digits.count == 3, digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
+        let code = digits.reduce(0) { $0 * 10 + Int($1 - 0x30) }
+        guard 100...599 ~= code else { return nil }
+        let rest = line.dropFirst(3)
+        guard let separator = rest.first else { return (code, true, rest) }
+        guard separator == 0x20 || separator == 0x2D else { return nil }
+        return (code, separator == 0x20, rest.dropFirst())
+    }
+
+    private mutating func note(_ text: ArraySlice<UInt8>) {
+        let room = Self.messageLimit - message.count
+        guard room > 1, !text.isEmpty else { return }
+        if !message.isEmpty { message += " " }
+        for character in String(decoding: text.prefix(4 * room), as: UTF8.self).prefix(room - 1) {
+            message.append(character.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0x7F } ? character : "?")
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import LoadingStores
+import NIOCore
+import TransportMachines
+
+/// The two connections of an FTP load, and what is said by the first.
+///
+/// In which order things are done is ``FTPMachine``'s affair. Confined to the session's event loop.
+final class FTPConversation {
+    /// How long a reply may take that may say why the data connection was lost.
+    private static let reasonPatience = TimeAmount.seconds(2)
+    /// How long the server has to end the control connection.
+    private static let endPatience = TimeAmount.seconds(2)
+    /// The most that is read ahead of the app.
+    private static let pieceSize = 262_144
+
+    private let load: Load
+    private let pool: ConnectionPool
+    private let target: FTPTarget
+    private let plan: FTPPlan
+    private var machine: FTPMachine
+    private var reader = FTPReplyReader()
+    private var login: FTPLogin
+    private var actions = CircularBuffer<FTPMachine.Action>()
+    private var control: ByteStreamConnection?
+    private var data: ByteStreamConnection?
+    private var beginning: FTPMachine.Beginning?
+    /// Bytes that went through the data connection.
+    private var count: Int64 = 0
+    /// The machine knows of the control connection's end, and of the data connection's.
+    private var hasToldEnd = false
+    private var hasToldDataEnd = false
+    private var dataFailure: LoadError?
+    private var timer: Scheduled<Void>?
+    private var reasonIsLate = false
+    private var isClosed = false
+
+    init(_ plan: FTPPlan, with target: FTPTarget, by pool: ConnectionPool, in load: Load) {
+        self.load = load
+        self.pool = pool
+        self.target = target
+        self.plan = plan
+        machine = FTPMachine(plan)
+        login = FTPLogin(to: target, in: load)
+    }
+
+    /// Goes as far as the beginning of the transfer.
+    func begin() async throws(LoadError) -> FTPMachine.Beginning {
+        try await connect()
+        while true {
+            if let beginning {
+                try await load.control.waitWhileSuspended()
+                return beginning
+            }
+            if try await !advance() { await load.control.wait() }
+        }
+    }
+
+    // MARK: The machine
+
+    private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
+
+    /// Does what there is to be done; false where something has to come first.
+    private func advance() async throws(LoadError) -> Bool {
+        try load.control.check()
+        if let action = actions.popFirst() {
+            try await perform(action)
+            return true
+        }
+        return try takeReply()
+    }
+
+    private func perform(_ action: FTPMachine.Action) async throws(LoadError) {
+        switch action {
+        case .send(let command): control?.write(ByteBuffer(bytes: command.line)) { _ in }
+        case .secure: try await secureControl()
+        case .findLogin(let refusal):
+            let (user, password) = try await login.next(after: refusal, in: load)
+            // The server may have ended the connection while the app was asked.
+            if refusal != nil, control?.isGone != false {
+                machine = FTPMachine(plan)
+                return try await connect()
+            }
+            tell(.login(user: user, password: password))
+        case .loggedIn:
+            login.accepted(in: load)
+            load.transaction?.sent = SentFields(HeaderBlock(), credential: login.sentCredential)
+        case .connect(let port):
+            data = try await connectData(to: port)
+            tell(.connected)
+        case .secureData: try await secureData()
+        case .begin(let beginning): self.beginning = beginning
+        case .end: break
+        case .fail(let failure): throw error(failure)
+        }
+    }
+
+    private func takeReply() throws(LoadError) -> Bool {
+        guard let control else { return false }
+        if control.readableBytes > 0 {
+            reader.append(control.take(.max).readableBytesView)
+            control.read(upTo: 0, isHeld: false)
+        }
+        let reply: FTPReply?
+        do {
+            reply = try reader.next()
+        } catch {
+            throw LoadError(.cannotParseResponse, error.message)
+        }
+        if let reply {
+            load.control.markProgress(.now())
+            tell(.replied(reply))
+        } else if control.hasEnded || control.failure != nil, !hasToldEnd {
+            hasToldEnd = true
+            tell(.controlEnded)
+        } else if reasonIsLate {
+            reasonIsLate = false
+            tell(.gaveUp)
+        } else {
+            return false
+        }
+        return true
+    }
+
+    private func error(_ failure: FTPMachine.Failure) -> LoadError {
+        let kind: LoadError.Kind =
+            switch failure.kind {
+            case .noSuchFile: .fileDoesNotExist
+            case .mayNot: .noPermissionsToReadFile
+            case .tooLarge: .dataLengthExceedsMaximum
+            case .notSecure: .secureConnectionFailed
+            case .noConnection: .cannotConnectToHost
+            case .lost: .connectionLost
+            case .refused: .badServerResponse
+            }
+        if failure.kind == .lost, let dataFailure { return dataFailure }
+        return LoadError(kind, failure.message)
+    }
+
+    // MARK: Connections
+
+    private var server: ServerName { ServerName(host: target.origin.host, port: target.origin.port) }
+
+    private func connect() async throws(LoadError) {
+        let control = try await connection(to: target.origin.host, target.origin.port, use: .counted)
+        self.control = control
+        reader = FTPReplyReader()
+        hasToldEnd = false
+        load.transaction?.connection = control.facts
+        watch(control)
+        tell(.opened(isIPv6: !control.facts.isToProxy && control.facts.remoteAddress?.contains(":") == true))
+    }
+
+    private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
+        // To the very server that the control connection leads to, of several that have its name; a proxy finds it by the name.
+        let isDirect = control?.facts.isToProxy == false
+        let host = isDirect ? control?.facts.remoteAddress ?? target.origin.host : target.origin.host
+        do throws(LoadError) {
+            let connection = try await connection(to: host, port, use: .fresh)
+            watch(connection)
+            return connection
+        } catch {
+            var error = error
+            error.message = "the data connection: " + error.message
+            throw error
+        }
+    }
+
+    private func connection(
+        to host: String, _ port: Int, use: StreamConnecting.Use
+    ) async throws(LoadError) -> ByteStreamConnection {
+        let (target, url) = try StreamOrder(host: host, port: port).target()
+        let needs = load.order.request.needs.joined(with: load.session.policy.needs)
+        return try await StreamConnecting(
+            target: target, url: url, pool: pool, use: use, needs: needs == load.session.policy.needs ? nil : needs
+        ).connect(in: load)
+    }
+
+    private func watch(_ connection: ByteStreamConnection) {
+        let bound = NIOLoopBound(load, eventLoop: load.session.loop)
+        connection.takeOver { bound.value.control.wake() }
+    }
+
+    private func secureControl() async throws(LoadError) {
+        guard let control else { return }
+        guard reader.isEmpty, control.readableBytes == 0 else { throw StreamLoad.error(.unreadBytes) }
+        try await control.secure(to: server, in: load)
+        load.transaction?.connection = control.facts
+        tell(.secured)
+    }
+
+    private func secureData() async throws(LoadError) {
+        guard let data else { return }
+        do throws(LoadError) {
+            try await data.secure(to: server, in: load)
+            tell(.dataSecured)
+        } catch {
+            try load.control.check()
+            guard error.kind == .secureConnectionFailed || error.kind == .connectionLost else { throw error }
+            dataWasLost(error)
+        }
+    }
+
+    /// A reply may still say why.
+    private func dataWasLost(_ error: LoadError?) {
+        dataFailure = error
+        hasToldDataEnd = true
+        let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
+        timer = load.session.loop.scheduleTask(in: Self.reasonPatience) {
+            bound.value.conversation.reasonIsLate = true
+            bound.value.control.wake()
+        }
+        tell(.dataFailed)
+    }
+
+    // MARK: Data
+
+    /// The next piece of what is retrieved; nil when all of it came and the server says so.
+    func next() async throws(LoadError) -> ByteBuffer? {
+        while !machine.isOver || !actions.isEmpty {
+            if let data, !load.control.isSuspended, data.readableBytes > 0 {
+                try load.control.check()
+                let piece = data.take(Self.pieceSize)
+                count += Int64(piece.readableBytes)
+                load.control.markProgress(.now())
+                return piece
+            }
+            lookAtData()
+            if try await !advance() {
+                data?.read(upTo: 0, isHeld: load.control.isSuspended)
+                if data.map({ $0.readableBytes == 0 || load.control.isSuspended }) ?? true { await load.control.wait() }
+            }
+        }
+        return nil
+    }
+
+    private func lookAtData() {
+        guard let data, !hasToldDataEnd, data.readableBytes == 0 else { return }
+        if data.hasEnded, data.failure == nil {
+            hasToldDataEnd = true
+            // Some servers wait for the end of this side before they say that all was sent.
+            data.close()
+            tell(.dataEnded(count))
+        } else if data.failure != nil {
+            dataWasLost(nil)
+        }
+    }
+
+    /// Sends the body from that offset on, and waits until the server has stored it.
+    func store(_ body: OutgoingBody, from offset: Int64) async throws(LoadError) {
+        let pieces = UploadPieces(body, from: offset, in: load)
+        defer { pieces.close() }
+        while let piece = try await pieces.next() {
+            try await load.control.waitWhileSuspended()
+            let size = Int64(piece.readableBytes)
+            try await write(piece)
+            count += size
+            load.transaction?.sentBytes = count
+            load.control.markProgress(.now())
+            if load.wants(.sentBytes) { load.tellSent(size, total: count) }
+        }
+        try await pieces.check()
+        var isEnded = false
+        data?.closeOutput { [control = load.control] in
+            isEnded = true
+            control.wake()
+        }
+        while !isEnded { if try await !advance() { await load.control.wait() } }
+        if !hasToldDataEnd {
+            hasToldDataEnd = true
+            tell(.dataEnded(count))
+        }
+        while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
+    }
+
+    private func write(_ piece: ByteBuffer) async throws(LoadError) {
+        var isTaken: Bool?
+        data?.write(piece) { [control = load.control] in
+            isTaken = $0
+            control.wake()
+        }
+        while isTaken == nil { if try await !advance() { await load.control.wait() } }
+        guard isTaken == false else { return }
+        // What the server said of it, or that it is lost.
+        if !hasToldDataEnd { dataWasLost(nil) }
+        while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
+        throw LoadError(.connectionLost, "the data connection was lost")
+    }
+
+    // MARK: The end
+
+    /// Ends both connections, and before that the transfer, where there is one.
+    ///
+    /// Harmless when that was done.
+    func close() {
+        guard !isClosed else { return }
+        isClosed = true
+        timer?.cancel()
+        actions.removeAll()
+        guard let control else { return }
+        let isBroken = load.control.failure == nil && !machine.isOver
+        let commands = machine.isTransferring ? [FTPCommand.abort, .quit] : [.quit]
+        if control.channelIsActive, !control.isSecuring, !isBroken {
+            for command in commands { control.write(ByteBuffer(bytes: command.line)) { _ in } }
+            control.linger(Self.endPatience)
+        } else {
+            control.close()
+        }
+        data?.close()
+    }
+}

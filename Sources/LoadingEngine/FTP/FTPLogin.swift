@@ -1,0 +1,134 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import LoadingStores
+
+/// What an FTP load logs in with: the URL's user, what this session logged in with before, what the storage has, or nobody's name; and
+/// where that is refused, what the app says.
+struct FTPLogin {
+    private let target: FTPTarget
+    private let space: ProtectionSpace
+    /// Nil is `anonymous` (RFC 1635).
+    private var current: LoadCredential?
+    private var hasBegun = false
+    private var triedStored = false
+    private var failureCount = 0
+    /// The URL says who the user is.
+    private var isOfURL = false
+
+    init(to target: FTPTarget, in load: Load) {
+        self.target = target
+        space = ProtectionSpace(host: target.origin.host, port: target.origin.port, kind: "ftp", method: .default)
+    }
+
+    /// The user and the password to try next.
+    mutating func next(after refusal: String?, in load: Load) async throws(LoadError) -> (user: [UInt8], password: [UInt8]) {
+        if let refusal {
+            try await replace(refusal, in: load)
+        } else if !hasBegun {
+            hasBegun = true
+            try await first(in: load)
+        }
+        guard let user = current?.user, let password = current?.password else {
+            // No user's name is said, nor the machine's.
+            return (Array("anonymous".utf8), Array("anonymous@".utf8))
+        }
+        for text in [user, password] where text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
+            throw LoadError(.userAuthenticationRequired, "a user or password with a control character cannot be sent by FTP")
+        }
+        return (Array(user.utf8), Array(password.utf8))
+    }
+
+    private mutating func first(in load: Load) async throws(LoadError) {
+        if let user = target.user, !user.isEmpty {
+            isOfURL = true
+            current = LoadCredential(.password(user: user, password: target.password ?? ""), persistence: .none)
+            if target.password == nil, let stored = try await ChallengeDesk.stored(for: space, in: load), stored.user == user {
+                triedStored = true
+                current = stored
+            }
+            return
+        }
+        if let known = load.session.credentials.login(to: target.origin) {
+            current = known
+            return
+        }
+        guard let stored = try await ChallengeDesk.stored(for: space, in: load), case .password = stored.kind else { return }
+        triedStored = true
+        current = stored
+        guard load.wants(.challenges) else { return }
+        // The app decides whether it is used, as of any that the storage has.
+        switch try await ask(proposing: stored, in: load) {
+        case .useCredential(let credential): current = credential
+        case .performDefaultHandling, .rejectProtectionSpace: break
+        case .cancel: throw Self.cancelled
+        }
+    }
+
+    private mutating func replace(_ refusal: String, in load: Load) async throws(LoadError) {
+        let refused = current
+        if let refused {
+            failureCount += 1
+            load.session.credentials.forget(refused, to: target.origin)
+        }
+        let stored = triedStored ? nil : try await ChallengeDesk.stored(for: space, in: load)
+        guard load.wants(.challenges) else { return try take(stored, insteadOf: refused, refusal) }
+        switch try await ask(proposing: refused ?? stored, in: load) {
+        case .useCredential(let credential):
+            guard let credential, case .password = credential.kind else { throw Self.refused(refusal) }
+            isOfURL = false
+            current = credential
+        case .performDefaultHandling: try take(stored, insteadOf: refused, refusal)
+        case .rejectProtectionSpace: throw Self.refused(refusal)
+        case .cancel: throw Self.cancelled
+        }
+    }
+
+    private mutating func take(
+        _ stored: LoadCredential?, insteadOf refused: LoadCredential?, _ refusal: String
+    ) throws(LoadError) {
+        guard let stored, case .password = stored.kind, stored.kind != refused?.kind else { throw Self.refused(refusal) }
+        triedStored = true
+        isOfURL = false
+        current = stored
+    }
+
+    private func ask(proposing proposed: LoadCredential?, in load: Load) async throws(LoadError) -> ChallengeAnswer {
+        var question = ChallengeQuestion(space)
+        question.previousFailureCount = failureCount
+        question.proposed = proposed
+        guard case .credential(let answer) = try await load.ask(.challenge(question)) else { return .rejectProtectionSpace }
+        return answer
+    }
+
+    private static var cancelled: LoadError { LoadError(.cancelled, "the authentication challenge was cancelled") }
+    private static func refused(_ refusal: String) -> LoadError {
+        LoadError(
+            .userAuthenticationRequired,
+            "the server refuses the login (\(refusal)); give one in the URL, in the credential storage, or as answer to the challenge"
+        )
+    }
+
+    /// The server took it: later loads of the session log in with it, and the storage keeps it where that was asked for.
+    func accepted(in load: Load) {
+        guard let current, !isOfURL, current.persistence != .none else { return }
+        load.session.credentials.remember(current, to: target.origin)
+        guard current.persistence != .forSession else { return }
+        ChallengeDesk.store(current, for: space, in: load)
+    }
+
+    /// Who the server takes the load to be.
+    var sentCredential: SentFields.Credential {
+        guard let current else { return .field }
+        return .text("\(current.user ?? "") \(current.password ?? "")")
+    }
+}

@@ -1,0 +1,155 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+import TransportMachines
+
+/// Answers `ftp:` and `ftps:` URLs (RFC 959): a file, a directory's listing, or nothing where the request's body was stored.
+///
+/// A request with a body is an upload, whatever its method.
+final class FTPStage: LoadStage {
+    /// A listing as the server writes it, for which there is no registered type.
+    static let listingType = "text/ftp-dir-listing"
+    private let pool: ConnectionPool
+
+    init(pool: ConnectionPool) { self.pool = pool }
+
+    func step(_ hop: Hop, in load: Load) -> StageStep {
+        // As every request of the network passes here, its scheme is read off the text.
+        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first, first | 0x20 == UInt8(ascii: "f"),
+            load.webSocket == nil
+        else { return .goOn }
+        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
+        return scheme.elementsEqual("ftp".utf8) || scheme.elementsEqual("ftps".utf8) ? .needsTask : .goOn
+    }
+
+    func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
+        guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
+        guard hop.number == 0 else {
+            throw LoadError(.unsupportedURL, "no redirect may lead to \(PrintableURL.text(url))", url: url)
+        }
+        let request = hop.request
+        let policy = request.cachePolicy == .useProtocolCachePolicy ? load.session.policy.cachePolicy : request.cachePolicy
+        guard policy != .returnCacheDataDontLoad else {
+            throw LoadError(
+                .resourceUnavailable, "what FTP servers have is not cached, and the request is not to be sent", url: url)
+        }
+        let target = try Self.target(url)
+        let body = try await UploadBody.open(request.body, isRepeated: hop.isRepeated, in: load)
+        let plan = try Self.plan(target, url, body.length, in: load)
+        try Self.checkSecurity(of: plan, target, in: load)
+        let transaction = Transaction(request: request, now: .now())
+        transaction.sentBodyLength = body.length ?? 0
+        load.begin(transaction)
+        let conversation = FTPConversation(plan, with: target, by: pool, in: load)
+        do throws(LoadError) {
+            let beginning = try await conversation.begin()
+            if plan.transfer.isStore { try await conversation.store(body, from: beginning.offset) }
+            let file = FTPFile(
+                mimeType: Self.mimeType(plan, url), size: beginning.size, modified: beginning.modified, offset: beginning.offset)
+            let response = LoadResponse(
+                url: url, kind: .ftp(file), expectedLength: Self.expectedLength(of: file, plan))
+            transaction.response = response
+            return Answer(response: response, body: FTPBody(conversation, transaction, in: load), transaction: transaction)
+        } catch {
+            conversation.close()
+            if case .stream(let stream, _) = body { stream.close() }
+            throw error
+        }
+    }
+
+    private static func target(_ url: URL) throws(LoadError) -> FTPTarget {
+        do {
+            return try FTPTarget(url)
+        } catch {
+            throw LoadError(.badURL, "\(PrintableURL.text(url)) is not a URL that can be loaded: \(error.message)", url: url)
+        }
+    }
+
+    private static func plan(
+        _ target: FTPTarget, _ url: URL, _ bodyLength: Int64?, in load: Load
+    ) throws(LoadError) -> FTPPlan {
+        let policy = load.session.policy
+        let transfer: FTPPlan.Transfer
+        if let bodyLength {
+            guard target.name != nil else { throw LoadError(.badURL, "an upload's URL must name a file", url: url) }
+            transfer = .store(length: bodyLength < 0 ? nil : bodyLength, resumes: policy.resumesFTPUploads)
+        } else if target.listsNames {
+            transfer = .listNames
+        } else {
+            transfer = target.name == nil ? .list : .retrieve
+        }
+        var plan = FTPPlan(
+            security: target.origin.isSecure ? .implicit : policy.requiresSecureFTP ? .explicit : .none,
+            directories: target.directories, name: target.name, transfer: transfer, isText: target.isText)
+        if transfer == .retrieve, let earlier = load.resumption.file {
+            plan.earlier = FTPPlan.Version(size: earlier.size, modified: earlier.modified)
+            plan.offset = earlier.offset
+        }
+        return plan
+    }
+
+    /// App Transport Security asks of `ftp` what it asks of `http`, as both show passwords and files to everybody on the way.
+    private static func checkSecurity(of plan: FTPPlan, _ target: FTPTarget, in load: Load) throws(LoadError) {
+        let isSecure = plan.security != .none
+        if case .refused(let reason) = load.session.security.verdict(isSecure: isSecure, host: target.origin.host) {
+            throw LoadError(.appTransportSecurityRequiresSecureConnection, reason)
+        }
+    }
+
+    private static func mimeType(_ plan: FTPPlan, _ url: URL) -> String? {
+        switch plan.transfer {
+        case .retrieve: MediaType.mimeType(forPathExtension: url.pathExtension)
+        case .list: listingType
+        case .listNames: "text/plain"
+        case .store: nil
+        }
+    }
+
+    private static func expectedLength(of file: FTPFile, _ plan: FTPPlan) -> Int64 {
+        if plan.transfer.isStore { return 0 }
+        // Ends of lines are not counted as they are sent.
+        guard !plan.isText, let size = file.size else { return -1 }
+        return size - file.offset
+    }
+}
+
+/// The body of an FTP server's answer.
+final class FTPBody: ResponseBody {
+    private let conversation: FTPConversation
+    private let transaction: Transaction
+    private let load: Load
+
+    init(_ conversation: FTPConversation, _ transaction: Transaction, in load: Load) {
+        self.conversation = conversation
+        self.transaction = transaction
+        self.load = load
+    }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        guard let piece = try await conversation.next() else {
+            end()
+            return nil
+        }
+        transaction.bodyBytes += Int64(piece.readableBytes)
+        transaction.bodyBytesAfterDecoding = transaction.bodyBytes
+        return piece
+    }
+
+    func cancel() { end() }
+
+    private func end() {
+        transaction.end = transaction.end ?? .now()
+        conversation.close()
+    }
+}

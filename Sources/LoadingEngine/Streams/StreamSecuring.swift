@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+extension ByteStreamConnection {
+    /// What the app is asked about while TLS is begun does not make the load late.
+    private final class Handshake: PlaceInLine {
+        private let control: LoadControl
+
+        init(of control: LoadControl) { self.control = control }
+
+        func appIsAsked(_ isAsked: Bool) {
+            if isAsked { control.hold(now: .now()) } else { control.letGo(now: .now()) }
+        }
+
+        func priorityChanged(_ priority: Float) {}
+        func suspended() {}
+        func resumed() {}
+    }
+
+    /// Begins TLS with a server of that name, and waits until it stands; the load is asked about certificates.
+    func secure(to server: ServerName, in load: Load) async throws(LoadError) {
+        let control = load.control
+        control.stand(at: .inLine(Handshake(of: control)))
+        defer { control.stand(at: .elsewhere) }
+        var result: LoadError??
+        secure(to: server, by: load) { error in
+            result = .some(error)
+            control.wake()
+        }
+        while result == nil {
+            try control.check()
+            await control.wait()
+        }
+        try control.check()
+        if case .some(.some(let error)) = result { throw error }
+    }
+}

@@ -1,0 +1,400 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import HTTPWire
+
+/// The order of an FTP load: which command follows which reply, from the greeting to the end of the transfer (RFC 959, 3659, 4217).
+///
+/// It has no I/O: ``handle(_:)`` says what is to be done.
+package struct FTPMachine: Sendable {
+    package enum Event: Hashable, Sendable {
+        /// The control connection stands.
+        case opened(isIPv6: Bool)
+        /// TLS stands on the control connection.
+        case secured
+        /// What to log in with.
+        case login(user: [UInt8], password: [UInt8])
+        case replied(FTPReply)
+        /// The control connection is over.
+        case controlEnded
+        /// The data connection stands.
+        case connected
+        /// TLS stands on the data connection.
+        case dataSecured
+        /// So many bytes went through the data connection, and it was ended in order.
+        case dataEnded(Int64)
+        /// The data connection was lost, or its TLS was.
+        case dataFailed
+        /// A reply that might have said why did not come.
+        case gaveUp
+    }
+
+    package enum Action: Hashable, Sendable {
+        case send(FTPCommand)
+        /// Begins TLS on the control connection; nothing may be left of what came in clear.
+        case secure
+        /// Finds out what to log in with; what the server says where it refuses what there was.
+        case findLogin(refusal: String?)
+        case loggedIn
+        /// Connects to that port of the server.
+        case connect(Int)
+        case secureData
+        /// The transfer begins.
+        case begin(Beginning)
+        /// All of it is done.
+        case end
+        case fail(Failure)
+    }
+
+    package struct Beginning: Hashable, Sendable {
+        /// Bytes of the whole file, where the server says so.
+        package var size: Int64?
+        /// As `MDTM` says it.
+        package var modified: String?
+        /// Bytes that are left out.
+        package var offset: Int64 = 0
+    }
+
+    package struct Failure: Hashable, Sendable {
+        package enum Kind: Hashable, Sendable {
+            case noSuchFile, mayNot, tooLarge
+            /// TLS is demanded and not to be had.
+            case notSecure
+            case noConnection, lost
+            /// The server refuses, or says something else than it may.
+            case refused
+        }
+
+        package let kind: Kind
+        package let message: String
+    }
+
+    private enum State: Hashable, Sendable {
+        case connecting, greeting, authenticating, securing
+        case findingLogin, user, password, protecting, protectingData
+        case directory(Int)
+        case type, size, time
+        case passive(isExtended: Bool)
+        case connectingData, restarting
+        case beginning
+        case securingData
+        case transferring
+        /// The data connection was lost, and a reply may say why.
+        case awaitingReason
+        /// The size is asked for of what was stored in parts.
+        case checking
+        case over
+    }
+
+    private let plan: FTPPlan
+    private var state = State.connecting
+    private var login: (user: [UInt8], password: [UInt8])?
+    private var isIPv6 = false
+    private var beginning = Beginning()
+    /// The final reply of the transfer came.
+    private var isComplete = false
+    /// So many bytes went through, all of them.
+    private var count: Int64?
+    private var controlHasEnded = false
+    /// `REST` before `STOR` is refused, `APPE` takes its place.
+    private var appends = false
+
+    package init(_ plan: FTPPlan) { self.plan = plan }
+
+    /// Whether there is nothing more to come.
+    package var isOver: Bool { state == .over }
+    /// Whether ABOR would end something.
+    package var isTransferring: Bool { [.beginning, .securingData, .transferring].contains(state) }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        switch (event, state) {
+        case (_, .over): return []
+        case (.controlEnded, _): return endOfControl()
+        case (.opened(let isIPv6), .connecting):
+            self.isIPv6 = isIPv6
+            guard plan.security != .implicit else { return go(to: .securing, .secure) }
+            return go(to: .greeting)
+        case (.secured, .securing):
+            return plan.security == .implicit ? go(to: .greeting) : go(to: .findingLogin, .findLogin(refusal: nil))
+        case (.login(let user, let password), .findingLogin):
+            login = (user, password)
+            return go(to: .user, .send(FTPCommand("USER", user)))
+        case (.connected, .connectingData): return dataStands()
+        case (.dataSecured, .securingData): return begin()
+        case (.dataEnded(let count), .transferring):
+            self.count = count
+            return endOfTransfer()
+        case (.dataFailed, .securingData), (.dataFailed, .transferring):
+            guard !isComplete, !controlHasEnded else { return dataWasLost() }
+            return go(to: .awaitingReason)
+        case (.dataFailed, .connectingData), (.dataFailed, .restarting), (.dataFailed, .beginning): return []
+        case (.gaveUp, .awaitingReason): return dataWasLost()
+        case (.replied(let reply), _): return take(reply)
+        default: return []
+        }
+    }
+
+    private mutating func go(to state: State, _ actions: Action...) -> [Action] {
+        self.state = state
+        return actions
+    }
+
+    private mutating func fail(_ kind: Failure.Kind, _ message: String) -> [Action] {
+        go(to: .over, .fail(Failure(kind: kind, message: message)))
+    }
+
+    // MARK: Replies
+
+    private mutating func take(_ reply: FTPReply) -> [Action] {
+        // Said at any time: the server closes the connection (RFC 959, section 4.2.2).
+        if reply.code == 421 {
+            return fail(state == .greeting ? .noConnection : .lost, "the server ends the connection: \(said(reply))")
+        }
+        switch state {
+        case .greeting:
+            if reply.isPreliminary { return [] }
+            guard reply.isSuccess else { return fail(.noConnection, "the server takes no connections: \(said(reply))") }
+            guard plan.security == .explicit else { return go(to: .findingLogin, .findLogin(refusal: nil)) }
+            return go(to: .authenticating, .send(FTPCommand("AUTH", "TLS")))
+        case .authenticating:
+            guard reply.code == 234 else { return fail(.notSecure, "the server does not begin TLS: \(said(reply))") }
+            return go(to: .securing, .secure)
+        case .user, .password: return takeLogin(reply)
+        case .protecting:
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not secure its data: \(said(reply))") }
+            return go(to: .protectingData, .send(FTPCommand("PROT", "P")))
+        case .protectingData:
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not secure its data: \(said(reply))") }
+            return changeDirectory(0)
+        case .directory(let index):
+            guard reply.isSuccess else { return refused(reply, by: "the directory") }
+            return changeDirectory(index + 1)
+        case .type:
+            guard reply.isSuccess else { return fail(.refused, "the server does not take the type of transfer: \(said(reply))") }
+            return describe()
+        case .size:
+            if reply.code == 213 { beginning.size = reply.number }
+            return sized()
+        case .time:
+            if reply.code == 213 { beginning.modified = reply.time }
+            return openData()
+        case .passive(let isExtended): return takePassive(reply, isExtended: isExtended)
+        case .restarting:
+            // Where the server does not continue, the load begins at the beginning.
+            if reply.code != 350 {
+                if plan.transfer.isStore { appends = true } else { beginning.offset = 0 }
+            }
+            return transfer()
+        case .beginning: return takeBeginning(reply)
+        case .securingData, .transferring, .awaitingReason: return takeEnd(reply)
+        case .checking:
+            guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
+                return fail(.lost, "the server does not have the whole file: \(said(reply))")
+            }
+            return go(to: .over, .end)
+        case .connecting, .securing, .findingLogin, .connectingData, .over:
+            return fail(.refused, "the server says what it was not asked for: \(said(reply))")
+        }
+    }
+
+    private func said(_ reply: FTPReply) -> String { reply.message.isEmpty ? "\(reply.code)" : "\(reply.code) \(reply.message)" }
+
+    private mutating func refused(_ reply: FTPReply, by what: String) -> [Action] {
+        if mayWantReuse(reply) { return refusedWithoutReuse(reply) }
+        let kind: Failure.Kind =
+            switch reply.code {
+            case 550 where !plan.transfer.isStore: .noSuchFile
+            case 532, 550, 553: .mayNot
+            case 452, 552: .tooLarge
+            case 425, 426, 450, 451: .lost
+            case 522, 534, 535, 536: .notSecure
+            default: .refused
+            }
+        return fail(kind, "the server refuses \(what): \(said(reply))")
+    }
+
+    // MARK: Login
+
+    private mutating func takeLogin(_ reply: FTPReply) -> [Action] {
+        switch reply.code {
+        case 202, 230, 232: return loggedIn()
+        case 331 where state == .user:
+            return go(to: .password, .send(FTPCommand("PASS", login?.password ?? [])))
+        case 332:
+            return fail(.refused, "the server wants an account besides user and password, which is not supported: \(said(reply))")
+        case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: said(reply)))
+        default: return fail(.refused, "the server does not let the user log in: \(said(reply))")
+        }
+    }
+
+    private mutating func loggedIn() -> [Action] {
+        guard plan.security == .none else { return go(to: .protecting, .loggedIn, .send(FTPCommand("PBSZ", "0"))) }
+        return [.loggedIn] + changeDirectory(0)
+    }
+
+    // MARK: The file
+
+    private mutating func changeDirectory(_ index: Int) -> [Action] {
+        guard index < plan.directories.count else {
+            // Listings are text; a file's bytes are its own, unless the URL says that it is text.
+            let isText = plan.isText || plan.transfer == .list || plan.transfer == .listNames
+            return go(to: .type, .send(FTPCommand("TYPE", isText ? "A" : "I")))
+        }
+        return go(to: .directory(index), .send(FTPCommand("CWD", plan.directories[index])))
+    }
+
+    private mutating func describe() -> [Action] {
+        guard let name = plan.name else { return openData() }
+        switch plan.transfer {
+        case .retrieve where !plan.isText, .store(_, resumes: true): return go(to: .size, .send(FTPCommand("SIZE", name)))
+        case .retrieve: return sized()
+        case .list, .listNames, .store: return openData()
+        }
+    }
+
+    private mutating func sized() -> [Action] {
+        guard plan.transfer == .retrieve, let name = plan.name else { return openData() }
+        return go(to: .time, .send(FTPCommand("MDTM", name)))
+    }
+
+    /// From where the transfer is to begin.
+    private mutating func findOffset() {
+        switch plan.transfer {
+        case .retrieve:
+            guard let earlier = plan.earlier, let size = beginning.size, let modified = beginning.modified,
+                earlier == FTPPlan.Version(size: size, modified: modified), plan.offset <= size
+            else { return }
+            beginning.offset = plan.offset
+        case .store(let length, resumes: true):
+            // More than there is to send is another file.
+            if let size = beginning.size, size <= length ?? .max { beginning.offset = size }
+            beginning.size = nil
+        case .list, .listNames, .store: break
+        }
+    }
+
+    // MARK: The data connection
+
+    private mutating func openData() -> [Action] {
+        findOffset()
+        return go(to: .passive(isExtended: true), .send(FTPCommand("EPSV")))
+    }
+
+    private mutating func takePassive(_ reply: FTPReply, isExtended: Bool) -> [Action] {
+        if isExtended, reply.isRefusal, !isIPv6 { return go(to: .passive(isExtended: false), .send(FTPCommand("PASV"))) }
+        guard reply.code == (isExtended ? 229 : 227) else { return refused(reply, by: "a data connection") }
+        guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
+            return fail(.refused, "the server's reply has no port for the data: \(said(reply))")
+        }
+        // Of the address that a reply to PASV has nothing is taken: it may be anybody's.
+        return go(to: .connectingData, .connect(port))
+    }
+
+    private mutating func dataStands() -> [Action] {
+        guard beginning.offset > 0 else { return transfer() }
+        // Right before the transfer (RFC 3659, section 5.4).
+        return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))
+    }
+
+    private mutating func transfer() -> [Action] {
+        let command =
+            switch plan.transfer {
+            case .retrieve: FTPCommand("RETR", plan.name ?? [])
+            case .list: FTPCommand("LIST")
+            case .listNames: FTPCommand("NLST")
+            case .store: FTPCommand(appends ? "APPE" : "STOR", plan.name ?? [])
+            }
+        return go(to: .beginning, .send(command))
+    }
+
+    private mutating func takeBeginning(_ reply: FTPReply) -> [Action] {
+        if reply.isRefusal {
+            // Some servers say so where a directory is empty.
+            return refused(reply, by: plan.name == nil ? "the listing" : "the file")
+        }
+        guard reply.isPreliminary || reply.code == 226 || reply.code == 250 else {
+            return fail(.refused, "the server says something else than that the transfer begins: \(said(reply))")
+        }
+        isComplete = !reply.isPreliminary
+        guard plan.security == .none else { return go(to: .securingData, .secureData) }
+        return begin()
+    }
+
+    private mutating func begin() -> [Action] { go(to: .transferring, .begin(beginning)) }
+
+    // MARK: The end
+
+    private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
+        if reply.isPreliminary { return [] }
+        guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
+        isComplete = true
+        return state == .awaitingReason ? dataWasLost() : endOfTransfer()
+    }
+
+    private mutating func endRefused(_ reply: FTPReply) -> [Action] {
+        if mayWantReuse(reply) { return refusedWithoutReuse(reply) }
+        let kind: Failure.Kind =
+            switch reply.code {
+            case 452, 552: .tooLarge
+            case 532, 553: .mayNot
+            default: .lost
+            }
+        return fail(kind, "the transfer was not completed: \(said(reply))")
+    }
+
+    /// Whether a server that speaks TLS refuses a data connection for what it is.
+    private func mayWantReuse(_ reply: FTPReply) -> Bool {
+        guard plan.security != .none else { return false }
+        return reply.code == 522 || reply.code == 425 || state == .securingData || state == .awaitingReason && count == nil
+    }
+
+    private mutating func refusedWithoutReuse(_ reply: FTPReply) -> [Action] {
+        fail(
+            .notSecure,
+            """
+            the data connection is refused: \(said(reply)); the server may demand that it resumes the TLS session of the control \
+            connection, which is not supported (vsftpd: require_ssl_reuse=NO, proftpd: TLSOptions NoSessionReuseRequired)
+            """)
+    }
+
+    private mutating func endOfTransfer() -> [Action] {
+        guard let count else { return [] }
+        guard isComplete else {
+            guard controlHasEnded else { return [] }
+            return fail(.lost, "the server did not say that the transfer is complete")
+        }
+        if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
+            return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
+        }
+        if beginning.offset > 0, plan.transfer.isStore, let name = plan.name {
+            return go(to: .checking, .send(FTPCommand("SIZE", name)))
+        }
+        return go(to: .over, .end)
+    }
+
+    private mutating func dataWasLost() -> [Action] {
+        guard plan.security != .none, state == .securingData || state == .awaitingReason, count == nil else {
+            return fail(.lost, "the data connection was lost")
+        }
+        return fail(.lost, "the data connection was lost, or ended without TLS's close_notify")
+    }
+
+    private mutating func endOfControl() -> [Action] {
+        controlHasEnded = true
+        switch state {
+        // What comes by the data connection is still delivered; without the last reply it is no success.
+        case .transferring where count == nil && !isComplete: return []
+        case .transferring where isComplete: return []
+        case .awaitingReason: return dataWasLost()
+        case .transferring: return endOfTransfer()
+        case .greeting: return fail(.lost, "the server ended the connection before its greeting")
+        default: return fail(.lost, "the server ended the control connection")
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What an FTP transfer is to do.
+package struct FTPPlan: Hashable, Sendable {
+    package enum Security: Hashable, Sendable {
+        case none
+        /// TLS from the first byte.
+        case implicit
+        /// `AUTH TLS` before the login (RFC 4217), or nothing at all.
+        case explicit
+    }
+
+    package enum Transfer: Hashable, Sendable {
+        case retrieve
+        case list
+        case listNames
+        /// `length` is nil where it is not known before the end. Where it resumes, what the server has of the file already is left out.
+        case store(length: Int64?, resumes: Bool)
+
+        package var isStore: Bool { if case .store = self { true } else { false } }
+    }
+
+    /// By what two states of a file are told apart.
+    package struct Version: Hashable, Sendable {
+        package var size: Int64
+        /// As `MDTM` says it: digits (RFC 3659, section 2.3).
+        package var modified: String
+
+        package init(size: Int64, modified: String) {
+            self.size = size
+            self.modified = modified
+        }
+    }
+
+    package var security: Security
+    package var directories: [[UInt8]]
+    /// Nil for a directory.
+    package var name: [UInt8]?
+    package var transfer: Transfer
+    package var isText = false
+    /// A file that is to be continued from `offset`, if it is still of this version.
+    package var earlier: Version?
+    package var offset: Int64 = 0
+
+    package init(security: Security, directories: [[UInt8]], name: [UInt8]?, transfer: Transfer, isText: Bool = false) {
+        self.security = security
+        self.directories = directories
+        self.name = name
+        self.transfer = transfer
+        self.isText = isText
+    }
+}
+
+/// One command to an FTP server.
+package struct FTPCommand: Hashable, Sendable {
+    /// In capitals; what may be said of it.
+    package let verb: String
+    private let argument: [UInt8]
+
+    init(_ verb: String, _ argument: [UInt8] = []) {
+        self.verb = verb
+        self.argument = argument
+    }
+
+    init(_ verb: String, _ argument: String) { self.init(verb, Array(argument.utf8)) }
+
+    package static let abort = FTPCommand("ABOR")
+    package static let quit = FTPCommand("QUIT")
+
+    /// With the end of the line.
+    package var line: [UInt8] {
+        Array(verb.utf8) + (argument.isEmpty ? [] : [0x20] + argument) + [0x0D, 0x0A]
+    }
+}

@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What differs where a URL is of FTP.
+enum FTPAddress {
+    /// What credentials for the URL's server are kept under; nil where it is none of FTP.
+    static func space(_ url: URL) -> URLProtectionSpace? {
+        guard let scheme = url.scheme?.lowercased(), ["ftp", "ftps"].contains(scheme), let host = url.host() else { return nil }
+        return URLProtectionSpace(
+            host: host.lowercased(), port: url.port ?? (scheme == "ftps" ? 990 : 21), protocol: NSURLProtectionSpaceFTP,
+            realm: nil,
+            authenticationMethod: NSURLAuthenticationMethodDefault)
+    }
+
+    /// What curl says of a failure, where it says something else of FTP than of HTTP.
+    static func exitCode(_ error: URLError, text: String) -> Int32? {
+        guard let url = error.failingURL, space(url) != nil else { return nil }
+        switch error.code {
+        case .fileDoesNotExist: return text.contains("the directory") ? 9 : 78
+        case .noPermissionsToReadFile: return text.contains("the directory") ? 9 : 25
+        case .secureConnectionFailed: return text.contains("the server does not") ? 64 : nil
+        case .networkConnectionLost: return text.contains(" bytes came") || text.contains("the data connection") ? 18 : nil
+        default: return nil
+        }
+    }
+}
