@@ -25,15 +25,28 @@ struct URLLoadingPeer: WebSocketPeer {
 
     func open(_ url: String) async throws -> Socket {
         guard let url = URL(string: url) else { throw BenchFailure("bad URL") }
+        if url.scheme == "tcp" {
+            let task = session.streamTask(withHostName: url.host() ?? "", port: url.port ?? 0)
+            task.resume()
+            return Socket(webSocket: nil, stream: task)
+        }
         let task = session.webSocketTask(with: url)
         task.resume()
-        return Socket(task: task)
+        return Socket(webSocket: task, stream: nil)
     }
 
     struct Socket: BenchSocket {
-        let task: URLSessionWebSocketTask
+        let webSocket: URLSessionWebSocketTask?
+        /// In its place.
+        let stream: URLSessionStreamTask?
+
+        private func task() throws -> URLSessionWebSocketTask {
+            guard let webSocket else { throw BenchFailure("it is no WebSocket") }
+            return webSocket
+        }
 
         func echo(_ count: Int, size: Int, inFlight: Int) async throws {
+            let task = try task()
             let message = URLSessionWebSocketTask.Message.data(Data(repeating: 7, count: size))
             let next = Counter()
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -52,6 +65,7 @@ struct URLLoadingPeer: WebSocketPeer {
         }
 
         func receive(_ count: Int) async throws -> Int {
+            let task = try task()
             try await task.send(.data(Data()))
             var total = 0
             for _ in 0..<count {
@@ -61,6 +75,11 @@ struct URLLoadingPeer: WebSocketPeer {
         }
 
         func idle() async throws {
+            if let stream {
+                try await stream.write(Data("G".utf8), timeout: 60)
+                return stream.readData(ofMinLength: 1, maxLength: 1_024, timeout: 0) { _, _, _ in }
+            }
+            let task = try task()
             try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
                 task.sendPing { error in
                     if let error { continuation.resume(throwing: error) } else { continuation.resume() }
