@@ -51,7 +51,6 @@ private func read(_ bytes: [UInt8]) {
     survives(bytes, MessageCoding.decodeSettings, MessageCoding.encode)
     survives(bytes, MessageCoding.decodeOutcome, MessageCoding.encode)
     survives(bytes, MessageCoding.decodeResponse, MessageCoding.encode)
-    survives(bytes, MessageCoding.decodeRequest, MessageCoding.encode)
 }
 
 private func survives<Value>(

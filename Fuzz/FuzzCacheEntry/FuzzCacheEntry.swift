@@ -41,7 +41,7 @@ private func check(_ bytes: UnsafeRawBufferPointer) {
 
 /// A preamble without a body, up to its checksum.
 private func preamble(headLength: Int) -> [UInt8] {
-    var bytes = Array("URLLRSP".utf8) + [1]
+    var bytes = Array("URLLRSP".utf8) + [2]
     for number in [UInt64(headLength), 0, (800_000_000.0).bitPattern, [UInt8]().withUnsafeBytes { ContentChecksum.of($0) }] {
         append(number, to: &bytes)
     }

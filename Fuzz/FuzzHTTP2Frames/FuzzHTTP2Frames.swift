@@ -44,6 +44,7 @@ public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt
 private struct Reading: Equatable {
     var events: [String] = []
     var failure: HTTP2Failure?
+    /// A frame that comes behind all of it is heard as one.
     var isAtFrameBoundary = false
     var hasSettings = false
     /// DATA whose end was not told: its stream, content, and what it takes of the windows.
@@ -83,8 +84,12 @@ private struct Reading: Equatable {
             } catch { again = error }
             precondition(again == error, "another failure: \(String(describing: again))")
         }
-        isAtFrameBoundary = reader.isAtFrameBoundary
         hasSettings = reader.hasSettings
+        isAtFrameBoundary = [0, 0, 0, 4, 0, 0, 0, 0, 0].withUnsafeBytes { settings in
+            var offset = 0
+            guard case .settings? = try? reader.next(settings, &offset) else { return false }
+            return offset == settings.count
+        }
         precondition(hasSettings || events.isEmpty, "events before SETTINGS")
         close("…")
     }

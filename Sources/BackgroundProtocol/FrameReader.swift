@@ -40,9 +40,6 @@ package struct FrameReader: Sendable {
         self.limit = limit
     }
 
-    /// Whether no part of a frame waits for the rest of it.
-    package var isBetweenFrames: Bool { pendingBytes == 0 }
-
     /// Bytes that wait for the rest of their frame; about as many as are kept in memory for it.
     package var pendingBytes: Int { (partial?.count ?? 0) + buffer.count - start }
 

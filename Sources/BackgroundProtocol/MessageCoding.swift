@@ -57,15 +57,10 @@ package enum MessageCoding {
         try write(response, version: version)
     }
 
-    package static func encode(_ request: LoadRequest, version: Int = version) throws(MessageFailure) -> [UInt8] {
-        try write(request, version: version)
-    }
-
     package static func decodeOrder(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundOrder { try read(bytes) }
     package static func decodeSettings(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundSettings { try read(bytes) }
     package static func decodeOutcome(_ bytes: [UInt8]) throws(MessageFailure) -> TaskOutcome { try read(bytes) }
     package static func decodeResponse(_ bytes: [UInt8]) throws(MessageFailure) -> LoadResponse { try read(bytes) }
-    package static func decodeRequest(_ bytes: [UInt8]) throws(MessageFailure) -> LoadRequest { try read(bytes) }
 
     // MARK: The forms
 

@@ -55,6 +55,22 @@ package enum ASCII {
         return letter <= 5 ? letter &+ 10 : nil
     }
 
+    /// Two digits for each byte, in lower case.
+    package static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
+        let digits = Array("0123456789abcdef".utf8)
+        var text: [UInt8] = []
+        for byte in bytes {
+            text.append(digits[Int(byte >> 4)])
+            text.append(digits[Int(byte & 15)])
+        }
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// As many digits as the type has room for.
+    package static func hexadecimal(_ number: some FixedWidthInteger) -> String {
+        withUnsafeBytes(of: number.bigEndian) { hexadecimal($0) }
+    }
+
     /// Whether a string is a `token`: what a method or a field name must be.
     package static func isToken(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy(isTokenCharacter)

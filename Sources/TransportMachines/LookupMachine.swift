@@ -104,11 +104,6 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         }
     }
 
-    /// What is remembered of a question, and nobody needs to be asked for.
-    package func remembered(_ question: Question, now: Int64) -> Answer? {
-        known[question].flatMap { $0.until > now ? $0.answer : nil }
-    }
-
     private mutating func want(_ question: Question, _ caller: Caller, _ owner: Owner, now: Int64) -> [Action] {
         if let known = known[question] {
             if known.until > now { return [.answer([caller], known.answer)] }

@@ -99,9 +99,6 @@ package struct WebSocketMachine: Sendable {
     /// Whether what comes is to be read.
     package var hears: Bool { state == .open || state == .closing }
 
-    /// How many of our pings were not answered.
-    package var unansweredPings: UInt64 { sentPings - answeredPings }
-
     package mutating func handle(_ event: Event) -> [Action] {
         switch (state, event) {
         case (.open, .appCloses(let close)): return move(to: .closing, .sendClose(Self.sendable(close)), .startCloseTimer)

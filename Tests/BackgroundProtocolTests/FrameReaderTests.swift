@@ -30,7 +30,7 @@ import Testing
                 while let payload = try reader.next() { read.append(payload) }
             }
             #expect(read == Self.payloads, "cut at \(cut)")
-            #expect(reader.isBetweenFrames)
+            #expect(reader.pendingBytes == 0)
         }
     }
 
@@ -68,12 +68,12 @@ import Testing
 
     @Test func `a part of a frame is not handed over`() throws {
         var reader = FrameReader()
-        #expect(reader.isBetweenFrames)
+        #expect(reader.pendingBytes == 0)
         reader.append([0, 0, 0])
         #expect(try reader.next() == nil)
         reader.append([2, 5])
         #expect(try reader.next() == nil)
-        #expect(!reader.isBetweenFrames)
+        #expect(reader.pendingBytes > 0)
     }
 
     @Test(
@@ -90,7 +90,7 @@ import Testing
         #expect(throws: failure) { try reader.next() }
         reader.append(FrameReader.frame([2]))
         #expect(throws: failure) { try reader.next() }
-        #expect(reader.isBetweenFrames, "nothing is kept")
+        #expect(reader.pendingBytes == 0, "nothing is kept")
     }
 
     @Test func `the longest frame is read, whatever the limit is`() throws {

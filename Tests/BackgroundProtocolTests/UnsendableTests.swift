@@ -20,26 +20,29 @@ import Testing
         func close() {}
     }
 
+    private static func order(_ body: RequestBody) throws -> BackgroundOrder {
+        BackgroundOrder(TaskOrder(id: 1, request: try Samples.request(body: body), delivery: .collect), created: 0)
+    }
+
     @Test func `streams are not sent, and it is said what is`() throws {
         for body in [.stream(Stream()), .streamOnDemand] as [RequestBody] {
-            let request = try Samples.request(body: body)
-            let order = BackgroundOrder(TaskOrder(id: 1, request: request, delivery: .collect), created: 0)
+            let order = try Self.order(body)
             let failure = MessageFailure.malformed("only files and data can be sent in the background, and not a stream")
             #expect(throws: failure) { try MessageCoding.encode(.submit(order)) }
-            #expect(throws: failure) { try MessageCoding.encode(request) }
+            #expect(throws: failure) { try MessageCoding.encode(order) }
         }
     }
 
     @Test func `a long body is sent from a file alone`() throws {
         #expect(throws: MessageFailure.malformed("a body of 1048577 bytes is sent in the background from a file alone")) {
-            try MessageCoding.encode(try Samples.request(body: .data(Data(count: 1 << 20 + 1))))
+            try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20 + 1))))
         }
-        #expect(throws: Never.self) { try MessageCoding.encode(try Samples.request(body: .data(Data(count: 1 << 20)))) }
+        #expect(throws: Never.self) { try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20)))) }
     }
 
     @Test func `what the other side would refuse is not sent`() throws {
         #expect(throws: MessageFailure.malformed("a body's file is not absolute")) {
-            try MessageCoding.encode(try Samples.request(body: .file(path: "a")))
+            try MessageCoding.encode(try Self.order(.file(path: "a")))
         }
         #expect(throws: MessageFailure.malformed("a task's number is less than 1")) { try MessageCoding.encode(.told(0)) }
         var settings = BackgroundSettings()

@@ -48,7 +48,7 @@ final class Quits {
             doomed.insert(mark)
             // It hears no more of anything, and nothing that it says counts.
             session.takesEvents = false
-            for connection in desk.connections.values where connection.process == client.process { connection.isDoomed = true }
+            for other in desk.clients.connections.values where other.process == client.process { other.isDoomed = true }
         }
         undurable.formUnion(doomed)
         // Before the ends of them all, which may be more than the store takes at a time.

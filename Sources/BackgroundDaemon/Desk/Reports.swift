@@ -77,7 +77,7 @@ final class Reports {
 
     private func absence(of session: Session) -> String {
         guard session.client == nil else { return "" }
-        return session.launchTrouble.map { ", which cannot be started: \($0)" } ?? ", which is not running"
+        return session.launch.trouble.map { ", which cannot be started: \($0)" } ?? ", which is not running"
     }
 
     /// Those who watch are told soon.
@@ -104,7 +104,7 @@ final class Reports {
         changed = []
         guard !reports.isEmpty else { return }
         for (id, requests) in watchers {
-            for request in requests { desk.connections[id]?.send(.transfers(reports, request: request, isLast: true)) }
+            for request in requests { desk.clients.connections[id]?.send(.transfers(reports, request: request, isLast: true)) }
         }
     }
 }

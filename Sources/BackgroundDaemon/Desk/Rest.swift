@@ -28,7 +28,7 @@ final class Rest {
     /// Ends the daemon after a while without anything to do.
     func considerIdling(_ desk: isolated TransferDesk) {
         let isIdle =
-            desk.connections.isEmpty
+            desk.clients.connections.isEmpty
             && !desk.sessions.values.contains {
                 $0.endedCount < $0.transfers.count || $0.candidate.isDue || !$0.departures.isEmpty
             }
@@ -47,7 +47,7 @@ final class Rest {
 
     /// Gives memory back that a daemon has no use for with which no program speaks, and which transfers nothing.
     func consider(_ desk: isolated TransferDesk) {
-        if !desk.connections.isEmpty || !desk.scheduler.running.isEmpty {
+        if !desk.clients.connections.isEmpty || !desk.scheduler.running.isEmpty {
             timer?.cancel()
             timer = nil
         } else if timer == nil {

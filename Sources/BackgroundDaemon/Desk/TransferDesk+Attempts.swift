@@ -59,7 +59,7 @@ extension TransferDesk {
     func askBeforeBegin(_ transfer: Transfer) {
         guard let load = transfer.attempt?.load, let order = transfer.attempt?.preparation?.order else { return }
         let number = transfer.number
-        asked(.delayedRequest(order.task.request), of: number, by: load) { answer in
+        questions.asked(.delayedRequest(order.task.request), of: number, by: load, self) { answer in
             // On the desk, and at once: what is read next may stop the attempt.
             self.assumeIsolated { desk in
                 guard let transfer = desk.transfers[number], let attempt = transfer.attempt, attempt.load === load else { return }

@@ -38,7 +38,7 @@ extension TransferDesk {
             }
         case .cancel(let transfer) where transfers[transfer]?.life.state == .ended:
             // Nobody came for it, and nobody shall.
-            if let over = transfers[transfer], over.session.client == nil { told(over.task, over.session) }
+            if let over = transfers[transfer], over.session.client == nil { removals.told(over.task, over.session, self) }
             connection.send(.done(request: number))
         case .cancel(let transfer): drive(transfer, number, connection) { $0.carryOut(.cancel, $1) }
         case .quit(let program):
@@ -86,7 +86,7 @@ extension TransferDesk {
         status.socket = DaemonPlace().socket
         status.directory = options.stateDirectory
         status.uptime = now - started
-        status.connections = connections.count
+        status.connections = clients.connections.count
         status.sessions = sessions.count
         for transfer in transfers.values {
             if transfer.isOver {

@@ -16,19 +16,11 @@ import SystemThreads
 extension TransferDesk {
     /// Seconds that an order, or the user's quit of a program, waits for room on the disk before it fails for want of it.
     static let orderPatience = 8.0
-    /// Seconds after which a folder that the disk did not take is given to it again.
-    private static let departurePause = 5.0
 
     func receive(_ message: ClientMessage, from connection: ClientConnection) {
         guard !isClosing, !connection.isDoomed else { return }
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
-        if case .attach(let attachment) = message {
-            let isWaiting = sessions.values.contains { $0.waiting?.0 === connection }
-            guard connection.session == nil, connection.role == .session, !isWaiting else {
-                return connection.refuse(.malformed, "a connection has one session")
-            }
-            return attach(attachment, connection)
-        }
+        if case .attach(let attachment) = message { return clients.attach(attachment, connection, self) }
         guard let session = connection.session, session.client === connection else {
             // A program that is still waiting for its session has nothing to say yet.
             return connection.refuse(.malformed, "there is no session to speak of")
@@ -40,11 +32,10 @@ extension TransferDesk {
             guard let transfer = session.transfers[task], !transfer.isOver else { return }
             transfer.record.notes = TransferRecord.Notes(notes)
             save(transfer)
-        case .answer(let answer, let task, let question): take(answer, to: question, of: task, session)
-        case .told(let task): told(task, session)
-        case .eventsHandled:
-            endLaunch(of: session)
-        case .invalidate: invalidate(session)
+        case .answer(let answer, let task, let question): questions.take(answer, to: question, of: task, session, self)
+        case .told(let task): removals.told(task, session, self)
+        case .eventsHandled: launches.end(of: session, self)
+        case .invalidate: clients.invalidate(session, self)
         case .renew(let renewal, let request):
             session.service(of: store).renew(renewal) { connection.send(.renewed(request: request)) }
         case .proxies(let url, let request):
@@ -171,126 +162,5 @@ extension TransferDesk {
         guard transfer.record.givenUp == nil else { return }
         transfer.record.givenUp = why
         save(transfer)
-    }
-
-    // MARK: Ends that were told
-
-    func told(_ task: TaskID, _ session: Session) {
-        if let transfer = session.transfers[task] { return handle(.told, transfer) }
-        // Said again after a broken connection, perhaps before it is durable.
-        if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
-    }
-
-    /// The program knows how the task ended, and has its file: nothing of it is kept.
-    func depart(_ transfer: Transfer) {
-        let session = transfer.session
-        unregister(transfer)
-        reports.noteGone(transfer, self)
-        session.departures.add(Departures.One(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
-        removeDeparted(of: session)
-        if session.transfers.isEmpty { session.release() }
-        rest.considerIdling(self)
-    }
-
-    /// Removes the rows of those that were told, many at a time, when it is on the disk that their files have left.
-    private func removeDeparted(of session: Session) {
-        guard let departed = session.departures.next() else { return }
-        let (id, folder) = (session.id, session.folder)
-        guard departed.contains(where: { $0.file != nil }) else { return remove(departed, of: id) }
-        departing.run {
-            let trouble = Spool.sync(folder: folder)
-            self.enter { $0.synced(departed, of: id, trouble) }
-        }
-    }
-
-    private func synced(_ departed: [Departures.One], of id: Int64, _ trouble: String?) {
-        guard let session = sessionsByID[id] else { return }
-        if let trouble { journal.say(.error, "\(session.folder) cannot be brought to the disk: \(trouble)") }
-        guard session.departures.synced(trouble == nil) else {
-            return enter(after: Self.departurePause) { desk in
-                guard let session = desk.sessionsByID[id] else { return }
-                session.departures.retry()
-                desk.removeDeparted(of: session)
-            }
-        }
-        remove(departed, of: id)
-    }
-
-    private func remove(_ departed: [Departures.One], of id: Int64) {
-        guard let session = sessionsByID[id] else { return }
-        // Without its last task a session would give its number to another one.
-        let isLast = departed.contains { $0.task == session.record.lastTask }
-        keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
-            guard let session = desk.sessionsByID[id] else { return }
-            let folder = session.folder
-            let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
-            // Not before: a row whose file is gone would have it downloaded again.
-            desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
-            desk.space.noteRemoval(desk)
-            session.departures.removed()
-            for departure in departed { session.client?.send(.forgotten(departure.task)) }
-            desk.removeDeparted(of: session)
-            desk.forget(session, ifUnused: session.record.isInvalidated)
-            desk.rest.considerIdling(desk)
-        }
-    }
-
-    // MARK: Questions
-
-    func asked(
-        _ question: TaskQuestion, of number: Int64, by load: RunningLoad, _ answer: @escaping @Sendable (TaskAnswer) -> Void
-    ) {
-        guard let transfer = transfers[number], transfer.attempt?.load === load else {
-            return answer(.credential(.cancel))
-        }
-        lastQuestion += 1
-        put(Transfer.Question(number: lastQuestion, question: question, answer: answer), of: transfer)
-    }
-
-    /// Asks the program, which is started for it where that is possible.
-    func put(_ question: Transfer.Question, of transfer: Transfer) {
-        transfer.question = question
-        reports.note(transfer, self)
-        guard !transfer.session.isListening else {
-            transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
-            return
-        }
-        limitQuestion(of: transfer)
-        considerLaunch(transfer.session)
-    }
-
-    /// A question that no program hears is answered as if no delegate had an opinion.
-    ///
-    /// At once where the program has ended and cannot be started; one that runs is back soon after the daemon was killed.
-    func limitQuestion(of transfer: Transfer) {
-        guard let question = transfer.question, !transfer.session.canAnswer else { return }
-        let number = transfer.number
-        let session = transfer.session
-        let patience = session.canBeLaunched ? options.questionPatience : session.hasProgramEnded ? 0 : options.returnPatience
-        enter(number, after: patience) { desk, transfer in
-            guard transfer.question?.number == question.number, !transfer.session.canAnswer else { return }
-            desk.answer(transfer, transfer.question?.defaultAnswer ?? .done)
-        }
-    }
-
-    private func take(_ answer: TaskAnswer, to question: Int, of task: TaskID?, _ session: Session) {
-        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }),
-            task == nil || task == transfer.task
-        else { return }
-        self.answer(transfer, answer)
-    }
-
-    private func answer(_ transfer: Transfer, _ answer: TaskAnswer) {
-        guard let question = transfer.question else { return }
-        transfer.question = nil
-        question.answer(answer)
-        reports.note(transfer, self)
-    }
-}
-
-extension Transfer.Question {
-    /// What holds where no delegate has the method.
-    var defaultAnswer: TaskAnswer {
-        if case .delayedRequest = question { .delayed(.proceed) } else { .credential(.performDefaultHandling) }
     }
 }

@@ -13,9 +13,6 @@ import SystemThreads
 
 /// One daemon takes over where another one ended, or was ended.
 extension TransferDesk {
-    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
-    private static let returnPatience = 3.0
-
     /// Takes over what an earlier daemon left.
     func restore(_ contents: TransferStore.Contents) {
         // What cannot be read stays as it is, and nothing else is given its number.
@@ -48,10 +45,7 @@ extension TransferDesk {
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
-        for known in Dictionary(grouping: sessions.values, by: \.program).values {
-            let limit = LaunchLimit.latest(known.map(\.record.launches))
-            for session in known { session.record.launches = limit }
-        }
+        launches.restoreLimits(self)
         // A number is not given again while a file of it may be there.
         reserve(spool.highestNumber)
         let known = files
@@ -75,15 +69,14 @@ extension TransferDesk {
             }
             if let why = transfer.record.givenUp { handle(.giveUp(why, wantsData: false), transfer) } else { add(transfer) }
         }
-        // Programs that run have their sessions again in a moment.
-        for session in sessions.values where session.candidate.isDue { planLaunch(of: session, after: Self.returnPatience) }
+        launches.awaitReturns(self)
         rest.considerIdling(self)
     }
 
     /// Ends what is under way so that another daemon can take it over; calls back when everything is on the disk.
     func shutDown(_ done: @escaping @Sendable () -> Void) {
         close()
-        for connection in connections.values { connection.close() }
+        for connection in clients.connections.values { connection.close() }
         for transfer in transfers.values where transfer.life.hasAttempt { handle(.stop, transfer) }
         waitForEnd(2, done)
     }

@@ -24,10 +24,6 @@ package actor TransferDesk {
     /// The most tasks of one session, and of all.
     static let sessionLimit = 50_000
     static let totalLimit = 200_000
-    /// The most bytes of unfinished messages of all connections.
-    static let pendingLimit = 64 << 20
-    /// The most bytes of messages that programs have not read, of all connections.
-    static let unreadLimit = 128 << 20
 
     /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
     private static let longestSleep = 900.0
@@ -44,20 +40,13 @@ package actor TransferDesk {
     /// For the daemon's own files, and for bringing them to the disk, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
     nonisolated let syncs = WorkThread("bg-syncs")
-    /// For the folders that files have left, which programs wait for.
-    nonisolated let departing = WorkThread("bg-folders")
     /// For the files of programs, which may be on a disk that does not answer: each program waits for its own alone.
     private var programFiles: [String: WorkThread] = [:]
-    /// A program that takes long to be started keeps a few others waiting, and not all.
-    private nonisolated let launchers = (0..<4).map { _ in WorkThread("bg-launches") }
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
     private(set) var sessions: [SessionName: Session] = [:]
     private(set) var sessionsByID: [Int64: Session] = [:]
     private(set) var transfers: [Int64: Transfer] = [:]
-    var connections: [ObjectIdentifier: ClientConnection] = [:]
-    var pendingBytes = 0
-    var unreadBytes = 0
     private(set) var scheduler: TransferScheduler
     /// Those that have not been dealt with.
     private var events: Deque<TransferScheduler.Event> = []
@@ -66,11 +55,14 @@ package actor TransferDesk {
     private var timer: Scheduled<Void>?
     private var lastNumber: Int64 = 0
     private var lastSession: Int64 = 0
-    var lastQuestion = 0
     private(set) var isClosing = false
-    var storageTrouble: String?
+    private(set) var storageTrouble: String?
     /// What the clock shows beyond the time since the machine started.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
+    let clients = Clients()
+    let launches = Launches()
+    let questions = Questions()
+    let removals = Removals()
     let space = SpaceWatch()
     let quits = Quits()
     let reports = Reports()
@@ -192,9 +184,9 @@ package actor TransferDesk {
         case .giveUp(let why): transfer.outcome = TaskOutcome(failing: why.error)
         case .end(let hasFile): end(transfer, hasFile)
         case .keepEnd: keepEnd(transfer)
-        case .deliver: if transfer.session.isListening { deliver(transfer) } else { considerLaunch(transfer.session) }
+        case .deliver: if transfer.session.isListening { deliver(transfer) } else { launches.consider(transfer.session, self) }
         case .forgetEnd: forgetEnd(of: transfer)
-        case .depart: depart(transfer)
+        case .depart: removals.depart(transfer, self)
         case .sayForgotten: transfer.session.client?.send(.forgotten(transfer.task))
         }
     }
@@ -289,10 +281,6 @@ package actor TransferDesk {
         let made = WorkThread("bg-uploads")
         programFiles[program] = made
         return made
-    }
-
-    func launcher(of program: String) -> WorkThread {
-        launchers[Int(programNumber(program).magnitude % UInt64(launchers.count))]
     }
 
     // MARK: Keeping

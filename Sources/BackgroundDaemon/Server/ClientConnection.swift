@@ -75,10 +75,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     // MARK: What it says
 
     func channelActive(context: ChannelHandlerContext) {
-        desk.assumeIsolated { desk in
-            desk.connections[ObjectIdentifier(self)] = self
-            desk.rest.considerIdling(desk)
-        }
+        desk.assumeIsolated { $0.clients.add(self, $0) }
         channel.eventLoop.scheduleTask(in: .seconds(Int64(Self.patience))) {
             if !self.isUsed { self.close() }
         }
@@ -105,30 +102,17 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    /// All unfinished messages together have a limit: of those who exceed it the one with the most has to leave.
     private func notePending(_ count: Int) {
         let change = count - pendingBytes
         guard change != 0 else { return }
         pendingBytes = count
-        let largest: ClientConnection? = desk.assumeIsolated { desk in
-            desk.pendingBytes += change
-            guard change > 0, desk.pendingBytes > TransferDesk.pendingLimit else { return nil }
-            return desk.connections.values.max { $0.pendingBytes < $1.pendingBytes }
-        }
-        largest?.refuse(.tooMany, "there are too many unfinished messages")
+        desk.assumeIsolated { $0.clients.notePending(change) }
     }
 
-    /// The same of what programs have not read.
-    private func noteUnread(_ change: Int) {
-        desk.assumeIsolated { desk in
-            desk.unreadBytes += change
-            guard change > 0, desk.unreadBytes > TransferDesk.unreadLimit else { return }
-            desk.connections.values.max { $0.unreadBytes < $1.unreadBytes }?.abandon()
-        }
-    }
+    private func noteUnread(_ change: Int) { desk.assumeIsolated { $0.clients.noteUnread(change) } }
 
     /// Closes it, whatever it has not read.
-    private func abandon() {
+    func abandon() {
         guard !isOver else { return }
         isOver = true
         noteUnread(-outgoing.count)
@@ -168,7 +152,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         noteUnread(-outgoing.count)
         outgoing = []
         onWritten = []
-        desk.assumeIsolated { $0.left(self) }
+        desk.assumeIsolated { $0.clients.remove(self, $0) }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }

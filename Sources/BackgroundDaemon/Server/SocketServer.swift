@@ -70,8 +70,8 @@ struct SocketServer: Sendable {
             }
             guard let program = program(of: peer.process) else { return channel.close() }
             let (isFull, isClosing) = desk.assumeIsolated { desk in
-                let count = desk.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
-                return (desk.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
+                let count = desk.clients.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
+                return (desk.clients.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
             }
             // The next daemon is the one to speak to.
             if isClosing { return channel.close() }

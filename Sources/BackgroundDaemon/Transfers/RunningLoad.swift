@@ -60,7 +60,7 @@ final class RunningLoad: LoadClient {
 
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         switch question {
-        case .challenge: desk.enter { $0.asked(question, of: self.number, by: self, reply) }
+        case .challenge: desk.enter { $0.questions.asked(question, of: self.number, by: self, $0, reply) }
         case .redirect(_, let proposed): reply(.request(proposed))
         case .response: reply(.disposition(.allow))
         case .newBodyStream: reply(.bodyStream(nil))

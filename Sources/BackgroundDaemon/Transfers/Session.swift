@@ -12,7 +12,6 @@ import LoadingEngine
 import LoadingModel
 import LoadingStores
 import LoadingTrust
-import NIOCore
 import NetworkPaths
 
 /// A background session of a program.
@@ -41,20 +40,9 @@ final class Session {
     /// It does not hear of events yet: what it is to know is being put together.
     var isIntroducing = false
     var takesEvents = false
-    /// Who waits for another process to leave the session.
-    var waiting: (ClientConnection, ClientMessage.Attachment)?
-    /// The program was started from here, and has not said that it dealt with the events.
-    var isLaunched = false
-    /// Which start of the program was the last one, of which late news may come.
-    var launchNumber = 0
-    /// Why the program could not be started the last time; nil where it could.
-    var launchTrouble: String?
-    /// When it is looked at again whether the program is to be started.
-    var launchTimer: Scheduled<Void>?
+    var launch: SessionLaunch
     /// Its settings could not be read, so that its unfinished transfers have failed.
     var isUnreadable: Bool
-    /// Its row says how often its program was started, which holds for all of the program's sessions.
-    var hasKeptLaunches: Bool
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
 
@@ -63,7 +51,7 @@ final class Session {
         record = SessionRecord.decoded(row.state) ?? SessionRecord()
         self.settings = settings ?? BackgroundSettings()
         isUnreadable = settings == nil
-        hasKeptLaunches = record.launches != LaunchLimit()
+        launch = SessionLaunch(isKept: record.launches != LaunchLimit())
         self.folder = folder
         self.isSaved = isSaved
     }

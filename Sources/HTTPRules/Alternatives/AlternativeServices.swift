@@ -28,8 +28,6 @@ package struct AlternativeServices: Sendable {
 
     package init() {}
 
-    package var originCount: Int { origins.count }
-
     /// Notes what the `Alt-Svc` fields of a response say, in place of all that the origin said before (section 3).
     ///
     /// - Parameters:

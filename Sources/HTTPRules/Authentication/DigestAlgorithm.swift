@@ -9,6 +9,7 @@
 
 import Crypto
 import CryptoExtras
+import HTTPWire
 
 /// What Digest hashes with (RFC 7616, section 6.1).
 package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
@@ -84,20 +85,10 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
 
         package func finish() -> String {
             switch function {
-            case .md5(let hash): Self.hexadecimal(hash.finalize())
-            case .sha256(let hash): Self.hexadecimal(hash.finalize())
-            case .sha512_256(let hash): Self.hexadecimal(hash.finalize())
+            case .md5(let hash): ASCII.hexadecimal(hash.finalize())
+            case .sha256(let hash): ASCII.hexadecimal(hash.finalize())
+            case .sha512_256(let hash): ASCII.hexadecimal(hash.finalize())
             }
-        }
-
-        private static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
-            let digits = Array("0123456789abcdef".utf8)
-            var text: [UInt8] = []
-            for byte in bytes {
-                text.append(digits[Int(byte >> 4)])
-                text.append(digits[Int(byte & 15)])
-            }
-            return String(decoding: text, as: UTF8.self)
         }
     }
 }

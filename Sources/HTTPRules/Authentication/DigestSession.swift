@@ -83,7 +83,7 @@ package struct DigestSession: Sendable, Hashable {
         count &+= 1
         let (secret, clientNonce) = secret(user: user, password: password, cnonce: cnonce)
         let proof = DigestProof(
-            algorithm: algorithm, secret: secret, nonce: nonce, count: Self.hexadecimal(count), clientNonce: clientNonce,
+            algorithm: algorithm, secret: secret, nonce: nonce, count: ASCII.hexadecimal(count), clientNonce: clientNonce,
             protection: protection, uri: uri
         )
         self.proof = proof
@@ -183,12 +183,6 @@ package struct DigestSession: Sendable, Hashable {
         }
         bytes.append(UInt8(ascii: "\""))
         return String(decoding: bytes, as: UTF8.self)
-    }
-
-    /// "the hexadecimal count of the number of requests", eight digits (section 3.4).
-    private static func hexadecimal(_ count: UInt32) -> String {
-        let digits = String(count, radix: 16)
-        return String(repeating: "0", count: 8 - digits.utf8.count) + digits
     }
 
     private static func isTrue(_ value: String?) -> Bool { value?.lowercased() == "true" }

@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPWire
+
 /// Finds accidental damage: the checksum of Ethernet, gzip and PNG.
 enum CRC32 {
     private static let table: [UInt32] = (0..<256).map { index in
@@ -17,7 +19,6 @@ enum CRC32 {
     static func checksum(_ bytes: some Sequence<UInt8>) -> String {
         var crc = UInt32.max
         for byte in bytes { crc = crc >> 8 ^ table[Int((crc ^ UInt32(byte)) & 0xFF)] }
-        let digits = String(~crc, radix: 16)
-        return String(repeating: "0", count: 8 - digits.utf8.count) + digits
+        return ASCII.hexadecimal(~crc)
     }
 }

@@ -50,7 +50,6 @@ package final class SplicePump: Sendable {
     }
 
     private let wish = Atomic<Wish>(.run)
-    private let moved = Atomic<Int64>(0)
     private let event: CInt
     private let channel: any Channel
     private let listener: NIOLoopBoundBox<Listener?>
@@ -114,9 +113,6 @@ package final class SplicePump: Sendable {
     /// Ends the pump soon; `ended` says when.
     package func cancel() { wish(.cancel) }
 
-    /// Bytes in the file so far, from any thread.
-    package var bytesMoved: Int64 { moved.load(ordering: .relaxed) }
-
     private func wish(_ new: Wish) {
         var old = wish.load(ordering: .relaxed)
         while old != .cancel {
@@ -150,7 +146,6 @@ package final class SplicePump: Sendable {
             switch line.move(upTo: count - total) {
             case .moved(let bytes):
                 total += bytes
-                moved.store(total, ordering: .relaxed)
                 if reports.isDue(total) { report(total, &reports) }
             case .nothingThere:
                 let patience = reports.patience(total)

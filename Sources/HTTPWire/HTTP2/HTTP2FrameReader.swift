@@ -113,12 +113,6 @@ package struct HTTP2FrameReader: Sendable {
             announcedTableSize: limits.headerTableBytes)
     }
 
-    /// Whether all that was read are whole frames and whole field blocks.
-    package var isAtFrameBoundary: Bool {
-        guard case .header = place else { return false }
-        return pending.isEmpty && openBlock == nil
-    }
-
     /// The next event found in `bytes[offset...]`; `offset` moves past what was taken in.
     ///
     /// Nil when more bytes are needed: then everything was taken in, partial frames included. What it throws is an error of the connection,

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Crypto
+import HTTPWire
 
 /// The name of one entry's file: the hash of its key, and which of the key's variants it is.
 ///
@@ -77,9 +78,7 @@ package struct CacheEntryName: Hashable, Sendable {
     /// Which of the 256 folders it is in.
     package var folder: UInt8 { UInt8(truncatingIfNeeded: words[0] >> 56) }
 
-    package static func folderName(_ folder: UInt8) -> String {
-        (folder < 16 ? "0" : "") + String(folder, radix: 16)
-    }
+    package static func folderName(_ folder: UInt8) -> String { ASCII.hexadecimal(folder) }
 
     package var fileName: String {
         var text = String(unsafeUninitializedCapacity: Self.hashLength + 2) { target in

@@ -41,6 +41,18 @@ package final class EntryWriter: Sendable {
         var aside: AsideFile?
         var isOpen = true
         var waiting: [@Sendable () -> Void] = []
+
+        /// Lets go of everything, and answers what it was.
+        mutating func close() -> State {
+            isOpen = false
+            defer {
+                gathered = Data()
+                aside = nil
+                attachment = nil
+                waiting = []
+            }
+            return self
+        }
     }
 
     private let cache: ResponseCache
@@ -88,9 +100,6 @@ package final class EntryWriter: Sendable {
         abandon()
     }
 
-    /// Bytes of the body that are in memory.
-    package var heldByteCount: Int { state.withLock { $0.outstanding + $0.gathered.count } }
-
     /// Calls back once what is outstanding is mostly written: at once if it is, else on the thread of the queue.
     package func whenCaughtUp(_ ready: @escaping @Sendable () -> Void) {
         let isReady = state.withLock { state in
@@ -131,18 +140,7 @@ package final class EntryWriter: Sendable {
     ///
     /// What is small enough is in memory when this returns; the rest is found by look-ups that begin from now on.
     package func finish() {
-        let last = state.withLock { state -> State? in
-            guard state.isOpen else { return nil }
-            state.isOpen = false
-            defer {
-                state.gathered = Data()
-                state.aside = nil
-                state.attachment = nil
-                state.waiting = []
-            }
-            return state
-        }
-        guard var last else { return }
+        guard var last = state.withLock({ $0.isOpen ? $0.close() : nil }) else { return }
         last.response.bodyLength = last.total
         let key = last.response.url
         let name = disk.map { _ in CacheEntryName(key: key) }
@@ -184,18 +182,9 @@ package final class EntryWriter: Sendable {
 
     /// The load ended early: forgets everything.
     package func abandon() {
-        let (aside, waiting) = state.withLock { state in
-            defer {
-                state.isOpen = false
-                state.gathered = Data()
-                state.aside = nil
-                state.attachment = nil
-                state.waiting = []
-            }
-            return (state.aside, state.waiting)
-        }
-        disk?.discard(aside)
-        tell(waiting)
+        let last = state.withLock { $0.close() }
+        disk?.discard(last.aside)
+        tell(last.waiting)
     }
 
     private func tell(_ waiting: [@Sendable () -> Void]) {

@@ -21,7 +21,6 @@ package final class CookieStore: Sendable {
     private static let stores = Mutex<[String: CookieStore]>([:])
 
     private let jar: SharedValue<CookieJar>
-    private let policy = Mutex(CookieAcceptPolicy.onlyFromMainDocumentDomain)
 
     /// Without a `path`, in memory only.
     ///
@@ -60,11 +59,6 @@ package final class CookieStore: Sendable {
 
     /// Reads the file away from the caller's thread if that never happened, and calls back from another one.
     package func prepare(_ done: @escaping @Sendable () -> Void) { jar.prepare(done) }
-
-    package var acceptPolicy: CookieAcceptPolicy {
-        get { policy.withLock { $0 } }
-        set { policy.withLock { $0 = newValue } }
-    }
 
     /// The value of the `Cookie` field; nil where no cookie goes along.
     ///

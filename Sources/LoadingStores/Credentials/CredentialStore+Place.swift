@@ -30,13 +30,7 @@ extension CredentialStore {
     /// Calls back on the queue when what is kept is known: for a thread that may not even look at a file.
     package func prepareOnQueue(completion: @escaping @Sendable () -> Void) {
         // What is known already waits for no keyring.
-        queue.run(on: .answers) { [self] in
-            guard needsLoad else { return completion() }
-            queue.run {
-                self.load()
-                completion()
-            }
-        }
+        queue.run(on: .answers) { self.prepare(completion: completion) }
     }
 
     /// Calls back when what is kept is known: at once where it is already, else on the queue.

@@ -10,6 +10,7 @@
 import CLoadingSystem
 import Crypto
 import FoundationEssentials
+import HTTPWire
 
 /// One key in the user's persistent keyring (keyrings(7), persistent-keyring(7)): memory of the kernel that outlives the process.
 ///
@@ -23,7 +24,7 @@ package struct KernelKeyring: Sendable {
     /// The key is named by a hash: every process may see the names of keys.
     package init(path: String) {
         let hash = SHA256.hash(data: Array(path.utf8)).prefix(16)
-        name = "urlloading:" + hash.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        name = "urlloading:" + ASCII.hexadecimal(hash)
     }
 
     /// Whether the system has such keyrings, and lets us use them.

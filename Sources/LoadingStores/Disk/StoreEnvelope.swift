@@ -7,6 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+import HTTPWire
+
 /// What a store's file begins with: one line that says what the file is, in which version, and how to tell that it is whole.
 ///
 /// `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random number, so that every
@@ -48,9 +50,10 @@ package struct StoreEnvelope: Sendable {
     }
 
     package func seal(_ body: [UInt8], _ header: Header) -> [UInt8] {
-        let words = "\(Self.mark) \(kind) \(version) \(Self.hex(header.write)) \(header.length) \(Self.hex(header.sum)) "
+        let (write, sum) = (ASCII.hexadecimal(header.write), ASCII.hexadecimal(header.sum))
+        let words = "\(Self.mark) \(kind) \(version) \(write) \(header.length) \(sum) "
         var bytes = Array(words.utf8)
-        bytes += Array("\(Self.hex(Checksum.of(bytes)))\n".utf8)
+        bytes += Array("\(ASCII.hexadecimal(Checksum.of(bytes)))\n".utf8)
         bytes.reserveCapacity(bytes.count + body.count)
         return bytes + body
     }
@@ -61,17 +64,12 @@ package struct StoreEnvelope: Sendable {
         else { return .damaged }
         let words = line.split(separator: " ", omittingEmptySubsequences: false)
         guard words.count > 3, words[0] == Self.mark, words[1] == kind, let version = Int(words[2]), let seal = words.last,
-            seal == Self.hex(Checksum.of(Array(bytes[..<(end - seal.utf8.count)])))
+            seal == ASCII.hexadecimal(Checksum.of(Array(bytes[..<(end - seal.utf8.count)])))
         else { return .damaged }
         if version > self.version { return .newer }
         guard version == self.version, words.count == 7, let write = UInt64(words[3], radix: 16), let length = Int(words[4]),
             let sum = UInt64(words[5], radix: 16), length == bytes.count - end - 1, Checksum.of(bytes, from: end + 1) == sum
         else { return .damaged }
         return .whole(Header(write: write, length: length, sum: sum), bodyStart: end + 1)
-    }
-
-    private static func hex(_ number: UInt64) -> String {
-        let digits = String(number, radix: 16)
-        return String(repeating: "0", count: 16 - digits.utf8.count) + digits
     }
 }

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+import HTTPWire
 
 #if canImport(Glibc)
 import Glibc
@@ -89,7 +90,7 @@ package enum StoreLocations {
                 UInt8(ascii: "-"), UInt8(ascii: "_"):
                 text.unicodeScalars.append(Unicode.Scalar(byte))
             case UInt8(ascii: ".") where index > 0: text += "."
-            default: text += byte < 16 ? "%0\(String(byte, radix: 16))" : "%\(String(byte, radix: 16))"
+            default: text += "%" + ASCII.hexadecimal(byte)
             }
         }
         if text.isEmpty { return "%" }

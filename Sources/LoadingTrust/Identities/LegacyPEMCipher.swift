@@ -25,13 +25,7 @@ enum LegacyPEMCipher {
         case "DES-EDE3-CBC": cipher = .tripleDES(key: key(password, start, 24), start: start)
         default: throw .unsupported("its cipher (\(info[0]))")
         }
-        let clear = try cipher.decrypt(block.bytes)
-        do {
-            return try PrivateKeyForm.pkcs8(clear)
-        } catch {
-            if case .malformed = error { throw .wrongPassword }
-            throw error
-        }
+        return try PrivateKeyForm.pkcs8(decrypted: try cipher.decrypt(block.bytes))
     }
 
     /// OpenSSL's `EVP_BytesToKey` with MD5, one round, and the first bytes of the initialization vector as the salt.

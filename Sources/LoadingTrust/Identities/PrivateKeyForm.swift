@@ -38,6 +38,16 @@ enum PrivateKeyForm {
         return Data(key)
     }
 
+    /// The same of what a password opened: one wrong password in 256 leaves padding that looks right.
+    static func pkcs8(decrypted der: [UInt8]) throws(IdentityFailure) -> Data {
+        do {
+            return try pkcs8(der)
+        } catch {
+            if case .malformed = error { throw .wrongPassword }
+            throw error
+        }
+    }
+
     private static func wrap(
         _ key: [UInt8], _ algorithm: ASN1ObjectIdentifier, parameters: (inout DER.Serializer) throws -> Void
     ) throws -> [UInt8] {

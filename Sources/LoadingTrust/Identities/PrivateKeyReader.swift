@@ -32,13 +32,6 @@ enum PrivateKeyReader {
     private static func decrypted(_ bytes: [UInt8], _ password: String?) throws(IdentityFailure) -> Data {
         guard let encrypted = EncryptedValue(encryptedKey: bytes) else { throw .malformed("the encrypted key is damaged") }
         guard let password else { throw .passwordRequired }
-        let clear = try encrypted.decrypted(with: password)
-        do {
-            return try PrivateKeyForm.pkcs8(clear)
-        } catch {
-            // One wrong password in 256 leaves padding that looks right.
-            if case .malformed = error { throw .wrongPassword }
-            throw error
-        }
+        return try PrivateKeyForm.pkcs8(decrypted: try encrypted.decrypted(with: password))
     }
 }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-import HTTPRules
+import LoadingModel
 
 extension HTTPCookie {
     /// Which cookies a storage takes.
@@ -21,21 +21,8 @@ extension HTTPCookie {
         /// Those of the main document's site. A request without a main document is its own.
         case onlyFromMainDocumentDomain = 2
 
-        init(_ policy: CookieAcceptPolicy) {
-            self =
-                switch policy {
-                case .always: .always
-                case .never: .never
-                case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
-                }
-        }
+        init(_ acceptance: SessionPolicy.CookieAcceptance) { self = Self(rawValue: acceptance.rawValue) ?? .never }
 
-        var rule: CookieAcceptPolicy {
-            switch self {
-            case .always: .always
-            case .never: .never
-            case .onlyFromMainDocumentDomain: .onlyFromMainDocumentDomain
-            }
-        }
+        var acceptance: SessionPolicy.CookieAcceptance { SessionPolicy.CookieAcceptance(rawValue: rawValue) ?? .never }
     }
 }

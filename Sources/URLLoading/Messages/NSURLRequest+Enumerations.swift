@@ -31,28 +31,9 @@ extension NSURLRequest {
         /// An older name of ``reloadIgnoringLocalCacheData``.
         public static var reloadIgnoringCacheData: CachePolicy { .reloadIgnoringLocalCacheData }
 
-        init(_ policy: LoadRequest.CachePolicy) {
-            self =
-                switch policy {
-                case .useProtocolCachePolicy: .useProtocolCachePolicy
-                case .reloadIgnoringLocalCacheData: .reloadIgnoringLocalCacheData
-                case .returnCacheDataElseLoad: .returnCacheDataElseLoad
-                case .returnCacheDataDontLoad: .returnCacheDataDontLoad
-                case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringLocalAndRemoteCacheData
-                case .reloadRevalidatingCacheData: .reloadRevalidatingCacheData
-                }
-        }
+        init(_ policy: LoadRequest.CachePolicy) { self = Self(rawValue: policy.rawValue) ?? .useProtocolCachePolicy }
 
-        var loadPolicy: LoadRequest.CachePolicy {
-            switch self {
-            case .useProtocolCachePolicy: .useProtocolCachePolicy
-            case .reloadIgnoringLocalCacheData: .reloadIgnoringLocalCacheData
-            case .returnCacheDataElseLoad: .returnCacheDataElseLoad
-            case .returnCacheDataDontLoad: .returnCacheDataDontLoad
-            case .reloadIgnoringLocalAndRemoteCacheData: .reloadIgnoringLocalAndRemoteCacheData
-            case .reloadRevalidatingCacheData: .reloadRevalidatingCacheData
-            }
-        }
+        var loadPolicy: LoadRequest.CachePolicy { LoadRequest.CachePolicy(rawValue: rawValue) ?? .useProtocolCachePolicy }
     }
 
     /// What traffic is for.
@@ -77,6 +58,8 @@ extension NSURLRequest {
         case responsiveAV = 9
         /// Setting up calls.
         case callSignaling = 11
+
+        init(_ service: ConnectionNeeds.Service) { self = Self(rawValue: UInt(service.rawValue)) ?? .default }
 
         var service: ConnectionNeeds.Service { ConnectionNeeds.Service(rawValue: UInt8(rawValue)) ?? .ordinary }
     }

@@ -59,7 +59,7 @@ struct RequestStorage: Sendable {
         didSet { load.needs.requiresDNSSEC = options.contains(.requiresDNSSEC) }
     }
     var serviceType: NSURLRequest.NetworkServiceType {
-        get { NSURLRequest.NetworkServiceType(rawValue: UInt(load.needs.service.rawValue)) ?? .default }
+        get { NSURLRequest.NetworkServiceType(load.needs.service) }
         set { load.needs.service = newValue.service }
     }
     var cookiePartition: String? {

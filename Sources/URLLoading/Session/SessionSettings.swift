@@ -46,11 +46,9 @@ struct SessionSettings: Sendable {
     var background = Background()
     /// Those that are the engine's as they are.
     var policy = SessionPolicy()
-    var requestCachePolicy: NSURLRequest.CachePolicy = .useProtocolCachePolicy
     var httpAdditionalHeaders: [String: String]?
     var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
-    var networkServiceType: NSURLRequest.NetworkServiceType = .default
     /// Nil is the system's.
     var networkPathMonitor: (any NetworkPathMonitor)?
     var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
@@ -62,7 +60,6 @@ struct SessionSettings: Sendable {
     var protocolClasses: [AnyClass]? = []
     var cache: Cache = .shared
     var cookies: Cookies = .shared
-    var cookieAcceptPolicy: HTTPCookie.AcceptPolicy = .onlyFromMainDocumentDomain
     var credentials: Credentials = .shared
     /// Nil is the program's own.
     var transportSecurity: TransportSecurityDictionary?
@@ -80,15 +77,12 @@ struct SessionSettings: Sendable {
         var policy = policy
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
         policy.additionalHeaders = headers()
-        policy.cachePolicy = requestCachePolicy.loadPolicy
         policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
         policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
         policy.trustRoots = tlsTrustRoots.flatMap(CertificateText.certificates)
         policy.maximumDecodingRatio = Int64(max(1, maximumDecompressionRatio))
         policy.temporaryDirectory = NSTemporaryDirectory()
-        policy.cookieAcceptance = SessionPolicy.CookieAcceptance(rawValue: cookieAcceptPolicy.rawValue) ?? .never
         policy.connections = connectionOptions.loadOptions
-        policy.needs.service = networkServiceType.service
         policy.usesMultipath = multipathServiceType != .none
         return policy
     }

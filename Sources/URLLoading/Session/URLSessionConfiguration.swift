@@ -88,8 +88,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
     /// `.reloadIgnoringLocalAndRemoteCacheData`, `.returnCacheDataDontLoad`.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
-        get { get { $0.requestCachePolicy } }
-        set { set { $0.requestCachePolicy = newValue } }
+        get { get { NSURLRequest.CachePolicy($0.policy.cachePolicy) } }
+        set { set { $0.policy.cachePolicy = newValue.loadPolicy } }
     }
 
     /// Seconds that the server may be silent before a load fails, where the request does not say otherwise.
@@ -146,8 +146,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Default `.default`. A request's own type, if it is another, comes first; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
-        get { get { $0.networkServiceType } }
-        set { set { $0.networkServiceType = newValue } }
+        get { get { NSURLRequest.NetworkServiceType($0.policy.needs.service) } }
+        set { set { $0.policy.needs.service = newValue.service } }
     }
 
     /// Whether loads may use a cellular network.
@@ -276,8 +276,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Which cookies are accepted, whatever the storage's own policy; default `.onlyFromMainDocumentDomain`.
     open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
-        get { get { $0.cookieAcceptPolicy } }
-        set { set { $0.cookieAcceptPolicy = newValue } }
+        get { get { HTTPCookie.AcceptPolicy($0.policy.cookieAcceptance) } }
+        set { set { $0.policy.cookieAcceptance = newValue.acceptance } }
     }
 
     /// Whether requests carry the storage's cookies.

@@ -20,10 +20,10 @@ final class PipeInputStream: InputStream {
         self.pipe = pipe
         events = StreamEvents {
             switch pipe.readable {
-            case .bytes: .hasBytesAvailable
-            case .nothingYet: []
-            case .end: .endEncountered
-            case .failure: .errorOccurred
+            case .bytes: .init(.hasBytesAvailable)
+            case .nothingYet: .init([])
+            case .end: .init(.endEncountered)
+            case .failure(let error): .init(.errorOccurred, error)
             }
         }
         super.init(data: Data())
@@ -39,7 +39,7 @@ final class PipeInputStream: InputStream {
     override func open() { events.open() }
 
     override func close() {
-        events.close(error: streamError)
+        events.close()
         pipe.closeReading()
     }
 
@@ -59,23 +59,8 @@ final class PipeInputStream: InputStream {
         false
     }
 
-    override var streamStatus: Stream.Status {
-        switch (events.openness, pipe.readable) {
-        case (.notOpen, _): .notOpen
-        case (.closed, _): .closed
-        case (.open, .bytes), (.open, .nothingYet): .open
-        case (.open, .end): .atEnd
-        case (.open, .failure): .error
-        }
-    }
-
-    override var streamError: (any Error)? {
-        switch (events.openness, pipe.readable) {
-        case (.open, .failure(let error)): error
-        case (.closed(let error), _): error
-        default: nil
-        }
-    }
+    override var streamStatus: Stream.Status { events.status }
+    override var streamError: (any Error)? { events.error }
 
     override weak var delegate: (any StreamDelegate)? {
         get { events.delegate }

@@ -34,9 +34,9 @@ final class PipeOutputStream: OutputStream {
     private static func events(of pipe: StreamPipe) -> StreamEvents {
         StreamEvents {
             switch pipe.writable {
-            case .space: .hasSpaceAvailable
-            case .noSpaceYet: []
-            case .failure: .errorOccurred
+            case .space: .init(.hasSpaceAvailable)
+            case .noSpaceYet: .init([])
+            case .failure(let error): .init(.errorOccurred, error)
             }
         }
     }
@@ -51,7 +51,7 @@ final class PipeOutputStream: OutputStream {
     override func open() { events.open() }
 
     override func close() {
-        events.close(error: streamError)
+        events.close()
         pipe.closeWriting()
     }
 
@@ -64,22 +64,8 @@ final class PipeOutputStream: OutputStream {
         return count
     }
 
-    override var streamStatus: Stream.Status {
-        switch (events.openness, pipe.writable) {
-        case (.notOpen, _): .notOpen
-        case (.closed, _): .closed
-        case (.open, .space), (.open, .noSpaceYet): .open
-        case (.open, .failure): .error
-        }
-    }
-
-    override var streamError: (any Error)? {
-        switch (events.openness, pipe.writable) {
-        case (.open, .failure(let error)): error
-        case (.closed(let error), _): error
-        default: nil
-        }
-    }
+    override var streamStatus: Stream.Status { events.status }
+    override var streamError: (any Error)? { events.error }
 
     override weak var delegate: (any StreamDelegate)? {
         get { events.delegate }

@@ -15,7 +15,7 @@ internal import Foundation
 /// What is due is found by looking at the pipe, never by counting what happened, so that no wake-up is lost. An event that was told is told
 /// again only after ``wasUsed(for:)``.
 final class StreamEvents: @unchecked Sendable {
-    enum Openness {
+    private enum Openness {
         case notOpen
         case open
         /// And the error that the stream had.
@@ -32,8 +32,16 @@ final class StreamEvents: @unchecked Sendable {
         var timer: Timer
     }
 
-    /// What is so at the stream's end of the pipe now.
-    private let current: @Sendable () -> Stream.Event
+    /// What is so at the stream's end of the pipe.
+    struct Condition {
+        var event: Stream.Event
+        var error: (any Error)?
+
+        init(_ event: Stream.Event, _ error: (any Error)? = nil) { (self.event, self.error) = (event, error) }
+    }
+
+    /// How it is now.
+    private let current: @Sendable () -> Condition
 
     // `lock` guards all that follows, which makes `@unchecked Sendable` true. The pipe's lock is taken inside it, never the reverse; what may
     // be released for the last time is released outside it, as that calls the app.
@@ -44,15 +52,36 @@ final class StreamEvents: @unchecked Sendable {
     private var places: [Place] = []
     private var told: Stream.Event = []
 
-    init(_ current: @escaping @Sendable () -> Stream.Event) { self.current = current }
+    init(_ current: @escaping @Sendable () -> Condition) { self.current = current }
 
     func belong(to stream: Stream) { lock.withLock { self.stream = stream } }
 
     // MARK: What the stream is told
 
-    var openness: Openness { lock.withLock { storedOpenness } }
+    private var openness: Openness { lock.withLock { storedOpenness } }
 
     var isOpen: Bool { if case .open = openness { true } else { false } }
+
+    var status: Stream.Status {
+        switch openness {
+        case .notOpen: .notOpen
+        case .closed: .closed
+        case .open:
+            switch current().event {
+            case .endEncountered: .atEnd
+            case .errorOccurred: .error
+            default: .open
+            }
+        }
+    }
+
+    var error: (any Error)? {
+        switch openness {
+        case .notOpen: nil
+        case .open: current().error
+        case .closed(let error): error
+        }
+    }
 
     var delegate: (any StreamDelegate)? {
         get { lock.withLock { storedDelegate } }
@@ -68,7 +97,8 @@ final class StreamEvents: @unchecked Sendable {
     }
 
     /// Nothing is told any more.
-    func close(error: (any Error)?) {
+    func close() {
+        let error = error
         let timers = lock.withLock { () -> [Timer] in
             if case .closed = storedOpenness { return [] }
             storedOpenness = .closed(error)
@@ -131,7 +161,7 @@ final class StreamEvents: @unchecked Sendable {
     /// What is to be told now; only under the lock.
     private var next: Stream.Event? {
         guard case .open = storedOpenness else { return nil }
-        let due = current().union(.openCompleted).subtracting(told)
+        let due = current().event.union(.openCompleted).subtracting(told)
         return [.openCompleted, .hasBytesAvailable, .hasSpaceAvailable, .errorOccurred, .endEncountered].first {
             due.contains($0)
         }

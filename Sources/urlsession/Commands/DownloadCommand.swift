@@ -49,13 +49,7 @@ struct DownloadCommand: AsyncParsableCommand {
 
     @OptionGroup var options: RequestOptions
 
-    func run() async throws {
-        do {
-            try await download()
-        } catch let failure as ToolFailure {
-            throw options.quieted(failure)
-        }
-    }
+    func run() async throws { try await options.carryOut(download) }
 
     private func download() async throws {
         let visit = try options.visit(url)

@@ -59,13 +59,7 @@ struct GetCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
-        do {
-            try await load()
-        } catch let failure as ToolFailure {
-            throw options.quieted(failure)
-        }
-    }
+    func run() async throws { try await options.carryOut(load) }
 
     private func load() async throws {
         let visit = try options.visit(url)

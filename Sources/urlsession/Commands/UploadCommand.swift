@@ -55,13 +55,7 @@ struct UploadCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws {
-        do {
-            try await send()
-        } catch let failure as ToolFailure {
-            throw options.quieted(failure)
-        }
-    }
+    func run() async throws { try await options.carryOut(send) }
 
     private func send() async throws {
         let isStream = file == "-"

@@ -24,13 +24,11 @@ enum CookieFile {
 
     /// Written aside and renamed, so that the file is there whole or not at all; and nobody else may ever read it.
     static func write(_ text: String, to file: String) throws(ToolFailure) {
-        var information = stat()
-        let isThere = stat(file, &information) == 0
-        if isThere, information.st_mode & S_IFMT != S_IFREG {
-            return try fill(open(file, O_WRONLY | O_CLOEXEC), with: text, file)
-        }
+        let isThere = FileManager.default.fileExists(atPath: file)
         // A link stays, and what it leads to is replaced.
         let target = isThere ? URL(fileURLWithPath: file).resolvingSymlinksInPath().path : file
+        let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
+        if isThere, kind != .typeRegular { return try fill(open(file, O_WRONLY | O_CLOEXEC), with: text, file) }
         let aside = "\(target).\(UUID().uuidString)"
         do throws(ToolFailure) {
             try fill(open(aside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600), with: text, file)

@@ -117,11 +117,21 @@ struct RequestOptions: ParsableArguments {
         return String(text[..<start]) + text[text.index(after: sign)...]
     }
 
-    /// `--silent` leaves the exit code alone to speak; causes are for `--verbose`.
-    func quieted(_ failure: ToolFailure) -> ToolFailure {
-        var failure = failure
-        if common.silent, !common.showsErrors { failure.message = nil }
-        if !common.verbose { failure.cause = nil }
-        return failure
+    /// Does a command's work; where it fails, `--silent` leaves the exit code alone to speak, and causes are for `--verbose`.
+    func carryOut(_ work: () async throws -> Void) async throws {
+        do {
+            try await work()
+        } catch var failure as ToolFailure {
+            if common.silent, !common.showsErrors { failure.message = nil }
+            if !common.verbose { failure.cause = nil }
+            throw failure
+        }
+    }
+
+    /// For a command that keeps one connection, and sends what is read.
+    func refuseRepetition(for command: String) throws {
+        if common.method != nil || common.writeOut != nil || retries.retry > 0 {
+            throw ValidationError("\(command) excludes --request, --write-out and --retry.")
+        }
     }
 }

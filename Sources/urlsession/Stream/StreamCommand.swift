@@ -39,18 +39,10 @@ struct StreamCommand: AsyncParsableCommand {
     func validate() throws {
         if !(1...65_535 ~= port) { throw ValidationError("A port is a number from 1 to 65535.") }
         if tls, starttls != nil { throw ValidationError("--tls excludes --starttls.") }
-        if options.common.method != nil || options.writeOut != nil || options.retries.retry > 0 {
-            throw ValidationError("stream excludes --request, --write-out and --retry.")
-        }
+        try options.refuseRepetition(for: "stream")
     }
 
-    func run() async throws {
-        do {
-            try await exchange()
-        } catch let failure as ToolFailure {
-            throw options.quieted(failure)
-        }
-    }
+    func run() async throws { try await options.carryOut(exchange) }
 
     private func exchange() async throws {
         let name = host.contains(":") ? "[\(host)]" : host

@@ -46,18 +46,10 @@ struct WebSocketCommand: AsyncParsableCommand {
     func validate() throws {
         if ping.map({ !($0 > 0) }) ?? false { throw ValidationError("--ping begins above 0.") }
         if maxMessage < 1 { throw ValidationError("--max-message begins at 1.") }
-        if options.common.method != nil || options.writeOut != nil || options.retries.retry > 0 {
-            throw ValidationError("ws excludes --request, --write-out and --retry.")
-        }
+        try options.refuseRepetition(for: "ws")
     }
 
-    func run() async throws {
-        do {
-            try await exchange()
-        } catch let failure as ToolFailure {
-            throw options.quieted(failure)
-        }
-    }
+    func run() async throws { try await options.carryOut(exchange) }
 
     private func exchange() async throws {
         let visit = try options.visit(url.contains("://") ? url : "ws://" + url)

@@ -39,6 +39,10 @@ final class CachePlace: Sendable {
         return all.filter { $0.contains("/") }.sorted()
     }
 
+    func length(_ file: String) throws -> Int {
+        try URL(filePath: path + "/" + file).resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0
+    }
+
     func bytes(_ file: String) throws -> [UInt8] { [UInt8](try Data(contentsOf: URL(filePath: path + "/" + file))) }
 
     func write(_ bytes: [UInt8], to file: String) throws {

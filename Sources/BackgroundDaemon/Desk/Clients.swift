@@ -12,113 +12,142 @@ import FoundationEssentials
 import LoadingModel
 import SystemThreads
 
-/// Programs come and go.
-extension TransferDesk {
+/// The programs that are connected, and the sessions that they have.
+final class Clients {
+    /// The most bytes of unfinished messages of all connections.
+    private static let pendingLimit = 64 << 20
+    /// The most bytes of messages that programs have not read, of all connections.
+    private static let unreadLimit = 128 << 20
     /// Tasks that are read at a time for a program, and bytes that it is told at a time; one task may have some megabytes.
     private static let introductionPage = 256
     private static let introductionBytes = 4 << 20
-    /// Seconds in which a program whose connection ended, and which runs, may be back before it is started again.
-    private static let leavePatience = 1.0
 
-    func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection) {
+    private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var pendingBytes = 0
+    private var unreadBytes = 0
+    /// By session, who waits for another process to leave it.
+    private var waiting: [Int64: (connection: ClientConnection, attachment: ClientMessage.Attachment)] = [:]
+
+    func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
+        connections[ObjectIdentifier(connection)] = connection
+        desk.rest.considerIdling(desk)
+    }
+
+    /// All unfinished messages together have a limit: of those who exceed it the one with the most has to leave.
+    func notePending(_ change: Int) {
+        pendingBytes += change
+        guard change > 0, pendingBytes > Self.pendingLimit else { return }
+        let largest = connections.values.max { $0.pendingBytes < $1.pendingBytes }
+        largest?.refuse(.tooMany, "there are too many unfinished messages")
+    }
+
+    /// The same of what programs have not read.
+    func noteUnread(_ change: Int) {
+        unreadBytes += change
+        guard change > 0, unreadBytes > Self.unreadLimit else { return }
+        connections.values.max { $0.unreadBytes < $1.unreadBytes }?.abandon()
+    }
+
+    // MARK: Programs that come
+
+    func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
+        let isWaiting = waiting.values.contains { $0.connection === connection }
+        guard connection.session == nil, connection.role == .session, !isWaiting else {
+            return connection.refuse(.malformed, "a connection has one session")
+        }
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
             return connection.refuse(.malformed, "the session's settings cannot be kept")
         }
-        guard !quits.endIfDoomed(connection, self) else { return }
-        let name = SessionName(program: connection.program, identifier: attachment.identifier)
+        guard !desk.quits.endIfDoomed(connection, desk) else { return }
+        let name = TransferDesk.SessionName(program: connection.program, identifier: attachment.identifier)
         let session: Session
-        if let known = sessions[name] {
+        if let known = desk.sessions[name] {
             session = known
-            if session.client != nil { return wait(for: session, attachment, connection) }
+            if session.client != nil { return wait(for: session, attachment, connection, desk) }
         } else {
-            guard sessions.count < 10_000 else { return connection.refuse(.tooMany, "there are too many background sessions") }
-            let id = nextSession
+            guard desk.sessions.count < 10_000 else {
+                return connection.refuse(.tooMany, "there are too many background sessions")
+            }
+            let id = desk.nextSession
             let row = TransferStore.SessionRow(
                 id: id, program: name.program, identifier: name.identifier, settings: encoded, state: [])
-            session = Session(row, attachment.settings, folder: spool.folder(of: id), isSaved: false)
-            register(session)
+            session = Session(row, attachment.settings, folder: desk.spool.folder(of: id), isSaved: false)
+            desk.register(session)
         }
         connection.session = session
         session.client = connection
         session.takesEvents = attachment.takesEvents
         session.isIntroducing = true
         session.isUnreadable = false
-        session.launchTrouble = nil
         session.record.isInvalidated = false
         session.settings = attachment.settings
-        var isOther = session.encodedSettings != encoded
+        let isOther = session.encodedSettings != encoded
         session.encodedSettings = encoded
-        if !attachment.wasLaunched {
-            session.isLaunched = false
-            // The user started the program: it may be started from here as if it never was.
-            for other in sessions.values where other.program == session.program {
-                let isChanged = other.record.wasQuit || other.hasKeptLaunches
-                let mustSave = other !== session && isChanged
-                isOther = isOther || other === session && isChanged
-                other.hasKeptLaunches = false
-                other.record.launches = LaunchLimit()
-                other.record.wasQuit = false
-                other.record.doomed = nil
-                if mustSave { save(other) }
-            }
-        }
-        if isOther || !session.isSaved { save(session) }
-        for task in attachment.told { told(task, session) }
-        introduce(session, to: connection)
+        let isChanged = desk.launches.noteArrival(for: session, wasLaunched: attachment.wasLaunched, desk)
+        if isOther || isChanged || !session.isSaved { desk.save(session) }
+        for task in attachment.told { desk.removals.told(task, session, desk) }
+        introduce(session, to: connection, desk)
     }
 
     /// Another process, or one that has just ended, has the session: soon it is known which.
-    private func wait(for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection) {
-        if let (other, _) = session.waiting, other !== connection {
+    private func wait(
+        for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection,
+        _ desk: isolated TransferDesk
+    ) {
+        if let other = waiting[session.id]?.connection, other !== connection {
             return connection.refuse(.inUse, "another process has the background session \(session.identifier)")
         }
-        session.waiting = (connection, attachment)
         let id = session.id
-        enter(after: session.client?.isPeerGone == true ? 5 : 1) { desk in
-            guard let (waiting, _) = desk.sessionsByID[id]?.waiting, waiting === connection else { return }
-            desk.sessionsByID[id]?.waiting = nil
-            waiting.refuse(.inUse, "another process has the background session \(attachment.identifier)")
+        waiting[id] = (connection, attachment)
+        desk.enter(after: session.client?.isPeerGone == true ? 5 : 1) { desk in
+            guard desk.clients.waiting[id]?.connection === connection else { return }
+            desk.clients.waiting[id] = nil
+            connection.refuse(.inUse, "another process has the background session \(attachment.identifier)")
         }
     }
 
     /// Tells a program what there is of its session.
-    private func introduce(_ session: Session, to connection: ClientConnection, patience: Double = 1) {
+    private func introduce(
+        _ session: Session, to connection: ClientConnection, patience: Double = 1, _ desk: isolated TransferDesk
+    ) {
         let id = session.id
         // What an earlier life of the program ordered at its last moment is either taken or not before anything is said.
         // One whose file is on a disk that does not answer is not waited for.
         guard patience <= 0 || session.transfers.values.allSatisfy(\.life.isAccepted) else {
-            return enter(after: 0.005) { desk in
+            return desk.enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
-                desk.introduce(session, to: connection, patience: patience - 0.005)
+                desk.clients.introduce(session, to: connection, patience: patience - 0.005, desk)
             }
         }
         let tasks = session.transfers.values.filter(\.life.isAccepted).sorted { $0.task < $1.task }.map(Introduction.Task.init)
-        introduce(tasks[...], id, connection)
+        introduce(tasks[...], id, connection, desk)
     }
 
     /// In pages, each when the program has read the one before: all together may be more than may wait to be read.
-    private func introduce(_ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection) {
+    private func introduce(
+        _ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
+    ) {
         let page = Array(tasks.prefix(Self.introductionPage))
         let rest = tasks.dropFirst(page.count)
-        ownFiles.run { [store] in
+        desk.ownFiles.run { [store = desk.store] in
             let read = Introduction(page, from: store)
-            self.enter { desk in
+            desk.enter { desk in
                 // What cannot be read now must not look as if it were gone: the program comes again.
                 guard let read else { return connection.close() }
-                desk.introduce(read.parts[...], rest, id, connection)
+                desk.clients.introduce(read.parts[...], rest, id, connection, desk)
             }
         }
     }
 
     private func introduce(
         _ parts: ArraySlice<Introduction.Part>, _ rest: ArraySlice<Introduction.Task>, _ id: Int64,
-        _ connection: ClientConnection
+        _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
-        guard let session = sessionsByID[id], session.client === connection else { return }
+        guard let session = desk.sessionsByID[id], session.client === connection else { return }
         for (index, part) in zip(parts.indices, parts) {
             guard connection.unreadBytes < Self.introductionBytes else {
                 let others = parts[index...]
-                return connection.whenWritten { self.enter { $0.introduce(others, rest, id, connection) } }
+                return connection.whenWritten { desk.enter { $0.clients.introduce(others, rest, id, connection, $0) } }
             }
             guard let transfer = session.transfers[part.task], transfer.number == part.number else { continue }
             var phase = KnownTask.Phase.running
@@ -133,57 +162,49 @@ extension TransferDesk {
             if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
             connection.send(.known(known))
         }
-        if rest.isEmpty { return finishIntroduction(session, connection) }
-        connection.whenWritten { self.enter { $0.introduce(rest, id, connection) } }
+        if rest.isEmpty { return finishIntroduction(session, connection, desk) }
+        connection.whenWritten { desk.enter { $0.clients.introduce(rest, id, connection, $0) } }
     }
 
-    private func finishIntroduction(_ session: Session, _ connection: ClientConnection) {
+    private func finishIntroduction(_ session: Session, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connection.send(.attached(lastTask: session.record.lastTask))
         session.isIntroducing = false
         guard session.takesEvents else { return }
         for transfer in session.transfers.values.sorted(by: { $0.task < $1.task }) {
-            handle(.awaited, transfer)
-            if let question = transfer.question { put(question, of: transfer) }
+            desk.handle(.awaited, transfer)
+            if let question = transfer.question { desk.questions.put(question, of: transfer, desk) }
         }
     }
 
+    // MARK: Programs that go
+
     /// A connection is over.
-    func left(_ connection: ClientConnection) {
+    func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
-        reports.remove(connection)
-        defer { rest.considerIdling(self) }
+        desk.reports.remove(connection)
+        defer { desk.rest.considerIdling(desk) }
         if let session = connection.session, session.client === connection {
             session.client = nil
             session.hasProgramEnded = connection.isPeerGone
-            let hasLeftLaunch = !session.isIntroducing && session.isLaunched
+            let wasIntroducing = session.isIntroducing
             session.isIntroducing = false
-            for transfer in session.transfers.values where transfer.question != nil { limitQuestion(of: transfer) }
-            if let (next, attachment) = session.waiting {
-                session.waiting = nil
-                return attach(attachment, next)
-            }
-            // A process that runs may have lost its connection alone, and be back at once.
-            if hasLeftLaunch {
-                endLaunch(of: session)
-            } else if session.candidate.isDue, !connection.isPeerGone {
-                planLaunch(of: session, after: Self.leavePatience)
-            } else {
-                considerLaunch(session)
-            }
-            forget(session, ifUnused: false)
+            for transfer in session.transfers.values where transfer.question != nil { desk.questions.limit(of: transfer, desk) }
+            if let (next, attachment) = waiting.removeValue(forKey: session.id) { return attach(attachment, next, desk) }
+            desk.launches.noteLeaving(of: session, wasIntroducing: wasIntroducing, desk)
+            forget(session, ifUnused: false, desk)
         } else {
-            for session in sessions.values where session.waiting?.0 === connection { session.waiting = nil }
+            waiting = waiting.filter { $0.value.connection !== connection }
         }
     }
 
-    func invalidate(_ session: Session) {
+    func invalidate(_ session: Session, _ desk: isolated TransferDesk) {
         session.record.isInvalidated = true
-        save(session)
-        forget(session, ifUnused: true)
+        desk.save(session)
+        forget(session, ifUnused: true, desk)
     }
 
     /// A session of which nothing is left.
-    func forget(_ session: Session, ifUnused isGivenUp: Bool) {
+    func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
         // It is looked at again when these are dealt with.
         guard session.departures.isEmpty else { return }
@@ -191,10 +212,11 @@ extension TransferDesk {
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
         guard session.client == nil || session.record.isInvalidated else { return }
         session.client?.session = nil
-        unregister(session)
-        keep([.removeSession(session.id)])
+        waiting[session.id] = nil
+        desk.unregister(session)
+        desk.keep([.removeSession(session.id)])
         let folder = session.folder
-        ownFiles.run { [spool] in spool.remove(folder: folder) }
+        desk.ownFiles.run { [spool = desk.spool] in spool.remove(folder: folder) }
     }
 }
 

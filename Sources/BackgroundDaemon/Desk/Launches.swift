@@ -1,0 +1,201 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+import NIOCore
+import SystemThreads
+
+/// Starts programs for what happened to their sessions.
+final class Launches {
+    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
+    private static let returnPatience = 3.0
+    /// Seconds in which a program whose connection ended, and which runs, may be back before it is started again.
+    private static let leavePatience = 1.0
+
+    /// A program that takes long to be started keeps a few others waiting, and not all.
+    private let threads = (0..<4).map { _ in WorkThread("bg-launches") }
+    private var threadsOfPrograms: [String: WorkThread] = [:]
+
+    /// Starts the session's program where it is gone and has something to hear or to decide.
+    ///
+    /// How often that may be is the ``LaunchLimit``'s to say.
+    func consider(_ session: Session, _ desk: isolated TransferDesk) {
+        guard session.candidate.isDue, !desk.isClosing, let launch = session.settings.launch else { return }
+        let program = session.program
+        let all = desk.sessions.values.filter { $0.program == program }
+        var limit = session.record.launches
+        let due: [Session]
+        switch limit.decide(session.id, among: all.map(\.candidate), now: desk.now, patience: desk.options.launchPatience) {
+        case .none: return
+        case .wait(let seconds):
+            if session.launch.timer == nil {
+                let text = "\(program) is not started for \(session.identifier) before \(Int(seconds.rounded(.up))) s are over"
+                desk.journal.say(.info, text)
+            }
+            return plan(session, after: seconds, desk)
+        case .start(let ids): due = ids.compactMap { desk.sessionsByID[$0] }
+        }
+        session.launch.timer?.cancel()
+        session.launch.timer = nil
+        for session in all { session.record.launches = limit }
+        // One row is enough to know it by.
+        session.launch.isKept = true
+        desk.save(session)
+        for session in due {
+            session.launch.isUnderWay = true
+            session.launch.number += 1
+        }
+        let identifiers = due.map(\.identifier)
+        desk.journal.say(.notice, "starting \(program) for its session \(identifiers.joined(separator: ", "))")
+        let launched = due.map { (id: $0.id, number: $0.launch.number) }
+        thread(of: program).run {
+            if case .arguments = launch {} else { ProgramLauncher.announce(identifiers, to: program) }
+            guard let trouble = ProgramLauncher.start(launch, identifiers: identifiers) else { return }
+            desk.enter { $0.launches.failed(program, launched, trouble, $0) }
+        }
+        // A program that has not dealt with its events by then counts as hung, or as never come.
+        desk.enter(after: desk.options.launchPatience) { desk in
+            for session in Self.underWay(launched, desk) { session.launch.isUnderWay = false }
+            desk.launches.considerAll(of: program, desk)
+        }
+    }
+
+    /// Starts a program for those of its sessions that need it: one start is for all that it would be started for in the same way.
+    private func considerAll(of program: String, _ desk: isolated TransferDesk) {
+        var ways: Set<BackgroundSettings.Launch> = []
+        let due = desk.sessions.values.filter { $0.program == program && $0.candidate.isDue }.sorted { $0.id < $1.id }
+        for session in due {
+            if let launch = session.settings.launch, ways.insert(launch).inserted { consider(session, desk) }
+        }
+    }
+
+    private func failed(
+        _ program: String, _ launched: [(id: Int64, number: Int)], _ trouble: String, _ desk: isolated TransferDesk
+    ) {
+        desk.journal.say(.error, "\(program) cannot be started: \(trouble)")
+        // One that came all the same has left again by now.
+        for session in Self.underWay(launched, desk) where session.client == nil {
+            session.launch.trouble = trouble
+            session.launch.isUnderWay = false
+            for transfer in session.transfers.values { desk.reports.note(transfer, desk) }
+        }
+        considerAll(of: program, desk)
+    }
+
+    /// The sessions whose last start is still one of these.
+    private static func underWay(_ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) -> [Session] {
+        launched.compactMap { id, number in
+            desk.sessionsByID[id].flatMap { $0.launch.isUnderWay && $0.launch.number == number ? $0 : nil }
+        }
+    }
+
+    /// A program that was started has dealt with its events, or has left.
+    func end(of session: Session, _ desk: isolated TransferDesk) {
+        guard session.launch.isUnderWay else { return consider(session, desk) }
+        session.launch.isUnderWay = false
+        guard session.endedCount == 0, session.askingCount == 0 else { return consider(session, desk) }
+        session.record.launches.settle()
+        session.launch.isKept = true
+        desk.save(session)
+        for other in desk.sessions.values where other.program == session.program {
+            other.record.launches = session.record.launches
+        }
+        considerAll(of: session.program, desk)
+    }
+
+    private func plan(_ session: Session, after seconds: Double, _ desk: isolated TransferDesk) {
+        let id = session.id
+        session.launch.timer?.cancel()
+        session.launch.timer = desk.timer(after: seconds) { desk in
+            if let session = desk.sessionsByID[id] { desk.launches.consider(session, desk) }
+        }
+    }
+
+    private func thread(of program: String) -> WorkThread {
+        if let known = threadsOfPrograms[program] { return known }
+        let chosen = threads[threadsOfPrograms.count % threads.count]
+        threadsOfPrograms[program] = chosen
+        return chosen
+    }
+
+    // MARK: Programs that come and go
+
+    /// The program has its session.
+    ///
+    /// - Returns: Whether what is kept of the session has changed.
+    func noteArrival(for session: Session, wasLaunched: Bool, _ desk: isolated TransferDesk) -> Bool {
+        session.launch.trouble = nil
+        guard !wasLaunched else { return false }
+        session.launch.isUnderWay = false
+        var isOther = false
+        // The user started the program: it may be started from here as if it never was.
+        for other in desk.sessions.values where other.program == session.program {
+            let isChanged = other.record.wasQuit || other.launch.isKept
+            other.launch.isKept = false
+            other.record.launches = LaunchLimit()
+            other.record.wasQuit = false
+            other.record.doomed = nil
+            if other === session { isOther = isChanged } else if isChanged { desk.save(other) }
+        }
+        return isOther
+    }
+
+    /// The program has left its session.
+    func noteLeaving(of session: Session, wasIntroducing: Bool, _ desk: isolated TransferDesk) {
+        // A process that runs may have lost its connection alone, and be back at once.
+        if !wasIntroducing, session.launch.isUnderWay {
+            end(of: session, desk)
+        } else if session.candidate.isDue, !session.hasProgramEnded {
+            plan(session, after: Self.leavePatience, desk)
+        } else {
+            consider(session, desk)
+        }
+    }
+
+    /// Has the sessions of each program have the same limit, though it is kept with one of them.
+    func restoreLimits(_ desk: isolated TransferDesk) {
+        for known in Dictionary(grouping: desk.sessions.values, by: \.program).values {
+            let limit = LaunchLimit.latest(known.map(\.record.launches))
+            for session in known { session.record.launches = limit }
+        }
+    }
+
+    /// Programs that run have their sessions again in a moment.
+    func awaitReturns(_ desk: isolated TransferDesk) {
+        for session in desk.sessions.values where session.candidate.isDue { plan(session, after: Self.returnPatience, desk) }
+    }
+}
+
+/// The starts of a program for one of its sessions.
+struct SessionLaunch {
+    /// The program was started from here, and has not said that it dealt with the events.
+    fileprivate(set) var isUnderWay = false
+    /// Which start of the program was the last one, of which late news may come.
+    fileprivate var number = 0
+    /// Why the program could not be started the last time; nil where it could.
+    fileprivate(set) var trouble: String?
+    /// When it is looked at again whether the program is to be started.
+    fileprivate var timer: Scheduled<Void>?
+    /// The session's row says how often its program was started, which holds for all of the program's sessions.
+    fileprivate var isKept: Bool
+
+    init(isKept: Bool) { self.isKept = isKept }
+}
+
+extension Session {
+    /// Whether the program can be had when it is not there.
+    var canBeLaunched: Bool { candidate.way != nil }
+
+    var candidate: LaunchCandidate {
+        LaunchCandidate(
+            session: id, way: settings.sendsLaunchEvents && !record.wasQuit ? settings.launch : nil, isThere: client != nil,
+            isLaunched: launch.isUnderWay, transfers: transfers.count, asking: askingCount, ended: endedCount)
+    }
+}

@@ -1,0 +1,77 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+
+/// Has programs decide what their transfers ask.
+final class Questions {
+    /// The number of the last one.
+    private var last = 0
+
+    func asked(
+        _ question: TaskQuestion, of number: Int64, by load: RunningLoad, _ desk: isolated TransferDesk,
+        _ answer: @escaping @Sendable (TaskAnswer) -> Void
+    ) {
+        guard let transfer = desk.transfers[number], transfer.attempt?.load === load else {
+            return answer(.credential(.cancel))
+        }
+        last += 1
+        put(Transfer.Question(number: last, question: question, answer: answer), of: transfer, desk)
+    }
+
+    /// Asks the program, which is started for it where that is possible.
+    func put(_ question: Transfer.Question, of transfer: Transfer, _ desk: isolated TransferDesk) {
+        transfer.question = question
+        desk.reports.note(transfer, desk)
+        guard !transfer.session.isListening else {
+            transfer.session.client?.send(.question(question.question, transfer.task, question: question.number))
+            return
+        }
+        limit(of: transfer, desk)
+        desk.launches.consider(transfer.session, desk)
+    }
+
+    /// A question that no program hears is answered as if no delegate had an opinion.
+    ///
+    /// At once where the program has ended and cannot be started; one that runs is back soon after the daemon was killed.
+    func limit(of transfer: Transfer, _ desk: isolated TransferDesk) {
+        guard let question = transfer.question, !transfer.session.canAnswer else { return }
+        let session = transfer.session
+        let patience =
+            session.canBeLaunched ? desk.options.questionPatience : session.hasProgramEnded ? 0 : desk.options.returnPatience
+        desk.enter(transfer.number, after: patience) { desk, transfer in
+            guard transfer.question?.number == question.number, !transfer.session.canAnswer else { return }
+            desk.questions.answer(transfer, transfer.question?.defaultAnswer ?? .done, desk)
+        }
+    }
+
+    func take(
+        _ answer: TaskAnswer, to question: Int, of task: TaskID?, _ session: Session, _ desk: isolated TransferDesk
+    ) {
+        guard let transfer = session.transfers.values.first(where: { $0.question?.number == question }),
+            task == nil || task == transfer.task
+        else { return }
+        self.answer(transfer, answer, desk)
+    }
+
+    private func answer(_ transfer: Transfer, _ answer: TaskAnswer, _ desk: isolated TransferDesk) {
+        guard let question = transfer.question else { return }
+        transfer.question = nil
+        question.answer(answer)
+        desk.reports.note(transfer, desk)
+    }
+}
+
+extension Transfer.Question {
+    /// What holds where no delegate has the method.
+    fileprivate var defaultAnswer: TaskAnswer {
+        if case .delayedRequest = question { .delayed(.proceed) } else { .credential(.performDefaultHandling) }
+    }
+}

@@ -1,0 +1,81 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import LoadingModel
+import SystemThreads
+
+/// Removes transfers when their programs know how they ended.
+final class Removals {
+    /// Seconds after which a folder that the disk did not take is given to it again.
+    private static let pause = 5.0
+
+    /// For the folders that files have left, which programs wait for.
+    private let thread = WorkThread("bg-folders")
+
+    func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
+        if let transfer = session.transfers[task] { return desk.handle(.told, transfer) }
+        // Said again after a broken connection, perhaps before it is durable.
+        if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
+    }
+
+    /// The program knows how the task ended, and has its file: nothing of it is kept.
+    func depart(_ transfer: Transfer, _ desk: isolated TransferDesk) {
+        let session = transfer.session
+        desk.unregister(transfer)
+        desk.reports.noteGone(transfer, desk)
+        session.departures.add(Departures.One(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
+        removeDeparted(of: session, desk)
+        if session.transfers.isEmpty { session.release() }
+        desk.rest.considerIdling(desk)
+    }
+
+    /// Removes the rows of those that were told, many at a time, when it is on the disk that their files have left.
+    private func removeDeparted(of session: Session, _ desk: isolated TransferDesk) {
+        guard let departed = session.departures.next() else { return }
+        let (id, folder) = (session.id, session.folder)
+        guard departed.contains(where: { $0.file != nil }) else { return remove(departed, of: id, desk) }
+        thread.run {
+            let trouble = Spool.sync(folder: folder)
+            desk.enter { $0.removals.synced(departed, of: id, trouble, $0) }
+        }
+    }
+
+    private func synced(_ departed: [Departures.One], of id: Int64, _ trouble: String?, _ desk: isolated TransferDesk) {
+        guard let session = desk.sessionsByID[id] else { return }
+        if let trouble { desk.journal.say(.error, "\(session.folder) cannot be brought to the disk: \(trouble)") }
+        guard session.departures.synced(trouble == nil) else {
+            return desk.enter(after: Self.pause) { desk in
+                guard let session = desk.sessionsByID[id] else { return }
+                session.departures.retry()
+                desk.removals.removeDeparted(of: session, desk)
+            }
+        }
+        remove(departed, of: id, desk)
+    }
+
+    private func remove(_ departed: [Departures.One], of id: Int64, _ desk: isolated TransferDesk) {
+        guard let session = desk.sessionsByID[id] else { return }
+        // Without its last task a session would give its number to another one.
+        let isLast = departed.contains { $0.task == session.record.lastTask }
+        desk.keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
+            guard let session = desk.sessionsByID[id] else { return }
+            let folder = session.folder
+            let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
+            // Not before: a row whose file is gone would have it downloaded again.
+            desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
+            desk.space.noteRemoval(desk)
+            session.departures.removed()
+            for departure in departed { session.client?.send(.forgotten(departure.task)) }
+            desk.removals.removeDeparted(of: session, desk)
+            desk.clients.forget(session, ifUnused: session.record.isInvalidated, desk)
+            desk.rest.considerIdling(desk)
+        }
+    }
+}
