@@ -9,17 +9,48 @@
 
 package import FoundationEssentials
 
+/// A service of the local network (RFC 6763), by the parts of its name.
+package struct ServiceName: Sendable, Hashable {
+    /// Its own ("Office printer").
+    package let name: String
+    /// With the protocol ("_ipp._tcp"), without a dot at its end.
+    package let type: String
+    /// Without a dot at its end; empty for the default.
+    package let domain: String
+
+    package init(name: String, type: String, domain: String) {
+        self.name = name
+        self.type = Self.plain(type)
+        self.domain = Self.plain(domain)
+    }
+
+    private static func plain(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
+}
+
 /// What a stream task's load is told before it begins.
 package struct StreamOrder: Sendable {
-    /// A name or an address; an IPv6 address without brackets.
+    /// Which has to be found before it is known where the stream leads.
+    package let service: ServiceName?
+    /// A name or an address, an IPv6 address without brackets; empty where there is a service to be found.
     package let host: String
     package let port: Int
+    /// In place of what a look-up of the host would find; empty for that.
+    package let addresses: [String]
     /// What the app said before the load began, in its order.
     package var queued: [StreamCommand] = []
 
-    package init(host: String, port: Int) {
+    package init(host: String, port: Int, addresses: [String] = []) {
+        service = nil
         self.host = host
         self.port = port
+        self.addresses = addresses
+    }
+
+    package init(service: ServiceName) {
+        self.service = service
+        host = ""
+        port = 0
+        addresses = []
     }
 }
 

@@ -9,12 +9,15 @@
 
 import Foundation
 
-/// Looks at what this process holds: descriptors and memory.
+/// Looks at what this process holds: descriptors, threads and memory.
 package enum ProcessProbe {
     /// The number of open file descriptors.
     package static func openDescriptors() throws -> Int {
         try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").count
     }
+
+    /// The number of threads.
+    package static func threads() throws -> Int { try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task").count }
 
     /// Resident memory in bytes.
     package static func residentBytes() throws -> Int {

@@ -131,6 +131,10 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     private static func route(to address: String, by interface: Int = 0) -> Way {
         var bytes = [UInt8](repeating: 0, count: 16)
         let bare = String(address.prefix { $0 != "%" })
+        // The address says itself by which interface it is reached.
+        if let zone = Int(address.dropFirst(bare.count + 1)), zone > 0 {
+            return [0, zone].contains(interface) ? .by(zone) : .none
+        }
         if inet_pton(AF_INET, bare, &bytes) == 1 { return way(to: Array(bytes.prefix(4)), by: interface) }
         return inet_pton(AF_INET6, bare, &bytes) == 1 ? way(to: bytes, by: interface) : .unknown
     }

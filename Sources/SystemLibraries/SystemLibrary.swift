@@ -31,6 +31,7 @@ package final class SystemLibrary: Sendable {
         _ = Unbound.library
         _ = NetworkManager.library
         _ = CAres.library
+        _ = Avahi.library
         _ = JavaScript.library
         _ = DesktopSettings.library
         _ = Codec.brotli

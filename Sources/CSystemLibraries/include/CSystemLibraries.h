@@ -228,6 +228,65 @@ int csl_settings_number(const struct csl_settings *settings, const char *schema,
 // With a line break behind each.
 char *csl_settings_list(const struct csl_settings *settings, const char *schema, const char *key);
 
+// MARK: Services on the local network, by Avahi's client library
+
+// An event descriptor that ends a wait. Negative where there is none.
+int csl_bell_open(void);
+// From any thread.
+void csl_bell_ring(int bell);
+
+struct csl_avahi;
+const struct csl_avahi *csl_avahi_load(void *handle, const char **missing);
+
+enum { CSL_AVAHI_IS_FOUND, CSL_AVAHI_IS_SILENT, CSL_AVAHI_IS_ABSENT, CSL_AVAHI_IS_INVALID, CSL_AVAHI_HAS_FAILED };
+
+struct csl_avahi_failure {
+    // Silent: nobody has answered yet, and it is still asked. Absent: there is no bus, or no daemon on it. Invalid: what was asked for.
+    int kind;
+    char text[256];
+};
+
+// A connection to the daemon. To be used by one thread. NULL where there is none; may wait for the daemon, 25 s at each question.
+struct csl_avahi_client;
+struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure);
+// No questions may be left.
+void csl_avahi_close(struct csl_avahi_client *client);
+// Until something comes, the bell rings, or this time is over; negative for as long as it takes. 0 where the daemon is lost.
+int csl_avahi_wait(struct csl_avahi_client *client, int milliseconds, struct csl_avahi_failure *failure);
+
+// A question is asked in so many ways, each with answers of its own.
+#define CSL_AVAHI_WAYS 3
+
+struct csl_avahi_question;
+// domain: NULL for the default. NULL where there is no memory; what else goes wrong is an event.
+struct csl_avahi_question *csl_avahi_ask(
+    struct csl_avahi_client *client, uint64_t number, const char *name, const char *type, const char *domain
+);
+// Events of it may still come.
+void csl_avahi_drop(struct csl_avahi_question *question);
+
+struct csl_avahi_event {
+    struct csl_avahi_event *next;
+    uint64_t question;
+    int way;
+    struct csl_avahi_failure failure;
+    // By which the address is reached.
+    uint32_t interface;
+    uint16_t port;
+    // 4 or 16.
+    size_t address_length;
+    uint8_t address[16];
+    // As Avahi escapes it; empty where it is longer than a name can be.
+    char host[1015];
+    // The TXT record's data; none where there is more than 65,535 bytes.
+    size_t text_length;
+    uint8_t text[];
+};
+const uint8_t *csl_avahi_text(const struct csl_avahi_event *event);
+// What happened in waits and questions, in order; NULL where there is nothing more.
+struct csl_avahi_event *csl_avahi_next(struct csl_avahi_client *client);
+void csl_avahi_forget(struct csl_avahi_event *event);
+
 // MARK: Content codings: brotli (RFC 7932) by libbrotlidec, zstd (RFC 8878) by libzstd
 
 // The functions of one library that undoes a coding. Written once, never freed.

@@ -235,7 +235,7 @@ extension Dialer.Dial {
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {
-        let way = address.ipAddress.flatMap { network?.way(to: $0, from: source, dialer.prohibited(on: route)) }
+        let way = address.zonedAddress.flatMap { network?.way(to: $0, from: source, dialer.prohibited(on: route)) }
         if case .refused(let objection)? = way {
             failures.objection = failures.objection ?? objection
             return perform(race.handle(.attemptFailed(attempt)))

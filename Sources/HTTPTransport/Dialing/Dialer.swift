@@ -79,7 +79,14 @@ package final class Dialer {
 
     /// For the server's own name, which a SOCKS proxy may have to be told as an address.
     func serverResolver(for route: Route) -> any Resolver {
-        (route.details?.needs ?? needs).requiresDNSSEC ? validatingResolver : resolver
+        guard !(route.details?.needs ?? needs).requiresDNSSEC else { return validatingResolver }
+        guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
+        var options = options ?? ConnectionOptions()
+        // What the session's configuration says comes first.
+        if options.givenAddresses(host: route.host, port: route.port) == nil {
+            options.addresses[ConnectionOptions.Endpoint(host: route.host, port: route.port)] = known
+        }
+        return DirectedResolver(options, otherwise: resolver)
     }
 
     /// Whether connections of a route let the server choose HTTP/2.

@@ -39,7 +39,8 @@ package struct Route: Sendable, Hashable {
         route.details = RouteDetails(
             proxy: details?.proxy, isForwarded: details?.isForwarded ?? false, judge: details?.judge, holder: details?.holder,
             needs: details?.needs, tunnelCredential: details?.tunnelCredential, requiresHTTP1: true,
-            hasAlternatives: details?.hasAlternatives ?? false, carriesBytes: details?.carriesBytes ?? false)
+            hasAlternatives: details?.hasAlternatives ?? false, carriesBytes: details?.carriesBytes ?? false,
+            addresses: details?.addresses ?? [])
         return route
     }
 
@@ -78,12 +79,15 @@ package final class RouteDetails: Sendable, Hashable {
     package let hasAlternatives: Bool
     /// No HTTP is spoken over it: the bytes are a stream task's.
     package let carriesBytes: Bool
+    /// Of the host, where they are known already and no look-up would find them; empty where one has to.
+    package let addresses: [String]
 
     package init(
         proxy: ProxyServer?, isForwarded: Bool = false, judge: ConnectionHolder? = nil, holder: ConnectionHolder? = nil,
         needs: ConnectionNeeds? = nil, tunnelCredential: TunnelCredential? = nil, requiresHTTP1: Bool = false,
-        hasAlternatives: Bool = false, carriesBytes: Bool = false
+        hasAlternatives: Bool = false, carriesBytes: Bool = false, addresses: [String] = []
     ) {
+        self.addresses = addresses
         self.carriesBytes = carriesBytes
         self.tunnelCredential = tunnelCredential
         self.requiresHTTP1 = requiresHTTP1
@@ -100,6 +104,7 @@ package final class RouteDetails: Sendable, Hashable {
             || left.proxy == right.proxy && left.isForwarded == right.isForwarded && left.judge == right.judge
                 && left.holder == right.holder && left.needs == right.needs && left.requiresHTTP1 == right.requiresHTTP1
                 && left.tunnelCredential == right.tunnelCredential && left.carriesBytes == right.carriesBytes
+                && left.addresses == right.addresses
     }
 
     package func hash(into hasher: inout Hasher) {
@@ -111,5 +116,6 @@ package final class RouteDetails: Sendable, Hashable {
         hasher.combine(requiresHTTP1)
         hasher.combine(tunnelCredential)
         hasher.combine(carriesBytes)
+        hasher.combine(addresses)
     }
 }

@@ -28,3 +28,13 @@ package enum AddressLiteral {
         return name == "localhost" || name.hasSuffix(".localhost")
     }
 }
+
+extension SocketAddress {
+    /// The address with the number of the interface by which it is reached, where it has one ("fe80::1%2").
+    var zonedAddress: String? {
+        guard case .v6(let address) = self else { return ipAddress }
+        // The last field of a `sockaddr_in6`, behind its 16 bytes of address.
+        let scope = withUnsafeBytes(of: address.address) { $0.loadUnaligned(fromByteOffset: 24, as: UInt32.self) }
+        return scope == 0 ? ipAddress : ipAddress.map { "\($0)%\(scope)" }
+    }
+}

@@ -60,7 +60,7 @@ struct DirectedResolver: Resolver {
         guard let given = options.givenAddresses(host: host, port: port) else { return nil }
         var addresses: [SocketAddress] = []
         for text in given {
-            guard let address = try? SocketAddress(ipAddress: HostName.unbracketed(text), port: port) else {
+            guard let address = SystemResolver.address(text, port: port) else {
                 return .failure(
                     LoadError(.cannotConnectToHost, "looking up \(host): the address given for it, '\(text)', is none"))
             }

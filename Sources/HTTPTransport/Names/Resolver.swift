@@ -114,6 +114,13 @@ package struct SystemResolver: Resolver {
         return nil
     }
 
+    /// A literal address, which may have a zone; nil where it is none.
+    static func address(_ text: String, port: Int) -> SocketAddress? {
+        let literal = HostName.unbracketed(text)
+        guard literal.utf8.contains(UInt8(ascii: "%")) else { return try? SocketAddress(ipAddress: literal, port: port) }
+        return try? ask(literal, port: port, family: .inet6, flags: AI_NUMERICHOST).get().first
+    }
+
     /// Asks, which may take as long as the name servers do.
     static func ask(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily?, flags: CInt

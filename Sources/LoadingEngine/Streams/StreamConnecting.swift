@@ -29,6 +29,8 @@ struct StreamConnecting {
     let target: RequestTarget
     let url: URL
     let pool: ConnectionPool
+    /// In place of what a look-up of the target's host would find; empty for that.
+    var addresses: [String] = []
     var use = Use.own
     var needs: ConnectionNeeds?
 
@@ -61,7 +63,8 @@ struct StreamConnecting {
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies)
         var route = Route(isSecure: false, host: target.origin.host, port: target.origin.port)
         route.details = RouteDetails(
-            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true)
+            proxy: proxy, needs: needs, requiresHTTP1: true, hasAlternatives: hop.proxies.hasAlternatives, carriesBytes: true,
+            addresses: addresses)
         return route
     }
 

@@ -25,7 +25,7 @@ final class StreamLoad {
     /// A read or write that ran out of time while the task was suspended has its time again, and at least so much.
     private static let shortestExtension = 1.0
 
-    private let order: StreamOrder
+    private var order: StreamOrder
     private var machine = StreamMachine()
     private var connection: ByteStreamConnection?
     /// What was said and the load has not looked at yet, in its order.
@@ -101,10 +101,12 @@ final class StreamLoad {
     /// Connects, and reads and writes until both sides are closed.
     func run(by pool: ConnectionPool, in load: Load) async throws(LoadError) {
         for command in order.queued { limit(command, of: load) }
+        order = try await order.located(in: load)
         let (target, url) = try order.target()
         load.begin(Transaction(request: LoadRequest(url: nil), now: load.control.lastProgress))
         load.transaction?.sentBodyLength = -1
-        let connection = try await StreamConnecting(target: target, url: url, pool: pool).connect(in: load)
+        let connection = try await StreamConnecting(target: target, url: url, pool: pool, addresses: order.addresses)
+            .connect(in: load)
         load.transaction?.connection = connection.facts
         try await run(on: connection, in: load)
     }

@@ -53,8 +53,8 @@ extension URLSession {
         return task
     }
 
-    func makeStreamTask(_ host: String, _ port: Int) -> URLSessionStreamTask {
-        let task = URLSessionStreamTask(session: self, identifier: registry.nextIdentifier(), host: host, port: port)
+    func makeStreamTask(_ order: StreamOrder) -> URLSessionStreamTask {
+        let task = URLSessionStreamTask(session: self, identifier: registry.nextIdentifier(), order: order)
         announce(task)
         return task
     }

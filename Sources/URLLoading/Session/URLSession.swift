@@ -306,7 +306,16 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///   - hostname: A name or an address. One that is neither fails the task with `badURL`.
     ///   - port: From 1 to 65,535; another one fails the task with `badURL`.
     /// - Returns: The task, suspended.
-    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask { makeStreamTask(hostname, port) }
+    open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
+        makeStreamTask(StreamOrder(host: hostname, port: port))
+    }
+
+    /// Makes such a task for a service of the local network, which is looked for when the task is resumed, unless it was found before.
+    ///
+    /// - Parameter service: Where it leads. Where it cannot be looked for, the task fails with `cannotFindHost`; where nobody has it, with
+    ///   `timedOut`, by the request timeout.
+    /// - Returns: The task, suspended.
+    open func streamTask(with service: NetService) -> URLSessionStreamTask { makeStreamTask(service.order) }
 
     // MARK: Making tasks with a handler
 

@@ -154,7 +154,7 @@ final class StreamEvents: @unchecked Sendable {
         }
         guard let event else { return }
         delegate.stream(stream, handle: event)
-        (RunLoop.current as any StoppableRunLoop)._stop()
+        RunLoop.current.endTurn()
         look()
     }
 
@@ -181,4 +181,7 @@ extension StoppableRunLoop {
     func _stop() {}
 }
 
-extension RunLoop: StoppableRunLoop {}
+extension RunLoop: StoppableRunLoop {
+    /// Called by a timer that stands for a source.
+    func endTurn() { (self as any StoppableRunLoop)._stop() }
+}

@@ -13,7 +13,8 @@ internal import Synchronization
 
 /// A task that reads and writes bytes over a connection of its own, as Apple's `URLSessionStreamTask`.
 ///
-/// The connection leads to a host and port, or through the session's proxies there (CONNECT, SOCKS), and is made once the task is resumed. Reads
+/// The connection leads to a host and port, or to a service of the local network, or through the session's proxies there (CONNECT, SOCKS), and is made once the
+/// task is resumed. Reads
 /// are done one after another, and so are writes; neither waits for the other. What the app does not read is left with the peer after
 /// some 64 KiB, and what the peer does not read waits with the write. The task ends without an error when both sides are closed and what
 /// came was read; when the connection cannot be made or is lost, the task fails, and all calls that wait with it.
@@ -30,11 +31,9 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         _ = calls.withLock { $0.end(with: URLError(.cancelled), inOrder: false) }
     }
 
-    init(session: URLSession, identifier: Int, host: String, port: Int) {
+    init(session: URLSession, identifier: Int, order: StreamOrder) {
         queue = session.delegateQueue
-        super.init(
-            session: session, identifier: identifier, request: nil, delivery: .byteStream(StreamOrder(host: host, port: port)),
-            audience: .delegate)
+        super.init(session: session, identifier: identifier, request: nil, delivery: .byteStream(order), audience: .delegate)
     }
 
     /// Takes the place of a data task whose server has switched protocols.

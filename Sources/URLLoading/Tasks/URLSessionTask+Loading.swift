@@ -134,8 +134,9 @@ extension URLSessionTask {
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
         state.changeOrder { $0.queued = [] }
         // What the app said is the load's.
-        if case .byteStream(let stream) = state.delivery {
-            state.delivery = .byteStream(StreamOrder(host: stream.host, port: stream.port))
+        if case .byteStream(var stream) = state.delivery {
+            stream.queued = []
+            state.delivery = .byteStream(stream)
         }
         let service = equipment.service
         if service.submit(order, client: client) { asleep = service }

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import LoadingModel
+import SystemLibraries
+
+extension StreamOrder {
+    /// Where the stream leads: for a service, after it was found on the local network.
+    ///
+    /// The request timeout bounds the wait, and does not run while the task is suspended. What was found in that time counts.
+    func located(in load: Load) async throws(LoadError) -> StreamOrder {
+        guard let service else { return self }
+        guard !load.session.policy.needs.requiresDNSSEC else {
+            throw LoadError(
+                .dnsLookupFailed,
+                "finding the service \(service.name): the local network signs nothing, which requiresDNSSECValidation requires")
+        }
+        try await load.control.waitWhileSuspended()
+        let slot = LoopSlot<Result<ServiceLookups.Place, Avahi.Failure>>(load.control)
+        let giveUp = ServiceLookups.shared.find(service) { slot.fill($0) }
+        defer { giveUp() }
+        switch try await slot.wait() {
+        case .success(let place):
+            return StreamOrder(host: place.host, port: place.port, addresses: place.addresses.map(\.text))
+        case .failure(let failure): throw Self.error(failure, service)
+        }
+    }
+
+    private static func error(_ failure: Avahi.Failure, _ service: ServiceName) -> LoadError {
+        switch failure {
+        case .absent(let reason), .failed(let reason):
+            LoadError(.cannotFindHost, "finding the service \(service.name): \(reason)")
+        case .invalid(let reason):
+            LoadError(.badURL, "a stream task cannot lead to the service \(service.name) of type \(service.type): \(reason)")
+        }
+    }
+}

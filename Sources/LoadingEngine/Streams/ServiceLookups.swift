@@ -1,0 +1,217 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import LoadingModel
+package import SystemLibraries
+import SystemThreads
+import TransportMachines
+
+/// Finds services on the local network, for all sessions of the process, by one connection to Avahi's daemon on one thread.
+///
+/// The thread is there while somebody waits for a service, and for a while after that. Which services are asked about is ``ServiceMachine``'s to decide.
+///
+/// Sendable because what changes is read and changed inside `monitor.locked`; the machine and the connection are in the hands of the thread.
+package final class ServiceLookups: @unchecked Sendable {
+    /// Of the whole process.
+    package static let shared = ServiceLookups()
+
+    /// Where a service is.
+    package struct Place: Sendable, Hashable {
+        /// A name, without a dot at its end.
+        package let host: String
+        package let port: Int
+        /// One at least.
+        package let addresses: [Avahi.Address]
+        /// The data of its TXT record.
+        package let text: [UInt8]
+    }
+
+    package typealias Reply = @Sendable (Result<Place, Avahi.Failure>) -> Void
+    private typealias Machine = ServiceMachine<ServiceName, Avahi.Service, Avahi.Failure>
+
+    private enum Message {
+        case wanted(ServiceName, Int, Reply)
+        case left(Int)
+    }
+
+    /// A client may have 1,024 objects at the daemon, of which each way to ask is one.
+    private static let limit = 256
+    private static func seconds(_ timer: Machine.Timer) -> Double {
+        switch timer {
+        case .silence: 1
+        case .moment: 0.25
+        }
+    }
+    /// How long the connection to the daemon is kept when nobody wants anything.
+    private static let patience = 10.0
+
+    private let monitor = Monitor()
+    private let bell = Avahi.Bell()
+    private var messages: [Message] = []
+    private var callerCount = 0
+    private var isRunning = false
+
+    /// Begins to look for a service, and never blocks.
+    ///
+    /// - Parameters:
+    ///   - service: Which one.
+    ///   - reply: Called once, on a thread of its own, unless the look-up is given up before; there is no other end to the wait for a service that is
+    ///     not there.
+    /// - Returns: Gives the look-up up. May be called at any time, from anywhere.
+    package func find(_ service: ServiceName, reply: @escaping Reply) -> @Sendable () -> Void {
+        let (caller, mustStart) = monitor.locked {
+            callerCount += 1
+            messages.append(.wanted(service, callerCount, reply))
+            defer { isRunning = true }
+            return (callerCount, !isRunning)
+        }
+        if !mustStart {
+            bell.ring()
+        } else if Threads.start("url-services", { self.run() }) == nil {
+            refuse(.failed("the system has no thread to give"))
+        }
+        return { [self] in
+            let isHeard = monitor.locked {
+                if isRunning { messages.append(.left(caller)) }
+                return isRunning
+            }
+            if isHeard { bell.ring() }
+        }
+    }
+
+    /// Without a thread, or a daemon.
+    private func refuse(_ failure: Avahi.Failure) {
+        let refused = monitor.locked { () -> [Message] in
+            isRunning = false
+            defer { messages = [] }
+            return messages
+        }
+        let gone = Set(refused.compactMap { if case .left(let caller) = $0 { caller } else { nil } })
+        for case .wanted(_, let caller, let reply) in refused where !gone.contains(caller) { reply(.failure(failure)) }
+    }
+
+    // MARK: The thread
+
+    private func run() {
+        do throws(Avahi.Failure) {
+            let life = Life(try Avahi.open(bell))
+            while let messages = next(life) { try life.turn(messages) }
+        } catch {
+            refuse(error)
+        }
+    }
+
+    /// What was said since the last time; nil where the thread has nothing more to do.
+    private func next(_ life: Life) -> [Message]? {
+        monitor.locked {
+            if messages.isEmpty, life.isOver {
+                isRunning = false
+                return nil
+            }
+            defer { messages = [] }
+            return messages
+        }
+    }
+
+    /// What the thread has in hand.
+    private final class Life {
+        private let avahi: Avahi
+        private var machine = Machine(wayCount: Avahi.wayCount, limit: ServiceLookups.limit)
+        private var replies: [Int: Reply] = [:]
+        /// When they end.
+        private var timers: [Machine.Question: [Machine.Timer: Double]] = [:]
+        private var idleSince: Double?
+
+        init(_ avahi: Avahi) { self.avahi = avahi }
+
+        var isOver: Bool { idleSince.map { Monitor.clock - $0 >= ServiceLookups.patience } ?? false }
+
+        /// Hears what was said, waits, and hears what the daemon says.
+        ///
+        /// - Throws: That the daemon is lost; nobody waits any more then.
+        func turn(_ messages: [Message]) throws(Avahi.Failure) {
+            for message in messages {
+                switch message {
+                case .wanted(let service, let caller, let reply):
+                    replies[caller] = reply
+                    handle(.wanted(service, by: caller))
+                case .left(let caller):
+                    replies[caller] = nil
+                    handle(.left(caller))
+                }
+            }
+            hearDaemon()
+            idleSince = machine.isIdle ? idleSince ?? Monitor.clock : nil
+            do throws(Avahi.Failure) {
+                try avahi.wait(milliseconds: timeout)
+            } catch {
+                handle(.lost(error))
+                throw error
+            }
+            hearDaemon()
+            let now = Monitor.clock
+            for question in timers.keys.sorted() {
+                for (timer, end) in timers[question] ?? [:] where end <= now {
+                    timers[question]?[timer] = nil
+                    handle(.timer(question, timer))
+                }
+            }
+        }
+
+        private func hearDaemon() {
+            for event in avahi.events() {
+                switch event.outcome {
+                case .found(let service): handle(.found(event.question, way: event.way, service))
+                case .silent: break
+                case .failed(let failure): handle(.failed(event.question, way: event.way, failure))
+                }
+            }
+        }
+
+        private var timeout: Int? {
+            let ends = timers.values.flatMap(\.values) + (idleSince.map { [$0 + ServiceLookups.patience] } ?? [])
+            return ends.min().map { Int((max(0, $0 - Monitor.clock) * 1_000).rounded(.up)) }
+        }
+
+        private func handle(_ event: Machine.Event) {
+            for action in machine.handle(event) {
+                switch action {
+                case .ask(let question, let service):
+                    avahi.ask(question, name: service.name, type: service.type, domain: service.domain)
+                case .drop(let question):
+                    timers[question] = nil
+                    avahi.drop(question)
+                case .startTimer(let question, let timer):
+                    timers[question, default: [:]][timer] = Monitor.clock + ServiceLookups.seconds(timer)
+                case .answer(let callers, let parts): answer(callers, Place(parts).map { .success($0) })
+                case .fail(let callers, let failure): answer(callers, .failure(failure))
+                }
+            }
+        }
+
+        private func answer(_ callers: [Int], _ result: Result<Place, Avahi.Failure>?) {
+            for caller in callers {
+                if let reply = replies.removeValue(forKey: caller), let result { reply(result) }
+            }
+        }
+    }
+}
+
+extension ServiceLookups.Place {
+    /// What the ways found, of which the first counts for all but the addresses.
+    init?(_ parts: [Avahi.Service]) {
+        guard let first = parts.first else { return nil }
+        (host, port, text) = (first.host, first.port, first.text)
+        var addresses: [Avahi.Address] = []
+        for part in parts where part.host == host && part.port == port && !addresses.contains(part.address) {
+            addresses.append(part.address)
+        }
+        self.addresses = addresses
+    }
+}

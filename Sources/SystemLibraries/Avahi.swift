@@ -1,0 +1,263 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CSystemLibraries
+
+#if canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
+/// Finds services on the local network (DNS-SD, RFC 6763), by Avahi's client library and its daemon.
+///
+/// To be used by one thread, which waits for the daemon, 25 seconds at a question at most, where that does not answer.
+package final class Avahi {
+    /// Why nothing was found.
+    package enum Failure: Error, Sendable, Hashable {
+        /// The library or the daemon is not there.
+        case absent(String)
+        /// What was asked for can be no service.
+        case invalid(String)
+        case failed(String)
+    }
+
+    package struct Address: Sendable, Hashable {
+        /// 4 or 16.
+        package let bytes: [UInt8]
+        /// The interface that a link-local IPv6 address is of; 0 for all others.
+        package let scope: UInt32
+    }
+
+    /// Where a service is, as the network says; what is there was looked at (``Service/init(host:port:address:interface:text:)``).
+    package struct Service: Sendable, Hashable {
+        /// A name, without a dot at its end.
+        package let host: String
+        package let port: Int
+        package let address: Address
+        /// The data of its TXT record.
+        package let text: [UInt8]
+    }
+
+    /// What came of one of the ways to ask.
+    package enum Outcome: Sendable, Hashable {
+        case found(Service)
+        /// Nobody has answered yet; it is still asked.
+        case silent
+        case failed(Failure)
+    }
+
+    package struct Event: Sendable {
+        package let question: Int
+        /// From 0 to ``wayCount``.
+        package let way: Int
+        package let outcome: Outcome
+    }
+
+    /// Ends the wait of a thread, from any other.
+    package final class Bell: Sendable {
+        fileprivate let descriptor: CInt
+
+        package init() { descriptor = csl_bell_open() }
+
+        deinit { if descriptor >= 0 { close(descriptor) } }
+
+        package func ring() { csl_bell_ring(descriptor) }
+    }
+
+    /// Sendable because nothing changes what it points to, and nothing frees it.
+    struct Library: @unchecked Sendable {
+        let functions: OpaquePointer
+    }
+
+    static let library: Library? = {
+        guard let opened = SystemLibrary.open(["libavahi-client.so.3"]) else { return nil }
+        var missing: UnsafePointer<CChar>?
+        guard let functions = csl_avahi_load(opened.handle, &missing) else {
+            opened.reject(missing: missing.map { String(cString: $0) } ?? "")
+            return nil
+        }
+        return Library(functions: functions)
+    }()
+
+    /// In how many ways a question is asked: by IPv4 and IPv6, for addresses of both.
+    package static let wayCount = Int(CSL_AVAHI_WAYS)
+
+    private let client: OpaquePointer
+    private let bell: Bell
+    private var questions: [Int: OpaquePointer] = [:]
+
+    private init(_ client: OpaquePointer, _ bell: Bell) {
+        self.client = client
+        self.bell = bell
+    }
+
+    deinit {
+        for question in questions.values { csl_avahi_drop(question) }
+        csl_avahi_close(client)
+    }
+
+    /// Connects to the daemon.
+    ///
+    /// - Parameter bell: Ends waits.
+    /// - Returns: The connection.
+    /// - Throws: That there is no library or daemon, or another reason.
+    package static func open(_ bell: Bell) throws(Failure) -> Avahi {
+        guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
+        guard bell.descriptor >= 0 else { throw .failed("the system has no descriptor to give") }
+        var failure = csl_avahi_failure()
+        guard let client = csl_avahi_open(library.functions, bell.descriptor, &failure) else { throw Self.failure(failure) }
+        return Avahi(client, bell)
+    }
+
+    /// Begins to look for a service; what it comes to are events under the number.
+    ///
+    /// - Parameters:
+    ///   - number: Of no other question that is open.
+    ///   - name: The service's own ("Office printer").
+    ///   - type: With the protocol ("_ipp._tcp").
+    ///   - domain: Empty for the default.
+    package func ask(_ number: Int, name: String, type: String, domain: String) {
+        let question = csl_avahi_ask(client, UInt64(number), name, type, domain.isEmpty ? nil : domain)
+        questions[number] = question
+    }
+
+    /// Ends a question; events of it that are not taken yet may still come.
+    package func drop(_ number: Int) {
+        if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
+    }
+
+    /// Waits until something comes, the bell rings, or the time is over; nil waits as long as it takes.
+    ///
+    /// - Throws: That the daemon is lost; the connection is of no use any more.
+    package func wait(milliseconds: Int?) throws(Failure) {
+        var failure = csl_avahi_failure()
+        guard csl_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }
+    }
+
+    /// What happened since the last time, in order.
+    package func events() -> [Event] {
+        var events: [Event] = []
+        while let event = csl_avahi_next(client) {
+            events.append(
+                Event(question: Int(event.pointee.question), way: Int(event.pointee.way), outcome: Self.outcome(event)))
+            csl_avahi_forget(event)
+        }
+        return events
+    }
+
+    private static func outcome(_ event: UnsafeMutablePointer<csl_avahi_event>) -> Outcome {
+        switch Int(event.pointee.failure.kind) {
+        case CSL_AVAHI_IS_FOUND: break
+        case CSL_AVAHI_IS_SILENT: return .silent
+        default: return .failed(failure(event.pointee.failure))
+        }
+        let host = withUnsafeBytes(of: &event.pointee.host) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        let address = withUnsafeBytes(of: &event.pointee.address) { Array($0.prefix(event.pointee.address_length)) }
+        let text = csl_avahi_text(event).map { Array(UnsafeBufferPointer(start: $0, count: event.pointee.text_length)) }
+        do {
+            return .found(
+                try Service(
+                    host: host, port: event.pointee.port, address: address, interface: event.pointee.interface, text: text ?? []))
+        } catch {
+            return .failed(error)
+        }
+    }
+
+    private static func failure(_ failure: csl_avahi_failure) -> Failure {
+        var failure = failure
+        let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
+        return switch Int(failure.kind) {
+        case CSL_AVAHI_IS_ABSENT:
+            .absent("Avahi's daemon does not answer on the system's bus; install and start avahi-daemon (\(text))")
+        case CSL_AVAHI_IS_INVALID: .invalid(text)
+        default: .failed(text)
+        }
+    }
+}
+
+extension Avahi.Service {
+    /// A name has at most so many bytes (RFC 1035, section 2.3.4).
+    private static let longestHost = 253
+
+    /// Takes what an unknown host says of itself.
+    ///
+    /// - Parameters:
+    ///   - host: Labels of letters, digits, hyphens and underscores; all else is refused, as it could be taken for another part of a URL.
+    ///   - port: 0 is that of a service that is not there (RFC 6763, section 8).
+    ///   - address: 4 or 16 bytes.
+    ///   - interface: Where the answer came from.
+    ///   - text: The data of the TXT record, in which every length fits; anything else is dropped.
+    /// - Throws: What cannot be.
+    package init(host: String, port: UInt16, address: [UInt8], interface: UInt32, text: [UInt8]) throws(Avahi.Failure) {
+        let name = host.hasSuffix(".") ? String(host.dropLast()) : host
+        let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        let isName =
+            name.utf8.count <= Self.longestHost
+            && labels.allSatisfy { 1...63 ~= $0.count && $0.allSatisfy(Self.isOfName) }
+        // What ends in a number is read as an address.
+        guard isName, let last = labels.last?.first, !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= last) else {
+            throw .failed("its host says that it has a name which is none")
+        }
+        guard port > 0 else { throw .failed("its host says that it is not there now") }
+        guard address.count == 4 || address.count == 16 else { throw .failed("its host has an address which is none") }
+        let isLinkLocal = address.count == 16 && address[0] == 0xFE && address[1] & 0xC0 == 0x80
+        self.host = name
+        self.port = Int(port)
+        self.address = Avahi.Address(bytes: address, scope: isLinkLocal ? interface : 0)
+        self.text = Self.isWhole(text) ? text : []
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
+            UInt8(ascii: "-"), UInt8(ascii: "_"):
+            true
+        default: false
+        }
+    }
+
+    /// Strings with a byte for their length each (RFC 6763, section 6.1).
+    private static func isWhole(_ text: [UInt8]) -> Bool {
+        var rest = text[...]
+        while let length = rest.first {
+            guard rest.count > Int(length) else { return false }
+            rest = rest.dropFirst(Int(length) + 1)
+        }
+        return true
+    }
+}
+
+extension Avahi.Address {
+    /// As one writes it, with the number of its interface where it is of one ("fe80::1%2").
+    package var text: String {
+        var buffer = [CChar](repeating: 0, count: 64)
+        let family = bytes.count == 4 ? AF_INET : AF_INET6
+        guard inet_ntop(family, bytes, &buffer, socklen_t(buffer.count)) != nil else { return "" }
+        let text = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        return scope == 0 ? text : "\(text)%\(scope)"
+    }
+
+    /// A `sockaddr_in` or `sockaddr_in6`.
+    package func socketAddress(port: Int) -> [UInt8] {
+        if bytes.count == 4 {
+            var address = sockaddr_in()
+            address.sin_family = sa_family_t(AF_INET)
+            address.sin_port = UInt16(clamping: port).bigEndian
+            withUnsafeMutableBytes(of: &address.sin_addr) { $0.copyBytes(from: bytes) }
+            return withUnsafeBytes(of: &address) { Array($0) }
+        }
+        var address = sockaddr_in6()
+        address.sin6_family = sa_family_t(AF_INET6)
+        address.sin6_port = UInt16(clamping: port).bigEndian
+        address.sin6_scope_id = scope
+        withUnsafeMutableBytes(of: &address.sin6_addr) { $0.copyBytes(from: bytes.prefix(16)) }
+        return withUnsafeBytes(of: &address) { Array($0) }
+    }
+}

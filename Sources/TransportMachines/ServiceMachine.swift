@@ -1,0 +1,216 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import DequeModule
+
+/// Decides which services of the local network are asked about when, for all who want one: each service once, in several ways, and a bounded
+/// number of services at a time.
+///
+/// The ways find the addresses of one host by different protocols. When one has found it the others have a moment more. Where nobody has such
+/// a service there is no answer: it is asked about until all who want it have left, and after a while of silence gives its place to one that waits
+/// in line. Those that were not asked about yet come first there.
+///
+/// It has no end; every caller is answered or failed once, or leaves.
+package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Failure: Sendable>: Sendable {
+    package typealias Caller = Int
+    /// A number of its own for each time that a service is asked about.
+    package typealias Question = Int
+
+    package enum Event: Sendable {
+        case wanted(Service, by: Caller)
+        case left(Caller)
+        case found(Question, way: Int, Part)
+        case failed(Question, way: Int, Failure)
+        case timer(Question, Timer)
+        /// Nobody can be asked any more.
+        case lost(Failure)
+    }
+
+    package enum Timer: Hashable, Sendable {
+        /// How long a service keeps its place where nobody answers.
+        case silence
+        /// How long the other ways have when one has found it.
+        case moment
+    }
+
+    package enum Action: Sendable {
+        case ask(Question, Service)
+        /// Its timers end with it.
+        case drop(Question)
+        case startTimer(Question, Timer)
+        /// The parts in the order of their ways.
+        case answer([Caller], [Part])
+        case fail([Caller], Failure)
+    }
+
+    private enum Outcome: Sendable {
+        case open
+        case found(Part)
+        case failed(Failure)
+    }
+
+    private struct Lookup: Sendable {
+        var callers: Set<Caller> = []
+        /// Nil in line.
+        var question: Question?
+        var outcomes: [Outcome] = []
+    }
+
+    private let wayCount: Int
+    private let limit: Int
+    private var lookups: [Service: Lookup] = [:]
+    private var services: [Caller: Service] = [:]
+    private var asked: [Question: Service] = [:]
+    /// In line for the first time, and again; both may have services that were left, or are asked about.
+    private var fresh: Deque<Service> = []
+    private var stale: Deque<Service> = []
+    /// Where nobody has answered, the longest first; may have some that are over.
+    private var silent: Deque<Question> = []
+    private var questionCount = 0
+
+    /// - Parameters:
+    ///   - wayCount: In how many ways each service is asked about.
+    ///   - limit: How many services may be asked about at a time.
+    package init(wayCount: Int, limit: Int) {
+        self.wayCount = wayCount
+        self.limit = limit
+    }
+
+    /// Nobody wants anything.
+    package var isIdle: Bool { lookups.isEmpty }
+
+    package mutating func handle(_ event: Event) -> [Action] {
+        switch event {
+        case .wanted(let service, let caller): return want(service, caller)
+        case .left(let caller): return leave(caller)
+        case .found(let question, let way, let part): return note(.found(part), question, way)
+        case .failed(let question, let way, let failure): return note(.failed(failure), question, way)
+        case .timer(let question, .moment): return isFound(question) ? asked[question].map { conclude($0) } ?? [] : []
+        case .timer(let question, .silence): return beSilent(question)
+        case .lost(let failure): return lose(failure)
+        }
+    }
+
+    private mutating func want(_ service: Service, _ caller: Caller) -> [Action] {
+        services[caller] = service
+        if lookups[service] == nil {
+            lookups[service] = Lookup()
+            fresh.append(service)
+        }
+        lookups[service]?.callers.insert(caller)
+        return begin()
+    }
+
+    private mutating func leave(_ caller: Caller) -> [Action] {
+        guard let service = services.removeValue(forKey: caller) else { return [] }
+        lookups[service]?.callers.remove(caller)
+        guard lookups[service]?.callers.isEmpty == true else { return [] }
+        let question = lookups.removeValue(forKey: service)?.question
+        // Those that were left are dropped before they are most of the line.
+        if question == nil, fresh.count + stale.count > 64 + 2 * (lookups.count - asked.count) {
+            fresh.removeAll { [lookups] in !Self.waits($0, lookups) }
+            stale.removeAll { [lookups] in !Self.waits($0, lookups) }
+        }
+        return end(question) + begin()
+    }
+
+    private mutating func note(_ outcome: Outcome, _ question: Question, _ way: Int) -> [Action] {
+        guard let service = asked[question], lookups[service]?.outcomes.indices.contains(way) == true else { return [] }
+        let wasFound = isFound(question)
+        lookups[service]?.outcomes[way] = outcome
+        let isOpen = lookups[service]?.outcomes.contains { if case .open = $0 { true } else { false } } == true
+        guard isOpen else { return conclude(service) }
+        return isFound(question) && !wasFound ? [.startTimer(question, .moment)] : []
+    }
+
+    /// By one way at least.
+    private func isFound(_ question: Question) -> Bool {
+        guard let outcomes = asked[question].flatMap({ lookups[$0]?.outcomes }) else { return false }
+        return outcomes.contains { if case .found = $0 { true } else { false } }
+    }
+
+    private mutating func beSilent(_ question: Question) -> [Action] {
+        guard asked[question] != nil else { return [] }
+        silent.append(question)
+        return begin()
+    }
+
+    /// Answers with what was found, or says why nothing was.
+    private mutating func conclude(_ service: Service) -> [Action] {
+        guard let lookup = lookups.removeValue(forKey: service) else { return [] }
+        let callers = lookup.callers.sorted()
+        for caller in callers { services[caller] = nil }
+        let parts = lookup.outcomes.compactMap { if case .found(let part) = $0 { part } else { nil } }
+        let failure = lookup.outcomes.lazy.compactMap { if case .failed(let failure) = $0 { failure } else { nil } }.first
+        var actions = end(lookup.question)
+        if !parts.isEmpty {
+            actions.append(.answer(callers, parts))
+        } else if let failure {
+            actions.append(.fail(callers, failure))
+        }
+        return actions + begin()
+    }
+
+    private mutating func lose(_ failure: Failure) -> [Action] {
+        let actions = asked.keys.sorted().map { Action.drop($0) }
+        let callers = services.keys.sorted()
+        (lookups, services, asked) = ([:], [:], [:])
+        (fresh, stale, silent) = ([], [], [])
+        return callers.isEmpty ? actions : actions + [.fail(callers, failure)]
+    }
+
+    private mutating func end(_ question: Question?) -> [Action] {
+        guard let question else { return [] }
+        asked[question] = nil
+        return [.drop(question)]
+    }
+
+    /// Asks for whoever is first in line, as long as there is a place, or a silent one to take it from.
+    private mutating func begin() -> [Action] {
+        var actions: [Action] = []
+        while let service = nextInLine() {
+            if asked.count >= limit {
+                guard let question = nextSilent() else { break }
+                actions += yield(question)
+            }
+            if fresh.first == service { fresh.removeFirst() } else { stale.removeFirst() }
+            questionCount += 1
+            asked[questionCount] = service
+            lookups[service]?.question = questionCount
+            lookups[service]?.outcomes = Array(repeating: .open, count: wayCount)
+            actions += [.ask(questionCount, service), .startTimer(questionCount, .silence)]
+        }
+        return actions
+    }
+
+    private mutating func nextInLine() -> Service? {
+        while let service = fresh.first, !Self.waits(service, lookups) { fresh.removeFirst() }
+        while let service = stale.first, !Self.waits(service, lookups) { stale.removeFirst() }
+        return fresh.first ?? stale.first
+    }
+
+    private static func waits(_ service: Service, _ lookups: [Service: Lookup]) -> Bool {
+        lookups[service].map { $0.question == nil } ?? false
+    }
+
+    private mutating func nextSilent() -> Question? {
+        while let question = silent.popFirst() { if asked[question] != nil, !isFound(question) { return question } }
+        return nil
+    }
+
+    /// Goes to the end of the line.
+    private mutating func yield(_ question: Question) -> [Action] {
+        guard let service = asked[question] else { return [] }
+        lookups[service]?.question = nil
+        lookups[service]?.outcomes = []
+        stale.append(service)
+        return end(question)
+    }
+}
+
+extension ServiceMachine.Action: Equatable where Service: Equatable, Part: Equatable, Failure: Equatable {}

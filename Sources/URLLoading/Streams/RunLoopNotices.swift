@@ -1,0 +1,103 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+internal import Foundation
+
+/// Tells things in run loops, one after another: in the first of them that comes to it.
+///
+/// Run loops wait for it, as for a source, from ``begin()`` to ``end()``, and until all was told.
+final class RunLoopNotices: @unchecked Sendable {
+    /// Where things are told.
+    private struct Place {
+        var runLoop: RunLoop
+        var mode: RunLoop.Mode
+        /// Keeps the run loop waiting, and wakes it when it is made due; see ``StreamEvents``.
+        var timer: Timer?
+    }
+
+    // `lock` guards all that follows, which makes `@unchecked Sendable` true; nothing is told under it.
+    private let lock = NSLock()
+    private var places: [Place] = []
+    private var untold: [@Sendable () -> Void] = []
+    private var isOpen = false
+
+    deinit { for place in places { place.timer?.invalidate() } }
+
+    func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        lock.withLock {
+            guard !places.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
+            places.append(Place(runLoop: runLoop, mode: mode))
+            wake()
+        }
+    }
+
+    func remove(from runLoop: RunLoop, forMode mode: RunLoop.Mode) {
+        let place = lock.withLock {
+            places.firstIndex { $0.runLoop === runLoop && $0.mode == mode }.map { places.remove(at: $0) }
+        }
+        place?.timer?.invalidate()
+    }
+
+    func begin() {
+        lock.withLock {
+            isOpen = true
+            wake()
+        }
+    }
+
+    func end() {
+        lock.withLock {
+            isOpen = false
+            letGo()
+        }
+    }
+
+    func tell(_ notice: @escaping @Sendable () -> Void) {
+        lock.withLock {
+            untold.append(notice)
+            wake()
+        }
+    }
+
+    /// On the thread of a run loop.
+    private func tellNext() {
+        guard let notice = lock.withLock({ untold.isEmpty ? nil : untold.removeFirst() }) else { return }
+        notice()
+        RunLoop.current.endTurn()
+        lock.withLock {
+            wake()
+            letGo()
+        }
+    }
+
+    /// Only under the lock.
+    private func wake() {
+        guard isOpen || !untold.isEmpty else { return }
+        for index in places.indices {
+            let timer = places[index].timer ?? newTimer(in: places[index])
+            places[index].timer = timer
+            if !untold.isEmpty { timer.fireDate = Date() }
+        }
+    }
+
+    private func newTimer(in place: Place) -> Timer {
+        let timer = Timer(fire: .distantFuture, interval: 1e8, repeats: true) { [weak self] _ in self?.tellNext() }
+        place.runLoop.add(timer, forMode: place.mode)
+        return timer
+    }
+
+    /// Only under the lock.
+    private func letGo() {
+        guard !isOpen, untold.isEmpty else { return }
+        for index in places.indices {
+            places[index].timer?.invalidate()
+            places[index].timer = nil
+        }
+    }
+}
