@@ -29,6 +29,9 @@ final class Transaction {
     var end: NIODeadline?
     /// A stream's or an FTP server's, with which there is no exchange.
     var connection: ConnectionFacts?
+    /// When an FTP server was asked for the transfer, and when that began.
+    var asked: NIODeadline?
+    var began: NIODeadline?
     /// Bytes of a body that were sent without one.
     var sentBytes: Int64 = 0
     var bodyBytes: Int64 = 0
@@ -68,7 +71,9 @@ final class Transaction {
             if let connection { timeline.note(connection) }
             timeline.requestBodyBytes = sentBytes
             timeline.requestBodyBytesBeforeEncoding = sentBytes
-            if end != nil { timeline.responseStart = timeline.fetchStart }
+            timeline.requestStart = asked.map(WallClock.seconds)
+            timeline.requestEnd = began.map(WallClock.seconds)
+            timeline.responseStart = began.map(WallClock.seconds) ?? (end == nil ? nil : timeline.fetchStart)
             return timeline
         }
         timeline.networkProtocol = exchange.version.name

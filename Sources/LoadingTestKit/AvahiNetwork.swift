@@ -11,35 +11,25 @@ import Foundation
 
 /// Suites of this test program in a network of their own, with Avahi's daemon on a bus that is the system's for them; root's alone.
 package enum AvahiNetwork {
-    /// How the machine sees the local network.
-    package enum Wiring: Sendable {
-        /// Loopback: the host "peer" has 127.0.0.1.
-        case loopback
-        /// An interface whose one address is ``linkLocalAddress``, beside another with a link-local address.
-        case linkLocal
-    }
-
     package static let host = "peer"
-    package static let linkLocalAddress = "fe80::7"
 
     /// Runs a suite there.
     ///
     /// - Parameters:
     ///   - suite: Its name.
-    ///   - wiring: What network there is.
     ///   - hasDaemon: Whether Avahi's daemon runs on the bus.
     /// - Throws: What it wrote, where it failed.
-    package static func run(_ suite: String, wiring: Wiring = .loopback, hasDaemon: Bool = true) async throws {
+    package static func run(_ suite: String, hasDaemon: Bool = true) async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(bus.utf8), to: "bus.conf")
-        try folder.write(Data(daemon(wiring).utf8), to: "avahi.conf")
+        try folder.write(Data(daemon.utf8), to: "avahi.conf")
         let (dbus, avahi) = (
             try ServerProcess.program("dbus-daemon", package: "dbus"),
             try ServerProcess.program("avahi-daemon", package: "avahi-daemon")
         )
         // Both return when they serve. With a namespace of processes they end when the program does.
         let start =
-            "set -e; mount -t tmpfs none /run; mkdir /run/avahi-daemon; \(setUp(wiring)); cd '\(folder.path)';"
+            "set -e; mount -t tmpfs none /run; mkdir /run/avahi-daemon; ip link set lo up; cd '\(folder.path)';"
             + " \(dbus) --config-file=bus.conf --fork 2>/dev/null;"
             + (hasDaemon ? " \(avahi) --daemonize --file=avahi.conf --no-drop-root --no-chroot --no-rlimits;" : "")
             + " exec \"$@\""
@@ -64,30 +54,16 @@ package enum AvahiNetwork {
         ) { $0.contains("Established") }.0
     }
 
-    private static func setUp(_ wiring: Wiring) -> String {
-        switch wiring {
-        case .loopback: "ip link set lo up"
-        case .linkLocal:
-            """
-            ip link set lo up; for name in other cable; do ip link add ${name}0 type veth peer name ${name}1; \
-            ip link set ${name}0 addrgenmode none up; ip link set ${name}1 addrgenmode none up; done; \
-            ip addr add fe80::9/64 dev other0 nodad; ip addr add \(linkLocalAddress)/64 dev cable0 nodad
-            """
-        }
-    }
-
-    private static func daemon(_ wiring: Wiring) -> String {
-        """
+    private static let daemon = """
         [server]
         host-name=\(host)
-        use-ipv4=\(wiring == .loopback ? "yes" : "no")
-        use-ipv6=\(wiring == .loopback ? "no" : "yes")
-        allow-interfaces=\(wiring == .loopback ? "lo" : "cable0")
+        use-ipv4=yes
+        use-ipv6=no
+        allow-interfaces=lo
         [publish]
         publish-workstation=no
         publish-hinfo=no
         """
-    }
 
     private static let bus = """
         <busconfig>

@@ -26,8 +26,6 @@ extension SmallServer {
         package var allowsAnonymous = true
         /// Bytes per second and connection; nil without a limit.
         package var rate: Int?
-        /// pyftpdlib alone.
-        package var isIPv6 = false
 
         package init(identity: TestCertificates.Identity? = nil) { self.identity = identity }
     }
@@ -169,7 +167,7 @@ extension SmallServer {
             let script = try directory.write(pythonServer.utf8, to: "server.py").path
             return [
                 program, script, "\(port)", root, chain, options.isImplicit ? "1" : "", options.allowsAnonymous ? "1" : "",
-                "\(options.rate ?? 0)", options.isIPv6 ? "::1" : "127.0.0.1",
+                "\(options.rate ?? 0)", "127.0.0.1",
             ]
         }
     }

@@ -50,8 +50,11 @@ import Testing
         // For caches in the process alone.
         #expect(Self.unchanged(try Samples.request(), from: LoadRequest(url: nil)) == ["sentFields"])
         #expect(Self.unchanged(try Samples.error(), from: LoadError(.unknown, "")) == [])
-        // The daemon's own.
-        #expect(Self.unchanged(Samples.policy, from: SessionPolicy()) == ["trustRootsAreTheSystems"])
+        // No background session speaks FTP; the last is the daemon's own.
+        #expect(
+            Self.unchanged(Samples.policy, from: SessionPolicy()) == [
+                "requiresSecureFTP", "resumesFTPUploads", "trustRootsAreTheSystems",
+            ])
         #expect(Self.unchanged(Samples.connections, from: ConnectionOptions()) == [])
         #expect(Self.unchanged(Samples.needs, from: ConnectionNeeds()) == [])
         #expect(Self.unchanged(try Samples.proxies(), from: ProxyRules()) == [])

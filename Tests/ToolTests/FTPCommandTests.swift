@@ -17,7 +17,8 @@ struct FTPCommandTests {
     private let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 9) })
 
     private func withServer(
-        _ options: SmallServer.FTPOptions = SmallServer.FTPOptions(), test: (SmallServer, String, TemporaryDirectory) async throws -> Void
+        _ options: SmallServer.FTPOptions = SmallServer.FTPOptions(),
+        test: (SmallServer, String, TemporaryDirectory) async throws -> Void
     ) async throws {
         let server = try SmallServer.pyftpdlib(options)
         defer { server.stop() }
@@ -38,11 +39,13 @@ struct FTPCommandTests {
         }
     }
 
-    @Test(arguments: [
-        (78, ["get", "BASEpub/none"]), (9, ["get", "BASEnone/x"]), (67, ["get", "-u", "ada:wrong", "BASEpub/big.bin"]),
-        (64, ["get", "--ssl-reqd", "BASEpub/big.bin"]), (3, ["get", "BASEa%0d%0aDELE%20b"]), (1, ["get", "--ats", "ftp://files.example.com/x"]),
-        (2, ["upload", "--resume", "/etc/hostname", "http://localhost/x"]),
-    ] as [(Int32, [String])])
+    @Test(
+        arguments: [
+            (78, ["get", "BASEpub/none"]), (9, ["get", "BASEnone/x"]), (67, ["get", "-u", "ada:wrong", "BASEpub/big.bin"]),
+            (64, ["get", "--ssl-reqd", "BASEpub/big.bin"]), (3, ["get", "BASEa%0d%0aDELE%20b"]),
+            (1, ["get", "--ats", "ftp://files.example.com/x"]),
+            (2, ["upload", "--resume", "/etc/hostname", "http://localhost/x"]),
+        ] as [(Int32, [String])])
     func `failures have curl's codes`(_ code: Int32, _ arguments: [String]) async throws {
         try await withServer { _, base, _ in
             let result = try await Tool.run(arguments.map { $0.replacingOccurrences(of: "BASE", with: base) })

@@ -72,6 +72,7 @@ import TransportMachines
                 log.append("[data tls]")
                 tell(.dataSecured)
             case .begin(let beginning): log.append("[begin \(beginning.size ?? -1) \(beginning.offset)]")
+            case .expectEnd: log.append("[expect]")
             case .end: log.append("[end]")
             case .fail(let failure): log.append("[\(failure.kind)]")
             }
@@ -174,6 +175,31 @@ import TransportMachines
         #expect(play.log.last == "[lost]")
     }
 
+    @Test(arguments: [FTPMachine.Event.dataEnded(50), .dataFailed, .gaveUp])
+    func `what is under way is delivered before a loss is told`(_ event: FTPMachine.Event) {
+        for loss in [FTPMachine.Event.replied(FTPReply(code: 426, text: "cut")), .controlEnded] {
+            var play = Play(Self.plan())
+            play.tell(.opened(isIPv6: false))
+            play.reply("greeting")
+            play.tell(loss)
+            #expect(play.log.last == "[expect]")
+            play.tell(event)
+            #expect(play.log.last == "[lost]" || event == .dataFailed)
+            play.tell(.gaveUp)
+            #expect(play.log.last == "[lost]")
+        }
+    }
+
+    @Test func `announcements without end are given up`() {
+        var machine = FTPMachine(Self.plan())
+        _ = machine.handle(.opened(isIPv6: false))
+        for _ in 0..<16 { #expect(machine.handle(.replied(FTPReply(code: 120, text: "wait"))) == []) }
+        guard case .fail(let failure)? = machine.handle(.replied(FTPReply(code: 120, text: "wait"))).first else {
+            return #expect(Bool(false))
+        }
+        #expect(failure.kind == .malformed)
+    }
+
     @Test func `the control connection may end once all is said`() {
         var play = Play(Self.plan(), ["RETR": "150 here\r\n226 done"])
         play.tell(.opened(isIPv6: false))
@@ -185,9 +211,11 @@ import TransportMachines
 
     @Test func `an upload is stored, or continued and checked`() {
         #expect(
-            run(Self.plan(.store(length: 100, resumes: false))).suffix(4) == [
-                "[connect 4000]", "STOR f", "[begin -1 0]", "[end]",
+            run(Self.plan(.store(length: 100, resumes: false))).suffix(5) == [
+                "[connect 4000]", "STOR f", "[begin -1 0]", "SIZE f", "[end]",
             ])
+        #expect(run(Self.plan(.store(length: 100, resumes: false)), count: 99).last == "[lost]")
+        #expect(run(Self.plan(.store(length: 100, resumes: false)), ["SIZE": "550 no"]).last == "[end]")
         let resumed = Self.plan(.store(length: 100, resumes: true))
         #expect(
             run(resumed, ["SIZE": "213 30"], count: 70).suffix(6) == [
@@ -197,8 +225,8 @@ import TransportMachines
             run(resumed, ["SIZE": "213 30", "REST": "502 no"], count: 0).suffix(5) == [
                 "REST 30", "APPE f", "[begin -1 30]", "SIZE f", "[end]",
             ])
-        #expect(run(resumed, ["SIZE": "213 101"]).suffix(3) == ["STOR f", "[begin -1 0]", "[end]"])
-        #expect(run(resumed, ["SIZE": "550 no"]).suffix(3) == ["STOR f", "[begin -1 0]", "[end]"])
+        #expect(run(resumed, ["SIZE": "213 101"], count: 101).suffix(4) == ["STOR f", "[begin -1 0]", "SIZE f", "[end]"])
+        #expect(run(resumed, ["SIZE": "550 no"]).suffix(4) == ["STOR f", "[begin -1 0]", "SIZE f", "[end]"])
     }
 
     @Test(arguments: [
@@ -273,6 +301,7 @@ import TransportMachines
                     case .fail(let failure):
                         seen.insert("\(failure.kind)")
                         isOver = true
+                    case .expectEnd: seen.insert("expect")
                     case .findLogin, .connect, .secureData: break
                     }
                 }
@@ -283,7 +312,7 @@ import TransportMachines
         for name in [
             "AUTH", "USER", "PASS", "PBSZ", "PROT", "CWD", "TYPE", "SIZE", "MDTM", "EPSV", "PASV", "REST", "RETR", "LIST", "NLST",
             "STOR", "APPE", "end",
-            "noSuchFile", "mayNot", "tooLarge", "notSecure", "noConnection", "lost", "refused",
+            "expect", "noSuchFile", "mayNot", "tooLarge", "notSecure", "noConnection", "lost", "refused",
         ] {
             #expect(seen.contains(name), "\(name) never happened")
         }
@@ -309,6 +338,7 @@ import TransportMachines
             ]
             let (code, text) = replies[command.verb] ?? (150, "")
             return .replied(FTPReply(code: code, text: text))
+        case .expectEnd: return [.dataEnded(3), .gaveUp, .dataFailed].randomElement(using: &numbers)
         case .loggedIn, .end, .fail: return nil
         }
     }

@@ -212,11 +212,13 @@ final class Clients {
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
         guard session.client == nil || session.record.isInvalidated else { return }
         session.client?.session = nil
-        waiting[session.id] = nil
+        let waiter = waiting.removeValue(forKey: session.id)
         desk.unregister(session)
         desk.keep([.removeSession(session.id)])
         let folder = session.folder
         desk.ownFiles.run { [spool = desk.spool] in spool.remove(folder: folder) }
+        // Who waited for the session has one of that name, which is new.
+        if let waiter { attach(waiter.attachment, waiter.connection, desk) }
     }
 }
 

@@ -108,7 +108,8 @@ extension LoadResponse: Coded {
             case .http, nil: break
             case .local(let mimeType, let textEncoding): local = Local(mimeType: mimeType, textEncoding: textEncoding)
             // Background sessions load http and https alone.
-            case .ftp, .application: throw MessageFailure.malformed("such a response cannot be carried")
+            case .ftp: throw MessageFailure.malformed("an FTP server's response cannot be carried")
+            case .application: throw MessageFailure.malformed("an app's own response cannot be carried")
             }
             let kind: Kind
             if let head = try coder.maybe(2, "http", value?.head) {

@@ -9,7 +9,13 @@
 
 extension FTPReply {
     /// The number that the text begins with, as in the reply to `SIZE` (RFC 3659, section 4).
-    package var number: Int64? { Int64(Self.text(of: value.prefix(while: Self.isDigit))) }
+    package var number: Int64? {
+        let digits = value.prefix(while: Self.isDigit)
+        guard let next = value.dropFirst(digits.count).first, next != UInt8(ascii: " ") else {
+            return Int64(Self.text(of: digits))
+        }
+        return nil
+    }
 
     /// What the reply to `MDTM` says (RFC 3659, section 2.3): "YYYYMMDDhhmmss", with a fraction where the server knows it.
     package var time: String? {

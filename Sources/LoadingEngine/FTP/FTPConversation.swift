@@ -45,6 +45,8 @@ final class FTPConversation {
     private var dataFailure: LoadError?
     private var timer: Scheduled<Void>?
     private var reasonIsLate = false
+    /// There is no sense in what the server says.
+    private var isNoFTP = false
     private var isClosed = false
 
     init(_ plan: FTPPlan, with target: FTPTarget, by pool: ConnectionPool, in load: Load) {
@@ -98,10 +100,14 @@ final class FTPConversation {
             login.accepted(in: load)
             load.transaction?.sent = SentFields(HeaderBlock(), credential: login.sentCredential)
         case .connect(let port):
+            load.transaction?.asked = .now()
             data = try await connectData(to: port)
             tell(.connected)
         case .secureData: try await secureData()
-        case .begin(let beginning): self.beginning = beginning
+        case .begin(let beginning):
+            load.transaction?.began = .now()
+            self.beginning = beginning
+        case .expectEnd: giveUp(after: Self.reasonPatience, at: count)
         case .end: break
         case .fail(let failure): throw error(failure)
         }
@@ -143,8 +149,10 @@ final class FTPConversation {
             case .notSecure: .secureConnectionFailed
             case .noConnection: .cannotConnectToHost
             case .lost: .connectionLost
+            case .malformed: .cannotParseResponse
             case .refused: .badServerResponse
             }
+        isNoFTP = failure.kind == .malformed
         if failure.kind == .lost, let dataFailure { return dataFailure }
         return LoadError(kind, failure.message)
     }
@@ -203,6 +211,9 @@ final class FTPConversation {
 
     private func secureData() async throws(LoadError) {
         guard let data else { return }
+        guard data.readableBytes == 0 else {
+            throw LoadError(.secureConnectionFailed, "the server sends data in clear, which it agreed to secure")
+        }
         do throws(LoadError) {
             try await data.secure(to: server, in: load)
             tell(.dataSecured)
@@ -217,12 +228,23 @@ final class FTPConversation {
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasToldDataEnd = true
-        let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
-        timer = load.session.loop.scheduleTask(in: Self.reasonPatience) {
-            bound.value.conversation.reasonIsLate = true
-            bound.value.control.wake()
-        }
+        giveUp(after: Self.reasonPatience)
         tell(.dataFailed)
+    }
+
+    /// Tells the machine that nothing more comes, unless data do that were not there yet.
+    private func giveUp(after patience: TimeAmount, at count: Int64? = nil) {
+        timer?.cancel()
+        let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
+        timer = load.session.loop.scheduleTask(in: patience) {
+            let (conversation, control) = bound.value
+            let isHeld = control.isSuspended || conversation.data?.readableBytes ?? 0 > 0
+            if let count, isHeld || conversation.count > count {
+                return conversation.giveUp(after: patience, at: conversation.count)
+            }
+            conversation.reasonIsLate = true
+            control.wake()
+        }
     }
 
     // MARK: Data
@@ -310,7 +332,7 @@ final class FTPConversation {
         timer?.cancel()
         actions.removeAll()
         guard let control else { return }
-        let isBroken = load.control.failure == nil && !machine.isOver
+        let isBroken = load.control.failure == nil && (!machine.isOver || isNoFTP)
         let commands = machine.isTransferring ? [FTPCommand.abort, .quit] : [.quit]
         if control.channelIsActive, !control.isSecuring, !isBroken {
             for command in commands { control.write(ByteBuffer(bytes: command.line)) { _ in } }

@@ -61,10 +61,14 @@ package final class ServiceLookups: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - service: Which one.
-    ///   - reply: Called once, on a thread of its own, unless the look-up is given up before; there is no other end to the wait for a service that is
+    ///   - reply: Called once, on a thread of its own, or at once where there can be no such service, unless the look-up is given up before; there is no other end to the wait for a service that is
     ///     not there.
     /// - Returns: Gives the look-up up. May be called at any time, from anywhere.
     package func find(_ service: ServiceName, reply: @escaping Reply) -> @Sendable () -> Void {
+        if let objection = service.objection {
+            reply(.failure(.invalid(objection)))
+            return {}
+        }
         let (caller, mustStart) = monitor.locked {
             callerCount += 1
             messages.append(.wanted(service, callerCount, reply))
@@ -213,5 +217,21 @@ extension ServiceLookups.Place {
             addresses.append(part.address)
         }
         self.addresses = addresses
+    }
+}
+
+extension ServiceName {
+    /// Why there can be no such service (RFC 6763, sections 4.1 and 7); nil where there can.
+    fileprivate var objection: String? {
+        func isLabel(_ label: Substring) -> Bool { 1...63 ~= label.utf8.count }
+        guard isLabel(name[...]) else { return "its name does not have 1 to 63 bytes" }
+        let parts = type.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy(isLabel), parts[0].hasPrefix("_"),
+            ["_tcp", "_udp"].contains(parts[1].lowercased())
+        else { return "its type does not look like _ipp._tcp" }
+        guard domain.isEmpty || domain.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(isLabel) else {
+            return "a part of its domain does not have 1 to 63 bytes"
+        }
+        return nil
     }
 }

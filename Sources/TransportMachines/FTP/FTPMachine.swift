@@ -7,74 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-package import HTTPWire
+import HTTPWire
 
 /// The order of an FTP load: which command follows which reply, from the greeting to the end of the transfer (RFC 959, 3659, 4217).
 ///
 /// It has no I/O: ``handle(_:)`` says what is to be done.
 package struct FTPMachine: Sendable {
-    package enum Event: Hashable, Sendable {
-        /// The control connection stands.
-        case opened(isIPv6: Bool)
-        /// TLS stands on the control connection.
-        case secured
-        /// What to log in with.
-        case login(user: [UInt8], password: [UInt8])
-        case replied(FTPReply)
-        /// The control connection is over.
-        case controlEnded
-        /// The data connection stands.
-        case connected
-        /// TLS stands on the data connection.
-        case dataSecured
-        /// So many bytes went through the data connection, and it was ended in order.
-        case dataEnded(Int64)
-        /// The data connection was lost, or its TLS was.
-        case dataFailed
-        /// A reply that might have said why did not come.
-        case gaveUp
-    }
-
-    package enum Action: Hashable, Sendable {
-        case send(FTPCommand)
-        /// Begins TLS on the control connection; nothing may be left of what came in clear.
-        case secure
-        /// Finds out what to log in with; what the server says where it refuses what there was.
-        case findLogin(refusal: String?)
-        case loggedIn
-        /// Connects to that port of the server.
-        case connect(Int)
-        case secureData
-        /// The transfer begins.
-        case begin(Beginning)
-        /// All of it is done.
-        case end
-        case fail(Failure)
-    }
-
-    package struct Beginning: Hashable, Sendable {
-        /// Bytes of the whole file, where the server says so.
-        package var size: Int64?
-        /// As `MDTM` says it.
-        package var modified: String?
-        /// Bytes that are left out.
-        package var offset: Int64 = 0
-    }
-
-    package struct Failure: Hashable, Sendable {
-        package enum Kind: Hashable, Sendable {
-            case noSuchFile, mayNot, tooLarge
-            /// TLS is demanded and not to be had.
-            case notSecure
-            case noConnection, lost
-            /// The server refuses, or says something else than it may.
-            case refused
-        }
-
-        package let kind: Kind
-        package let message: String
-    }
-
     private enum State: Hashable, Sendable {
         case connecting, greeting, authenticating, securing
         case findingLogin, user, password, protecting, protectingData
@@ -102,6 +40,11 @@ package struct FTPMachine: Sendable {
     /// So many bytes went through, all of them.
     private var count: Int64?
     private var controlHasEnded = false
+    /// Why the transfer is not complete; what is under way of the data is delivered before that is told.
+    private var failure: Failure?
+    /// Replies that announced another one since the last command.
+    private var announcementCount = 0
+    private static let maximumAnnouncements = 16
     /// `REST` before `STOR` is refused, `APPE` takes its place.
     private var appends = false
 
@@ -131,10 +74,12 @@ package struct FTPMachine: Sendable {
             self.count = count
             return endOfTransfer()
         case (.dataFailed, .securingData), (.dataFailed, .transferring):
+            guard failure == nil else { return incomplete() }
             guard !isComplete, !controlHasEnded else { return dataWasLost() }
             return go(to: .awaitingReason)
         case (.dataFailed, .connectingData), (.dataFailed, .restarting), (.dataFailed, .beginning): return []
         case (.gaveUp, .awaitingReason): return dataWasLost()
+        case (.gaveUp, .transferring) where failure != nil || controlHasEnded && !isComplete: return incomplete()
         case (.replied(let reply), _): return take(reply)
         default: return []
         }
@@ -155,6 +100,10 @@ package struct FTPMachine: Sendable {
         // Said at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
             return fail(state == .greeting ? .noConnection : .lost, "the server ends the connection: \(said(reply))")
+        }
+        announcementCount = reply.isPreliminary ? announcementCount + 1 : 0
+        guard announcementCount <= Self.maximumAnnouncements else {
+            return fail(.malformed, "the server announces a reply again and again: \(said(reply))")
         }
         switch state {
         case .greeting:
@@ -194,6 +143,8 @@ package struct FTPMachine: Sendable {
         case .beginning: return takeBeginning(reply)
         case .securingData, .transferring, .awaitingReason: return takeEnd(reply)
         case .checking:
+            // What is stored where nothing can be read is not asked about.
+            if reply.isRefusal, beginning.offset == 0 { return go(to: .over, .end) }
             guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
                 return fail(.lost, "the server does not have the whole file: \(said(reply))")
             }
@@ -345,7 +296,15 @@ package struct FTPMachine: Sendable {
             case 532, 553: .mayNot
             default: .lost
             }
-        return fail(kind, "the transfer was not completed: \(said(reply))")
+        failure = failure ?? Failure(kind: kind, message: "the transfer was not completed: \(said(reply))")
+        guard state == .transferring, count == nil, !plan.transfer.isStore else { return incomplete() }
+        return [.expectEnd]
+    }
+
+    private mutating func incomplete() -> [Action] {
+        go(
+            to: .over,
+            .fail(failure ?? Failure(kind: .lost, message: "the server did not say that the transfer is complete")))
     }
 
     /// Whether a server that speaks TLS refuses a data connection for what it is.
@@ -365,14 +324,12 @@ package struct FTPMachine: Sendable {
 
     private mutating func endOfTransfer() -> [Action] {
         guard let count else { return [] }
-        guard isComplete else {
-            guard controlHasEnded else { return [] }
-            return fail(.lost, "the server did not say that the transfer is complete")
-        }
+        guard isComplete, failure == nil else { return failure != nil || controlHasEnded ? incomplete() : [] }
         if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
             return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
         }
-        if beginning.offset > 0, plan.transfer.isStore, let name = plan.name {
+        // A proxy that loses the end, and a server that takes that for the file's, would call it a success.
+        if plan.transfer.isStore, !plan.isText, let name = plan.name {
             return go(to: .checking, .send(FTPCommand("SIZE", name)))
         }
         return go(to: .over, .end)
@@ -389,8 +346,8 @@ package struct FTPMachine: Sendable {
         controlHasEnded = true
         switch state {
         // What comes by the data connection is still delivered; without the last reply it is no success.
-        case .transferring where count == nil && !isComplete: return []
         case .transferring where isComplete: return []
+        case .transferring where count == nil: return plan.transfer.isStore ? incomplete() : [.expectEnd]
         case .awaitingReason: return dataWasLost()
         case .transferring: return endOfTransfer()
         case .greeting: return fail(.lost, "the server ended the connection before its greeting")

@@ -15,8 +15,8 @@ extension URLSessionConfiguration {
     ///
     /// Default false: `ftp` is in clear, and App Transport Security treats it as it treats `http`.
     ///
-    /// A server that does not begin TLS, or does not secure its data connections, fails the task with
-    /// `URLError.secureConnectionFailed` before it is told who the user is. `ftps` URLs, whose servers begin with TLS, need no setting.
+    /// A server that does not begin TLS fails the task with `URLError.secureConnectionFailed` before it is told who the user is, and one
+    /// that does not secure its data connections before it is told which file. `ftps` URLs, whose servers begin with TLS, need no setting.
     /// Without meaning for background sessions, which load `http` and `https` alone.
     ///
     /// Not in Apple's API, which has no FTP over TLS.

@@ -16,10 +16,6 @@ import URLLoading
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(3))) struct ServiceStreamTests {
     @Test func `a service is found by Avahi, and spoken to`() async throws { try await AvahiNetwork.run("FoundServiceTests") }
 
-    @Test func `a service is spoken to at a link-local address`() async throws {
-        try await AvahiNetwork.run("LinkLocalServiceTests", wiring: .linkLocal)
-    }
-
     @Test func `on a bus without Avahi's daemon the error says so`() async throws {
         try await AvahiNetwork.run("MissingDaemonTests", hasDaemon: false)
     }
@@ -67,9 +63,10 @@ extension NetService {
             task.closeWrite()
             #expect(try await task.rest().isEmpty)
             let record = try await recorder.completion(of: task)
-            #expect(record.error == nil && record.letters == "crwME", "\(record.letters)")
+            #expect(record.error == nil)
+            #expect(record.letters.hasSuffix("ME"), "\(record.letters)")
             let transaction = try #require(record.metrics?.transactionMetrics.first)
-            #expect(transaction.remoteAddress == "127.0.0.1" && transaction.remotePort == peer.port)
+            #expect(transaction.remotePort == peer.port)
         }
     }
 
@@ -230,10 +227,9 @@ extension NetService {
             #expect(place.service.hostName == "peer.local." && place.service.port == peer.port)
             let addresses = try #require(place.service.addresses)
             let number = UInt16(peer.port)
-            #expect(
-                addresses.map { Array($0) } == [
-                    [2, 0, UInt8(number >> 8), UInt8(number & 0xFF), 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
-                ])
+            // Beside it there may be the address of IPv6.
+            let local: [UInt8] = [2, 0, UInt8(number >> 8), UInt8(number & 0xFF), 127, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0]
+            #expect(addresses.contains { Array($0) == local })
             let text = NetService.dictionary(fromTXTRecord: try #require(place.service.txtRecordData()))
             #expect(text == ["path": Data("/a".utf8), "empty": Data()])
 
@@ -267,25 +263,6 @@ extension NetService {
             $0.count == 2
         }
         #expect(invalid.told == ["will resolve", "error -72004"])
-    }
-}
-
-@Suite(.enabled(if: OwnProcess.isHere("LinkLocalServiceTests")), .timeLimit(.minutes(1))) struct LinkLocalServiceTests {
-    @Test func `the connection goes by the interface that has the service`() async throws {
-        let server = try await ScriptedServer.start(address: "::") { _ in .ok("there") }
-        let publisher = try await AvahiNetwork.publish("Near", port: server.port)
-        defer { publisher.stop() }
-        let recorder = StreamRecorder()
-        try await withSession(delegate: recorder) { (session) async throws in
-            let task = session.streamTask(with: .echo("Near"))
-            task.resume()
-            try await task.send("GET / HTTP/1.1\r\nHost: near\r\nConnection: close\r\n\r\n")
-            #expect(String(decoding: try await task.rest(), as: UTF8.self).hasSuffix("there"))
-            task.closeWrite()
-            let metrics = try await recorder.completion(of: task).metrics
-            #expect(metrics?.transactionMetrics.first?.remoteAddress?.hasPrefix(AvahiNetwork.linkLocalAddress) == true)
-        }
-        try await server.close()
     }
 }
 
