@@ -37,8 +37,8 @@ struct ToolFailure: Error {
             return
         }
         let isPartial = received < expected || text.contains("the last chunk")
-        let code = FTPAddress.exitCode(error, text: text)
-        self.init(code ?? Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
+        let ofFTP = FTPAddress.exitCode(error, text: text)
+        self.init(ofFTP ?? Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
         cause = Self.cause(of: error)
         mayPass = [5, 6, 28].contains(code)
     }
