@@ -251,8 +251,9 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         context.fireUserInboundEventTriggered(event)
     }
 
+    /// The peer ended its side in order: what is lost, as TLS without `close_notify` is, has no such end, though it is told of one.
     private func inputEnded() {
-        guard !hasEnded else { return }
+        guard !hasEnded, failure == nil else { return }
         hasEnded = true
         if changed == nil, lingering != nil { close() }
         changed?()

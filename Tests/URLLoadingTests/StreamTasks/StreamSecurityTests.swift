@@ -158,6 +158,23 @@ struct StreamSecurityTests {
         await expectFailure(.secureConnectionFailed, sourceLocation: sourceLocation) { try await task.send("secret") }
     }
 
+    @Test func `a read that waits when TLS ends without close_notify fails`() async throws {
+        try await withStreamSecurePeer(certificates.valid) { (peer) async throws in
+            try await withSession(delegate: nil, trust) { (session) async throws in
+                let task = session.stream(to: peer.echoPort)
+                task.startSecureConnection()
+                task.resume()
+                let calls = StreamCalls()
+                calls.read(task, 5, 5)
+                calls.read(task, 1, 10)
+                try await task.send("cut")
+                let ends = try await calls.ends()
+                #expect(ends.first?.piece == StreamPiece("[cut]"))
+                #expect((ends.last?.error as? URLError)?.code == .networkConnectionLost, "\(ends)")
+            }
+        }
+    }
+
     @Test func `bytes injected in clear before the handshake fail it, and reach nobody`() async throws {
         let recorder = StreamRecorder()
         let heard = Delivered<[UInt8]>()
