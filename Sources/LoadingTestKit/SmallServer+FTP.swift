@@ -22,7 +22,7 @@ extension SmallServer {
         package var isImplicit = false
         /// Whether a data connection must resume the control connection's TLS session: vsftpd and proftpd.
         package var demandsReuse = false
-        /// Whether anybody may log in as "anonymous"; vsftpd lets nobody else in.
+        /// Whether anonymous logins are allowed; vsftpd allows no others.
         package var allowsAnonymous = true
         /// Bytes per second and connection; nil without a limit.
         package var rate: Int?
@@ -155,7 +155,7 @@ extension SmallServer {
         }
     }
 
-    /// pyftpdlib, for the user "ada" with the password "secret", and anybody.
+    /// pyftpdlib, for the user "ada" with the password "secret", and for anonymous users.
     package static func pyftpdlib(_ options: FTPOptions = FTPOptions()) throws -> SmallServer {
         let program = try ServerProcess.program("python3", package: "python3")
         return try start { port, directory in

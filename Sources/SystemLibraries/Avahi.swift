@@ -48,7 +48,7 @@ package final class Avahi {
     /// What came of one of the ways to ask.
     package enum Outcome: Sendable, Hashable {
         case found(Service)
-        /// Nobody has answered yet; it is still asked.
+        /// There is no answer yet; the query continues.
         case silent
         case failed(Failure)
     }
@@ -203,10 +203,10 @@ extension Avahi.Service {
             && labels.allSatisfy { 1...63 ~= $0.count && $0.allSatisfy(Self.isOfName) }
         // What ends in a number is read as an address.
         guard isName, let last = labels.last?.first, !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= last) else {
-            throw .failed("its host says that it has a name which is none")
+            throw .failed("its host has an invalid name")
         }
         guard port > 0 else { throw .failed("its host says that it is not there now") }
-        guard address.count == 4 || address.count == 16 else { throw .failed("its host has an address which is none") }
+        guard address.count == 4 || address.count == 16 else { throw .failed("its host has an invalid address") }
         let isLinkLocal = address.count == 16 && address[0] == 0xFE && address[1] & 0xC0 == 0x80
         self.host = name
         self.port = Int(port)

@@ -27,12 +27,12 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         case found(Question, way: Int, Part)
         case failed(Question, way: Int, Failure)
         case timer(Question, Timer)
-        /// Nobody can be asked any more.
+        /// The connection to the daemon is lost.
         case lost(Failure)
     }
 
     package enum Timer: Hashable, Sendable {
-        /// How long a service keeps its place where nobody answers.
+        /// How long a service keeps its place without an answer.
         case silence
         /// How long the other ways have when one has found it.
         case moment
@@ -69,7 +69,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     /// In line for the first time, and again; both may have services that were left, or are asked about.
     private var fresh: Deque<Service> = []
     private var stale: Deque<Service> = []
-    /// Where nobody has answered, the longest first; may have some that are over.
+    /// Queries without an answer, the oldest first; some may have ended.
     private var silent: Deque<Question> = []
     private var questionCount = 0
 
@@ -81,7 +81,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         self.limit = limit
     }
 
-    /// Nobody wants anything.
+    /// No caller waits.
     package var isIdle: Bool { lookups.isEmpty }
 
     package mutating func handle(_ event: Event) -> [Action] {
@@ -170,7 +170,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return [.drop(question)]
     }
 
-    /// Asks for whoever is first in line, as long as there is a place, or a silent one to take it from.
+    /// Queries the first services in line while there is a free place, or one whose query is unanswered.
     private mutating func begin() -> [Action] {
         var actions: [Action] = []
         while let service = nextInLine() {

@@ -190,7 +190,7 @@ struct SessionLaunch {
 }
 
 extension Session {
-    /// Whether the program can be had when it is not there.
+    /// Whether the program can be started when it does not run.
     var canBeLaunched: Bool { candidate.way != nil }
 
     var candidate: LaunchCandidate {

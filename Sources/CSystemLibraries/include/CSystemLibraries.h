@@ -230,7 +230,7 @@ char *csl_settings_list(const struct csl_settings *settings, const char *schema,
 
 // MARK: Services on the local network, by Avahi's client library
 
-// An event descriptor that ends a wait. Negative where there is none.
+// An event descriptor that ends a wait. Negative on failure.
 int csl_bell_open(void);
 // From any thread.
 void csl_bell_ring(int bell);
@@ -241,12 +241,12 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing);
 enum { CSL_AVAHI_IS_FOUND, CSL_AVAHI_IS_SILENT, CSL_AVAHI_IS_ABSENT, CSL_AVAHI_IS_INVALID, CSL_AVAHI_HAS_FAILED };
 
 struct csl_avahi_failure {
-    // Silent: nobody has answered yet, and it is still asked. Absent: there is no bus, or no daemon on it. Invalid: what was asked for.
+    // Silent: there is no answer yet, and the query continues. Absent: there is no bus, or no daemon on it. Invalid: what was asked for.
     int kind;
     char text[256];
 };
 
-// A connection to the daemon. To be used by one thread. NULL where there is none; may wait for the daemon, 25 s at each question.
+// A connection to the daemon. To be used by one thread. NULL on failure; may wait for the daemon, 25 s at each question.
 struct csl_avahi_client;
 struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure);
 // No questions may be left.

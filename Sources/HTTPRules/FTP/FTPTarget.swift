@@ -33,7 +33,7 @@ package struct FTPTarget: Hashable, Sendable {
 
     /// The server, as if it were one of `http` or `https`: so it stands in what is said of trust and of proxies.
     package let origin: Origin
-    /// Percent-decoded; nil where there is none.
+    /// Percent-decoded; nil if the URL names no user.
     package let user: String?
     package let password: String?
     /// What to change the directory to, one after the other.

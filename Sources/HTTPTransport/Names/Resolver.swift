@@ -114,7 +114,7 @@ package struct SystemResolver: Resolver {
         return nil
     }
 
-    /// A literal address, which may have a zone; nil where it is none.
+    /// Parses a literal address, which may have a zone; nil if the text is not an address.
     static func address(_ text: String, port: Int) -> SocketAddress? {
         let literal = HostName.unbracketed(text)
         guard literal.utf8.contains(UInt8(ascii: "%")) else { return try? SocketAddress(ipAddress: literal, port: port) }

@@ -196,7 +196,7 @@ struct DownloadResumption {
         }
     }
 
-    /// The server goes on where it was told to, or with the whole file, which is then another or cannot be told from another.
+    /// Decides whether an FTP server's answer continues the file: it starts at the requested offset, or contains the whole file.
     private func judge(
         _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {

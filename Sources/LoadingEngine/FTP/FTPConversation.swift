@@ -23,7 +23,7 @@ final class FTPConversation {
     private static let reasonPatience = TimeAmount.seconds(2)
     /// How long the server has to end the control connection.
     private static let endPatience = TimeAmount.seconds(2)
-    /// The most that is read ahead of the app.
+    /// The most that is delivered at once.
     private static let pieceSize = 262_144
 
     private let load: Load
@@ -92,6 +92,7 @@ final class FTPConversation {
             let (user, password) = try await login.next(after: refusal, in: load)
             // The server may have ended the connection while the app was asked.
             if refusal != nil, control?.isGone != false {
+                control?.close()
                 machine = FTPMachine(plan)
                 return try await connect()
             }
@@ -162,7 +163,7 @@ final class FTPConversation {
     private var server: ServerName { ServerName(host: target.origin.host, port: target.origin.port) }
 
     private func connect() async throws(LoadError) {
-        let control = try await connection(to: target.origin.host, target.origin.port, use: .counted)
+        let control = try await connection(to: target.origin.port, use: .counted)
         self.control = control
         reader = FTPReplyReader()
         hasToldEnd = false
@@ -172,11 +173,10 @@ final class FTPConversation {
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // To the very server that the control connection leads to, of several that have its name; a proxy finds it by the name.
-        let isDirect = control?.facts.isToProxy == false
-        let host = isDirect ? control?.facts.remoteAddress ?? target.origin.host : target.origin.host
+        // By the same way, and to the very server of several that may have its name; a proxy finds it by the name.
+        let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
-            let connection = try await connection(to: host, port, use: .fresh)
+            let connection = try await connection(to: port, use: .fresh, at: address)
             watch(connection)
             return connection
         } catch {
@@ -187,12 +187,13 @@ final class FTPConversation {
     }
 
     private func connection(
-        to host: String, _ port: Int, use: StreamConnecting.Use
+        to port: Int, use: StreamConnecting.Use, at address: String? = nil
     ) async throws(LoadError) -> ByteStreamConnection {
-        let (target, url) = try StreamOrder(host: host, port: port).target()
+        let (target, url) = try StreamOrder(host: target.origin.host, port: port).target()
         let needs = load.order.request.needs.joined(with: load.session.policy.needs)
         return try await StreamConnecting(
-            target: target, url: url, pool: pool, use: use, needs: needs == load.session.policy.needs ? nil : needs
+            target: target, url: url, pool: pool, addresses: address.map { [$0] } ?? [], use: use,
+            needs: needs == load.session.policy.needs ? nil : needs
         ).connect(in: load)
     }
 

@@ -12,8 +12,8 @@ import HTTPTransport
 import LoadingModel
 import LoadingStores
 
-/// What an FTP load logs in with: the URL's user, what this session logged in with before, what the storage has, or nobody's name; and
-/// where that is refused, what the app says.
+/// Chooses the login of an FTP load: the URL's, the one this session used before, the storage's, or anonymous; after a refusal it asks
+/// the app.
 struct FTPLogin {
     private let target: FTPTarget
     private let space: ProtectionSpace

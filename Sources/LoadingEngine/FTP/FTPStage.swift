@@ -25,12 +25,7 @@ final class FTPStage: LoadStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     func step(_ hop: Hop, in load: Load) -> StageStep {
-        // As every request of the network passes here, its scheme is read off the text.
-        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first, first | 0x20 == UInt8(ascii: "f"),
-            load.webSocket == nil
-        else { return .goOn }
-        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return scheme.elementsEqual("ftp".utf8) || scheme.elementsEqual("ftps".utf8) ? .needsTask : .goOn
+        hop.hasScheme("ftp", or: "ftps") && load.webSocket == nil ? .needsTask : .goOn
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
@@ -45,9 +40,10 @@ final class FTPStage: LoadStage {
                 .resourceUnavailable, "what FTP servers have is not cached, and the request is not to be sent", url: url)
         }
         let target = try Self.target(url)
-        let body = try await UploadBody.open(request.body, isRepeated: hop.isRepeated, in: load)
-        let plan = try Self.plan(target, url, body.length, in: load)
+        var plan = try Self.plan(target, request, url, in: load)
         try Self.checkSecurity(of: plan, target, in: load)
+        let body = try await UploadBody.open(request.body, isRepeated: hop.isRepeated, in: load)
+        if let length = body.length, length >= 0 { plan.length = length }
         let transaction = Transaction(request: request, now: .now())
         transaction.sentBodyLength = body.length ?? 0
         load.begin(transaction)
@@ -77,17 +73,16 @@ final class FTPStage: LoadStage {
     }
 
     private static func plan(
-        _ target: FTPTarget, _ url: URL, _ bodyLength: Int64?, in load: Load
+        _ target: FTPTarget, _ request: LoadRequest, _ url: URL, in load: Load
     ) throws(LoadError) -> FTPPlan {
         let policy = load.session.policy
         let transfer: FTPPlan.Transfer
-        if let bodyLength {
+        switch request.body {
+        case .none where target.listsNames: transfer = .listNames
+        case .none: transfer = target.name == nil ? .list : .retrieve
+        case .data, .file, .stream, .streamOnDemand:
             guard target.name != nil else { throw LoadError(.badURL, "an upload's URL must name a file", url: url) }
-            transfer = .store(length: bodyLength < 0 ? nil : bodyLength, resumes: policy.resumesFTPUploads)
-        } else if target.listsNames {
-            transfer = .listNames
-        } else {
-            transfer = target.name == nil ? .list : .retrieve
+            transfer = .store(resumes: policy.resumesFTPUploads)
         }
         var plan = FTPPlan(
             security: target.origin.isSecure ? .implicit : policy.requiresSecureFTP ? .explicit : .none,

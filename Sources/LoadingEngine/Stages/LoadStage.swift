@@ -69,6 +69,19 @@ final class Hop {
         self.request = request
     }
 
+    /// Whether the URL has one of two schemes, which begin with d or f.
+    ///
+    /// It is read off the text, as every request of the network is asked.
+    func hasScheme(_ one: String, or other: String) -> Bool {
+        guard let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
+        switch first | 0x20 {
+        case UInt8(ascii: "d"), UInt8(ascii: "f"): break
+        default: return false
+        }
+        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
+        return scheme.elementsEqual(one.utf8) || scheme.elementsEqual(other.utf8)
+    }
+
     func stand(at place: LowerStages) { self.place = place }
     var stands: Bool { place != nil }
 

@@ -16,15 +16,7 @@ import NIOCore
 /// Answers `file:` and `data:` URLs, without the network.
 final class LocalContentStage: LoadStage {
     func step(_ hop: Hop, in load: Load) -> StageStep {
-        // The scheme is read off the text, as every request of the network passes here.
-        guard let text = hop.request.url?.absoluteString.utf8, let first = text.first else { return .goOn }
-        switch first | 0x20 {
-        case UInt8(ascii: "f"), UInt8(ascii: "d"): break
-        default: return .goOn
-        }
-        if load.webSocket != nil { return .goOn }
-        let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
-        return scheme.elementsEqual("file".utf8) || scheme.elementsEqual("data".utf8) ? .needsTask : .goOn
+        hop.hasScheme("file", or: "data") && load.webSocket == nil ? .needsTask : .goOn
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

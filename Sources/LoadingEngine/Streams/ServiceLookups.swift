@@ -48,7 +48,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case .moment: 0.25
         }
     }
-    /// How long the connection to the daemon is kept when nobody wants anything.
+    /// Seconds for which the idle connection to the daemon is kept.
     private static let patience = 10.0
 
     private let monitor = Monitor()
@@ -138,7 +138,7 @@ package final class ServiceLookups: @unchecked Sendable {
 
         /// Hears what was said, waits, and hears what the daemon says.
         ///
-        /// - Throws: That the daemon is lost; nobody waits any more then.
+        /// - Throws: If the connection to the daemon is lost, after all waiting look-ups have failed.
         func turn(_ messages: [Message]) throws(Avahi.Failure) {
             for message in messages {
                 switch message {

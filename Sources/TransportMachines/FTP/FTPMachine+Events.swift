@@ -63,7 +63,7 @@ extension FTPMachine {
     package struct Failure: Hashable, Sendable {
         package enum Kind: Hashable, Sendable {
             case noSuchFile, mayNot, tooLarge
-            /// TLS is demanded and not to be had.
+            /// TLS is required, and the server does not provide it.
             case notSecure
             case noConnection, lost
             /// It is no FTP.

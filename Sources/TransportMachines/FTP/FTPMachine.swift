@@ -203,7 +203,7 @@ package struct FTPMachine: Sendable {
     private mutating func describe() -> [Action] {
         guard let name = plan.name else { return openData() }
         switch plan.transfer {
-        case .retrieve where !plan.isText, .store(_, resumes: true): return go(to: .size, .send(FTPCommand("SIZE", name)))
+        case .retrieve where !plan.isText, .store(resumes: true): return go(to: .size, .send(FTPCommand("SIZE", name)))
         case .retrieve: return sized()
         case .list, .listNames, .store: return openData()
         }
@@ -222,9 +222,9 @@ package struct FTPMachine: Sendable {
                 earlier == FTPPlan.Version(size: size, modified: modified), plan.offset <= size
             else { return }
             beginning.offset = plan.offset
-        case .store(let length, resumes: true):
+        case .store(resumes: true):
             // More than there is to send is another file.
-            if let size = beginning.size, size <= length ?? .max { beginning.offset = size }
+            if let size = beginning.size, size <= plan.length ?? .max { beginning.offset = size }
             beginning.size = nil
         case .list, .listNames, .store: break
         }
@@ -243,7 +243,7 @@ package struct FTPMachine: Sendable {
         guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
             return fail(.refused, "the server's reply has no port for the data: \(said(reply))")
         }
-        // Of the address that a reply to PASV has nothing is taken: it may be anybody's.
+        // The address in a reply to PASV is ignored: it may be of any host (CVE-2020-8284).
         return go(to: .connectingData, .connect(port))
     }
 
@@ -284,6 +284,8 @@ package struct FTPMachine: Sendable {
     private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
+        // Else a server could keep a load for as long as it likes.
+        guard !isComplete else { return fail(.malformed, "the server says twice that the transfer is complete: \(said(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
     }

@@ -21,8 +21,8 @@ package struct FTPPlan: Hashable, Sendable {
         case retrieve
         case list
         case listNames
-        /// `length` is nil where it is not known before the end. Where it resumes, what the server has of the file already is left out.
-        case store(length: Int64?, resumes: Bool)
+        /// Where it resumes, what the server has of the file already is left out.
+        case store(resumes: Bool)
 
         package var isStore: Bool { if case .store = self { true } else { false } }
     }
@@ -45,6 +45,8 @@ package struct FTPPlan: Hashable, Sendable {
     package var name: [UInt8]?
     package var transfer: Transfer
     package var isText = false
+    /// Bytes to be stored; nil where that is not known before the end.
+    package var length: Int64?
     /// A file that is to be continued from `offset`, if it is still of this version.
     package var earlier: Version?
     package var offset: Int64 = 0

@@ -154,7 +154,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     override var contentDisposition: String? { headers.first("Content-Disposition") }
 
-    /// The date of the `Last-Modified` field (RFC 9110, section 8.8.2), or nil where there is none that can be read.
+    /// The date of the `Last-Modified` field (RFC 9110, section 8.8.2), or nil if it is missing or malformed.
     ///
     /// Not in Apple's API.
     open override var contentModificationDate: Date? {

@@ -312,7 +312,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Makes such a task for a service of the local network, which is looked for when the task is resumed, unless it was found before.
     ///
-    /// - Parameter service: Where it leads. Where it cannot be looked for, the task fails with `cannotFindHost`; where nobody has it, with
+    /// - Parameter service: Where it leads. If it cannot be looked up, the task fails with `cannotFindHost`; if no host has it, with
     ///   `timedOut`, by the request timeout.
     /// - Returns: The task, suspended.
     open func streamTask(with service: NetService) -> URLSessionStreamTask { makeStreamTask(service.order) }

@@ -36,7 +36,7 @@ open class NetService: NSObject, @unchecked Sendable {
         case cancelledError = -72_005
         /// The service is not set up as it has to be; told by nothing here.
         case invalidError = -72_006
-        /// Nobody answered in time.
+        /// There was no answer in time.
         case timeoutError = -72_007
         /// Avahi's client library is not installed, or its daemon does not run.
         case missingRequiredConfigurationError = -72_008

@@ -12,7 +12,7 @@ import URLLoading
 
 /// What differs where a URL is of FTP.
 enum FTPAddress {
-    /// What credentials for the URL's server are kept under; nil where it is none of FTP.
+    /// The protection space of the URL's server; nil if the scheme is not FTP's.
     static func space(_ url: URL) -> URLProtectionSpace? {
         guard let scheme = url.scheme?.lowercased(), ["ftp", "ftps"].contains(scheme), let host = url.host() else { return nil }
         return URLProtectionSpace(

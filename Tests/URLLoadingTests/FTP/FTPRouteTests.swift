@@ -41,6 +41,19 @@ struct FTPRouteTests {
         }
     }
 
+    @Test func `a host that the proxy is not for has its data fetched directly, too`() async throws {
+        try await withFTP(
+            ["/home/a.bin": content],
+            configure: {
+                // A port where nothing listens.
+                $0.connectionProxyDictionary = proxyDictionary(https: 1, ["ExceptionsList": ["localhost"]])
+            }
+        ) { (server, session) async throws in
+            let url = try server.url("/a.bin", host: "localhost")
+            #expect(try await session.data(from: url).0 == Data(content))
+        }
+    }
+
     @Test func `an address in a 227 is not asked of the proxy`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             switch order.word {
