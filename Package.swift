@@ -42,6 +42,7 @@ let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
+let structuredFields: Target.Dependency = .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
 /// One room of docs/ARCHITECTURE.md.
@@ -62,7 +63,7 @@ func example(_ name: String) -> Target {
 var targets: [Target] = [
     // Pure rooms: no I/O, no clock, no lock.
     room("HTTPWire"),
-    room("HTTPRules", ["HTTPWire", crypto, cryptoExtras]),
+    room("HTTPRules", ["HTTPWire", crypto, cryptoExtras, structuredFields]),
     room("TransportMachines", ["HTTPWire", deque]),
     room("LoadingModel", ["HTTPWire"]),
     // Shells.
@@ -199,6 +200,7 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-asn1", from: "1.7.4"),
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
+    .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
 ]
 

@@ -26,7 +26,8 @@ extension Load {
     }
 
     func tellSent(_ bytes: Int64, total: Int64) {
-        tell(.sent(bytes: bytes, total: total, expected: transaction?.sentBodyLength ?? -1))
+        let earlier = transaction?.sentOffset ?? 0
+        tell(.sent(bytes: bytes, total: earlier + total, expected: transaction?.sentBodyLength ?? -1))
     }
 
     /// Counts bytes of a body that is not told itself, and tells the count.

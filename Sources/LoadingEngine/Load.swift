@@ -53,6 +53,8 @@ final class Load: LoopCallee {
     var deadline = DeadlineClock.LoadPart()
     /// Nil for all loads but a WebSocket's.
     let webSocket: WebSocketLoad?
+    /// Nil for all loads but uploads that may be continued.
+    let upload: UploadResumption?
     /// Nil for all loads but those of stream tasks, and of data tasks that became one.
     private(set) var stream: StreamLoad?
 
@@ -63,6 +65,7 @@ final class Load: LoopCallee {
         self.session = session
         started = now
         control = LoadControl(on: session.executor, now: now)
+        upload = order.upload.map { UploadResumption($0, of: order.request) }
         if case .byteStream(let order) = order.delivery { stream = StreamLoad(order) } else { stream = nil }
         if case .webSocket(var socket) = order.delivery {
             webSocket = WebSocketLoad(socket)
@@ -131,6 +134,7 @@ final class Load: LoopCallee {
 
     @inline(never)
     func firstHop() -> Hop {
+        if let hop = upload?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
         // The session's credentials are not meant for the server of a proxy script.
         if order.isForProxies { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }

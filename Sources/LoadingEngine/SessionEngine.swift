@@ -125,7 +125,9 @@ package actor SessionEngine {
     func stopTakingOrders() {
         isInvalidated = true
         // No task of the app is left to end what it did not begin.
-        for load in loads.values where BackgroundRevalidation.isBackground(load.id) { load.control.abort(.cancelled) }
+        for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
+            load.control.abort(.cancelled)
+        }
         if loads.isEmpty { pool.shutDown() }
     }
 
@@ -162,7 +164,9 @@ package actor SessionEngine {
     /// get a task only when there is something else to wait for. A task, its frames and its returns cost as much as to parse the response.
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
-        guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil else { return attend(load) }
+        guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
+            return attend(load)
+        }
         goOn(load, load.firstHop())
     }
 
@@ -278,7 +282,7 @@ package actor SessionEngine {
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount,
-            sentBodyBytes: load.transaction?.sentBodyBytes ?? 0, receivedBodyBytes: load.body.received
+            sentBodyBytes: load.transaction.map { $0.sentOffset + $0.sentBodyBytes } ?? 0, receivedBodyBytes: load.body.received
         )
         ended.append((load.client, outcome))
         // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
@@ -345,6 +349,7 @@ package actor SessionEngine {
     private func fail(_ load: Load, _ error: LoadError) {
         var error = error
         if error.url == nil { error.url = load.transaction?.request.url ?? load.order.request.url }
+        load.upload?.ends(with: &error, in: load)
         end(load, .failure(error))
     }
 }

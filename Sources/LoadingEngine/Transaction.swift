@@ -25,6 +25,8 @@ final class Transaction {
     @exclusivity(unchecked) var sent: SentFields?
     /// The length of the body that was sent, or -1 where it was not known.
     var sentBodyLength: Int64 = 0
+    /// So many bytes of the body were sent by earlier requests.
+    var sentOffset: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
     /// A stream's or an FTP server's, with which there is no exchange.

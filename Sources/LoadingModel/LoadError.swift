@@ -51,6 +51,7 @@ package struct LoadError: Error, Sendable {
         var cause: (any Error)?
         var url: URL?
         var resumeData: Data?
+        var uploadResumeData: Data?
         var peerTrust: [Data] = []
         var isOfProxy = false
         var isForWantOfAnswer = false
@@ -87,6 +88,12 @@ package struct LoadError: Error, Sendable {
     package var resumeData: Data? {
         get { box.facts.resumeData }
         set { change { $0.resumeData = newValue } }
+    }
+
+    /// The same of an upload.
+    package var uploadResumeData: Data? {
+        get { box.facts.uploadResumeData }
+        set { change { $0.uploadResumeData = newValue } }
     }
 
     /// The certificates, in DER, of a server that was not trusted.

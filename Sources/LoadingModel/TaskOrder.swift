@@ -77,8 +77,12 @@ package struct TaskOrder: Sendable {
     package var connectionHolder: ConnectionHolder?
     /// What the file that is the request's body has to be, from its opening to the end; nil where it is taken as it is found.
     package var bodyFile: FileVersion?
+    /// Set for uploads that continue where they are interrupted, where the server does its part.
+    package var upload: UploadOrder?
     /// The load is for what says which proxies there are, and goes past them.
     package var isForProxies = false
+    /// The load tells a server that an upload was given up: it may outlive its session for a while.
+    package var endsUpload = false
 
     package init(
         id: TaskID, request: LoadRequest, delivery: Delivery, interests: Interests = [], priority: Float = 0.5,
@@ -91,6 +95,14 @@ package struct TaskOrder: Sendable {
         self.priority = priority
         self.earliestBegin = earliestBegin
     }
+}
+
+/// How an upload is to be continued.
+package final class UploadOrder: Sendable {
+    /// Resume data of an earlier load, which this one continues.
+    package let resuming: Data?
+
+    package init(resuming: Data? = nil) { self.resuming = resuming }
 }
 
 /// What the app may say about a task after it was ordered.
@@ -130,6 +142,8 @@ package struct SessionPolicy: Sendable {
     package var usesKerberosTickets = true
     /// Whether `ftp` URLs are loaded over TLS alone (RFC 4217).
     package var requiresSecureFTP = false
+    /// Whether uploads say that they can be continued where they are interrupted.
+    package var usesResumableUploads = true
     /// Whether uploads to FTP servers leave out what the server has of the file.
     package var resumesFTPUploads = false
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.

@@ -15,8 +15,8 @@ package enum TaskQuestion: Sendable {
     case redirect(response: LoadResponse, proposed: LoadRequest)
     /// What becomes of the body? Answer ``TaskAnswer/disposition(_:)``.
     case response(LoadResponse)
-    /// A body stream is needed, from an offset. Answer ``TaskAnswer/bodyStream(_:)``.
-    case newBodyStream
+    /// A body stream is needed that begins at an offset of the body. Answer ``TaskAnswer/bodyStream(_:)``.
+    case newBodyStream(from: Int64)
     /// `earliestBegin` has come. Answer ``TaskAnswer/delayed(_:)``.
     case delayedRequest(LoadRequest)
     /// Does a class of the app load this request? Answer ``TaskAnswer/customLoader(_:)``.

@@ -69,8 +69,11 @@ import Testing
         #expect(Self.unchanged(try Samples.timeline(), from: TransactionTimeline(request: LoadRequest(url: nil))) == [])
         let plain = BackgroundOrder(TaskOrder(id: 1, request: LoadRequest(url: nil), delivery: .collect), created: 0)
         #expect(Self.unchanged(try Samples.order(), from: plain) == [])
-        // None of these is carried.
-        #expect(Self.unchanged(try Samples.order().task, from: plain.task) == ["connectionHolder", "bodyFile", "isForProxies"])
+        // Uploads alone have the first; none of the others is carried.
+        #expect(
+            Self.unchanged(try Samples.order().task, from: plain.task) == [
+                "connectionHolder", "bodyFile", "upload", "isForProxies", "endsUpload",
+            ])
         let outcome = TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)
         #expect(Self.unchanged(try Samples.outcome(.failure(try Samples.error())), from: outcome) == [])
         let facts = ConnectionFacts(
@@ -107,6 +110,10 @@ import Testing
         order.task.request = try Samples.request(body: .file(path: "/a"))
         #expect(
             Self.dumped(try MessageCoding.decodeOrder(try MessageCoding.encode(order, version: version))) == Self.dumped(order))
+        order.task.delivery = .collect
+        order.task.upload = UploadOrder(resuming: Data("resume".utf8))
+        let again = try MessageCoding.decodeOrder(try MessageCoding.encode(order, version: version))
+        #expect(again.task.upload?.resuming == Data("resume".utf8))
         let outcome = try Samples.outcome(.failure(try Samples.error()))
         #expect(
             Self.dumped(try MessageCoding.decodeOutcome(try MessageCoding.encode(outcome, version: version)))

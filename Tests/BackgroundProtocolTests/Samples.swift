@@ -62,6 +62,7 @@ enum Samples {
         var error = LoadError(
             .serverCertificateUntrusted, "asking: \"no\"\n\u{0}", cause: DescribedError("told by TLS"), url: try url())
         error.resumeData = Data("resume".utf8)
+        error.uploadResumeData = Data("upload".utf8)
         error.peerTrust = [Data([1]), Data()]
         error.isOfProxy = true
         error.isForWantOfAnswer = true
@@ -215,6 +216,7 @@ extension Samples {
         policy.connections = connections
         policy.needs = needs
         policy.usesMultipath = true
+        policy.usesResumableUploads = false
         policy.waitsForConnectivity = true
         policy.maximumCollectedBytes = 9
         policy.maximumDecodingRatio = 11

@@ -69,7 +69,8 @@ import Testing
             }
         }
         let questions: [TaskQuestion] = [
-            .redirect(response: try Samples.response(), proposed: request), .response(try Samples.response()), .newBodyStream,
+            .redirect(response: try Samples.response(), proposed: request), .response(try Samples.response()),
+            .newBodyStream(from: 0),
             .customLoader(request), .storedCredential(Samples.space), .cookies(request), .cachedResponse(request),
         ]
         for question in questions {

@@ -49,17 +49,20 @@ import Testing
         let small = ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: HeaderBlock([]))
         var many = InformationalResponses()
         for _ in 0..<InformationalResponses.limit {
-            let isTaken = many.append(small)
+            let isTaken = many.append(small, sentBodyBytes: 0)
             #expect(isTaken)
             #expect(many.popFirst()?.status == 103)
         }
         // What was taken counts, too.
-        let isOneTooMany = !many.append(small)
+        let isOneTooMany = !many.append(small, sentBodyBytes: 65_535)
         #expect(isOneTooMany && many.isEmpty && many.popFirst() == nil)
+        // A server may tell how far an upload is.
+        let isTaken = many.append(small, sentBodyBytes: 131_072)
+        #expect(isTaken)
         let large = HeaderBlock([("Link", String(repeating: "a", count: 100_000))])
         var fat = InformationalResponses()
         let taken = (0..<3).map { _ in
-            fat.append(ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: large))
+            fat.append(ResponseHead(majorVersion: 2, minorVersion: 0, status: 103, headers: large), sentBodyBytes: 0)
         }
         #expect(taken == [true, true, false])
     }

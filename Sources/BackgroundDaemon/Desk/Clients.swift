@@ -160,6 +160,7 @@ final class Clients {
             known.response = part.response
             // What it was to go on from is nobody's concern any more, and may be large.
             if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
+            known.order.task.upload = nil
             connection.send(.known(known))
         }
         if rest.isEmpty { return finishIntroduction(session, connection, desk) }

@@ -23,9 +23,11 @@ extension TransferDesk {
         let (number, record, folder) = (transfer.number, transfer.record, transfer.session.folder)
         transfer.attempt = Attempt(RunningLoad(number, self))
         let files = files(of: transfer.session.program)
-        let changedOrder = transfer.changedOrder
+        let (changedOrder, uploadPoint) = (transfer.changedOrder, transfer.uploadPoint)
         ownFiles.run { [store, spool] in
-            let result = Result { () throws(LoadError) in try Preparation(number, record, changedOrder, folder, store, spool) }
+            let result = Result { () throws(LoadError) in
+                try Preparation(number, record, changedOrder, uploadPoint, folder, store, spool)
+            }
             guard case .success(let preparation) = result, case .file(let path) = preparation.order.task.request.body else {
                 return self.enter(number) { $0.prepared($1, result) }
             }
@@ -42,6 +44,7 @@ extension TransferDesk {
         switch result {
         case .success(let preparation):
             attempt.preparation = preparation
+            transfer.uploadPoint = preparation.upload
             let session = transfer.session
             handle(.prepared(asks: transfer.record.asksBeforeBegin && (session.isListening || session.canBeLaunched)), transfer)
         case .failure(let error): finished(transfer, TaskOutcome(failing: error))
@@ -89,7 +92,8 @@ extension TransferDesk {
     }
 
     func halt(_ transfer: Transfer) {
-        transfer.attempt?.halt(with: transfer.record.isUpload ? .cancel : .cancelProducingResumeData, Int(transfer.number))
+        let isForGood = transfer.record.isUpload && transfer.life.isBeingForgotten
+        transfer.attempt?.halt(with: isForGood ? .cancel : .cancelProducingResumeData, Int(transfer.number))
     }
 
     // MARK: What is heard of one
@@ -170,6 +174,8 @@ extension TransferDesk {
             guard !TransferLife.Verdict.asksToComeAgain(response.head?.status, transfer.record.refusals) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
             tell(event, of: transfer)
+        case .resumable(let data) where transfer.record.isUpload:
+            keepUploadPoint(data, of: transfer)
         case .resumable(let data):
             let point = data.flatMap { try? ResumePoint(decoding: $0) }
             if transfer.record.partial != point?.temporaryFileName {

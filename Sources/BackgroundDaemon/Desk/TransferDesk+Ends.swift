@@ -31,7 +31,7 @@ extension TransferDesk {
         // What the next attempt does not begin with was no progress.
         let hasMoved =
             (failure == .network || failure == .noSpace) && outcome.isResumable
-            && transfer.counts.received > transfer.startCount
+            && (transfer.record.isUpload ? transfer.hasUploadMoved : transfer.counts.received > transfer.startCount)
         if failure == .noSpace { space.wait(transfer, after: outcome, self) }
         var delay: Double?
         switch outcome.result {
@@ -66,7 +66,11 @@ extension TransferDesk {
 
     /// What a failed attempt left to go on with is what the next one begins with.
     private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
-        guard case .failure(let error) = outcome.result, !transfer.record.isUpload else { return }
+        guard case .failure(let error) = outcome.result else { return }
+        guard !transfer.record.isUpload else {
+            if error.uploadResumeData == nil, transfer.attempt?.isOrdered == true { transfer.uploadBeginsAnew = true }
+            return keepUploadPoint(error.uploadResumeData, of: transfer)
+        }
         let point = error.resumeData.flatMap { try? ResumePoint(decoding: $0) }
         if let point, let data = error.resumeData {
             transfer.record.partial = point.temporaryFileName
@@ -80,6 +84,15 @@ extension TransferDesk {
             // What is there and what the server has do not fit: from the beginning, the next time.
             forgetPartial(of: transfer)
         }
+    }
+
+    /// What the next attempt of an upload continues with; nil where it begins anew.
+    func keepUploadPoint(_ data: Data?, of transfer: Transfer) {
+        let (before, point) = (transfer.uploadPoint, data.flatMap { try? UploadResumeData(decoding: $0) })
+        guard point != before else { return }
+        transfer.uploadPoint = point
+        transfer.hasUploadMoved = (point?.point.acknowledged ?? 0) > (before?.point.acknowledged ?? 0)
+        keep([.setPart(transfer.number, .resume, point == nil ? nil : data.map { Array($0) })])
     }
 
     func forgetPartial(of transfer: Transfer) {
@@ -110,6 +123,7 @@ extension TransferDesk {
 
     /// Keeps the unfinished file for another task, and puts resume data for it into the error.
     func keepData(of transfer: Transfer) {
+        if transfer.record.isUpload { return keepUploadData(of: transfer) }
         guard let partial = transfer.record.partial, let outcome = transfer.outcome,
             case .failure(let failure) = outcome.result
         else { return handle(.dataKept, transfer) }
@@ -121,6 +135,23 @@ extension TransferDesk {
             let result = Result<TaskOutcome.Body, LoadError>.failure(error)
             self.enter(number) { desk, transfer in
                 transfer.record.partial = nil
+                transfer.outcome?.result = result
+                desk.handle(.dataKept, transfer)
+            }
+        }
+    }
+
+    /// The same of an upload, which leaves no file.
+    private func keepUploadData(of transfer: Transfer) {
+        guard case .failure(let failure)? = transfer.outcome?.result, failure.uploadResumeData == nil else {
+            return handle(.dataKept, transfer)
+        }
+        let (number, known) = (transfer.number, transfer.uploadPoint)
+        ownFiles.run { [store] in
+            var error = failure
+            error.uploadResumeData = known?.encoded() ?? ((try? store.part(.resume, of: number)) ?? nil).map { Data($0) }
+            let result = Result<TaskOutcome.Body, LoadError>.failure(error)
+            self.enter(number) { desk, transfer in
                 transfer.outcome?.result = result
                 desk.handle(.dataKept, transfer)
             }
@@ -265,7 +296,7 @@ extension TaskOutcome {
 
     /// It failed, and left something to go on with.
     fileprivate var isResumable: Bool {
-        if case .failure(let error) = result { error.resumeData != nil } else { false }
+        if case .failure(let error) = result { error.resumeData != nil || error.uploadResumeData != nil } else { false }
     }
 
     /// The name of the file that it brought.

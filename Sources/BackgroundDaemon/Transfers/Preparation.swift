@@ -17,13 +17,16 @@ struct Preparation: Sendable {
     var order: BackgroundOrder
     private var resuming: Data?
     private(set) var startCount: Int64 = 0
+    /// What an upload continues with.
+    private(set) var upload: UploadResumeData?
     /// It begins with what the program gave.
     private(set) var resumesForProgram = false
 
     /// The store may not have `changedOrder` yet.
     init(
-        _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ folder: String, _ store: TransferStore,
-        _ spool: Spool
+        _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ uploadPoint: UploadResumeData?,
+        _ folder: String,
+        _ store: TransferStore, _ spool: Spool
     ) throws(LoadError) {
         do {
             try Spool.make(folder)
@@ -39,7 +42,11 @@ struct Preparation: Sendable {
         } catch {
             throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(error)")
         }
-        guard case .download(let given) = order.task.delivery else { return }
+        guard case .download(let given) = order.task.delivery else {
+            let kept = uploadPoint == nil ? (try? store.part(.resume, of: number)) ?? nil : nil
+            upload = uploadPoint ?? kept.flatMap { try? UploadResumeData(decoding: Data($0)) }
+            return
+        }
         resuming = given
         resumesForProgram = given != nil
         guard let file = record.partial else { return }
@@ -77,7 +84,15 @@ struct Preparation: Sendable {
         task.bodyFile = transfer.record.uploadFile
         task.interests = order.task.interests.intersection([.challenges, .metrics])
         task.interests.formUnion([.sentBytes, .receivedBytes, .resumePoints])
-        if case .download = task.delivery { task.delivery = .download(resuming: resuming) }
+        let given = task.upload?.resuming
+        task.upload = nil
+        if case .download = task.delivery {
+            task.delivery = .download(resuming: resuming)
+        } else if let data = upload?.encoded() ?? (transfer.uploadBeginsAnew ? nil : given) {
+            task.upload = UploadOrder(resuming: data)
+        } else if transfer.session.settings.policy.usesResumableUploads {
+            task.upload = UploadOrder()
+        }
         return task
     }
 }

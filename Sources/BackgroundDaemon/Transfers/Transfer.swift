@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundProtocol
+import HTTPRules
 import HTTPWire
 import LoadingModel
 
@@ -42,6 +43,12 @@ final class Transfer {
     var outcome: TaskOutcome?
     /// With the request that its program put in the place of the first, until that is durable.
     var changedOrder: BackgroundOrder?
+    /// What the next attempt of an upload continues with, which the store may not have yet; nil where it begins anew, or has not been looked at.
+    var uploadPoint: UploadResumeData?
+    /// The server does not have what the program's resume data was about.
+    var uploadBeginsAnew = false
+    /// The last attempt got the server to have more of the upload.
+    var hasUploadMoved = false
     /// Its whole file, when that is on the disk.
     var finishedFile: TransferRecord.FileVersion?
 

@@ -132,6 +132,12 @@ struct TransferLife: Hashable, Sendable {
         }
     }
 
+    /// It runs no more than it takes to give it up, and nothing is to be kept of it.
+    var isBeingForgotten: Bool {
+        guard case .running(.givenUp(let why)?, _) = state else { return false }
+        return why == .cancelled && !wantsData
+    }
+
     /// Its files are being dealt with, and it is neither running nor over.
     var isClosing: Bool {
         switch state {

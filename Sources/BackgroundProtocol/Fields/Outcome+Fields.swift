@@ -75,6 +75,7 @@ extension LoadError: Coded {
                 .flatMap(NetworkObjection.init(rawValue:))
             error.cancelReason = try coder.maybe(10, "cancelReason", value?.cancelReason?.rawValue)
                 .flatMap(CancelReason.init(rawValue:))
+            error.uploadResumeData = try coder.maybe(11, "uploadResumeData", value?.uploadResumeData)
             return error
         }
     }

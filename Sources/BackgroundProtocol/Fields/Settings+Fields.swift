@@ -129,6 +129,7 @@ extension SessionPolicy: CodedFields {
         try coder.usual(
             20, "maximumDecodingRatio", 200, &maximumDecodingRatio, .holds("a decoded body may not be shorter") { $0 >= 1 })
         try coder.usual(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
+        try coder.usual(22, "usesResumableUploads", true, &usesResumableUploads)
     }
 }
 

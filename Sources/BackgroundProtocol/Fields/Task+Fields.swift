@@ -21,8 +21,8 @@ extension BackgroundOrder: CodedFields {
         try coder.need(2, "request", &task.request)
         var (delivery, resumeData): (Delivery, Data?) =
             switch task.delivery {
-            case .collect: (.collect, nil)
-            case .stream: (.stream, nil)
+            case .collect: (.collect, task.upload?.resuming)
+            case .stream: (.stream, task.upload?.resuming)
             case .download(let resuming): (.download, resuming)
             case .webSocket, .byteStream: throw MessageFailure.malformed("a connection of a task's own is not for the daemon")
             }
@@ -33,6 +33,7 @@ extension BackgroundOrder: CodedFields {
         case .stream: task.delivery = .stream
         case .download: task.delivery = .download(resuming: resumeData)
         }
+        if delivery != .download, let resumeData { task.upload = UploadOrder(resuming: resumeData) }
         task.interests = TaskOrder.Interests(
             rawValue: try coder.usual(5, "interests", 0, coder.isReading ? nil : task.interests.rawValue))
         try coder.usual(6, "priority", 0.5, &task.priority, .priority)

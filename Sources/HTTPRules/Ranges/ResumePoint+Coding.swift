@@ -21,7 +21,8 @@ extension ResumePoint {
     private static let version = 1
     private static let mark = "<!-- URLLoading "
 
-    private struct Request: Codable {
+    /// A request of the app's.
+    struct Request: Codable {
         var url: String
         var method: String
         /// Names and values in turn.
@@ -42,14 +43,22 @@ extension ResumePoint {
             case cookiePartition = "CookiePartitionIdentifier"
         }
 
-        init(_ point: ResumePoint) {
-            url = point.originalURL.absoluteString
-            method = point.method
-            fields = point.headers.fields.flatMap { [$0.name, $0.value] }
-            handlesCookies = point.settings.handlesCookies ? nil : false
-            timeout = point.settings.timeout
-            mainDocumentURL = point.settings.mainDocumentURL?.absoluteString
-            cookiePartition = point.settings.cookiePartition
+        init(url: URL, method: String, headers: HeaderBlock, settings: Settings) {
+            self.url = url.absoluteString
+            self.method = method
+            fields = headers.fields.flatMap { [$0.name, $0.value] }
+            handlesCookies = settings.handlesCookies ? nil : false
+            timeout = settings.timeout
+            mainDocumentURL = settings.mainDocumentURL?.absoluteString
+            cookiePartition = settings.cookiePartition
+        }
+
+        /// Nil where a name has no value.
+        var headers: HeaderBlock? {
+            guard fields.count % 2 == 0 else { return nil }
+            var headers = HeaderBlock()
+            for index in stride(from: 0, to: fields.count, by: 2) { headers.append(fields[index], fields[index + 1]) }
+            return headers
         }
 
         /// Nil where it holds what is no URL.
@@ -142,12 +151,10 @@ extension ResumePoint {
     /// The point as resume data; nil where it holds values that cannot be, or too much.
     package func encodedIfPossible() -> Data? {
         guard isPlausible else { return nil }
-        let encoder = PropertyListEncoder()
-        encoder.outputFormat = .xml
         let content = Content(
             version: Self.version,
             downloadURL: url.absoluteString,
-            originalRequest: Request(self),
+            originalRequest: Request(url: originalURL, method: method, headers: headers, settings: settings),
             bytesReceived: receivedByteCount,
             totalBytes: totalByteCount,
             entityTag: entityTag,
@@ -159,9 +166,17 @@ extension ResumePoint {
             credential: source.credentialTexts,
             connections: source.connections.isEmpty ? nil : source.connectionTexts
         )
+        guard let data = Self.sealed(content), data.count <= Self.sizeLimit else { return nil }
+        return data
+    }
+
+    /// A value as a sealed property list.
+    static func sealed(_ content: some Encodable) -> Data? {
+        let encoder = PropertyListEncoder()
+        encoder.outputFormat = .xml
         guard var data = try? encoder.encode(content) else { return nil }
-        data.append(contentsOf: Self.seal(data).utf8)
-        return data.count <= Self.sizeLimit ? data : nil
+        data.append(contentsOf: seal(data).utf8)
+        return data
     }
 
     /// The point as resume data.
@@ -173,18 +188,14 @@ extension ResumePoint {
 
     package init(decoding data: Data) throws(Malformed) {
         guard data.count <= Self.sizeLimit else { throw .tooLarge }
-        let content = try Self.content(of: data)
+        let content: Content = try Self.content(of: data)
         guard content.version == Self.version else { throw .unknownVersion }
         let request = content.originalRequest
         guard let url = URL(string: content.downloadURL), let originalURL = URL(string: request.url),
-            let settings = request.settings, request.fields.count % 2 == 0,
+            let settings = request.settings, let headers = request.headers,
             let source = Source(
                 voucher: content.voucher, credential: content.credential, connections: content.connections ?? [])
         else { throw .badValue }
-        var headers = HeaderBlock()
-        for index in stride(from: 0, to: request.fields.count, by: 2) {
-            headers.append(request.fields[index], request.fields[index + 1])
-        }
         self.init(
             url: url,
             originalURL: originalURL,
@@ -211,7 +222,8 @@ extension ResumePoint {
         "\(mark)\(CRC32.checksum(list)) -->\n"
     }
 
-    private static func content(of data: Data) throws(Malformed) -> Content {
+    /// What a sealed property list holds.
+    static func content<Content: Decodable>(of data: Data) throws(Malformed) -> Content {
         let length = seal(Data()).utf8.count
         // Also what the parser sees is of bounded depth, whoever computed the checksum.
         guard data.count > length, data.starts(with: "<?xml".utf8), nesting(data) <= 8 else { throw .damaged }

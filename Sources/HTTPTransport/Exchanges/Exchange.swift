@@ -21,6 +21,8 @@ package struct ExchangeRecord {
     package private(set) var responseEnd: NIODeadline?
     package private(set) var requestHeaderBytes = 0
     package private(set) var requestBodyBytes: Int64 = 0
+    /// Bytes of the body that are or were on their way to the network: the server may have any of them.
+    package private(set) var givenBodyBytes: Int64 = 0
     package private(set) var responseHeaderBytes: Int64 = 0
     package private(set) var responseBodyBytes: Int64 = 0
 
@@ -30,6 +32,7 @@ package struct ExchangeRecord {
     package var hasReceivedBytes: Bool { responseStart != nil }
 
     mutating func sentHead(_ bytes: Int) { requestHeaderBytes = bytes }
+    mutating func gaveBody(_ bytes: Int64) { givenBodyBytes += bytes }
     mutating func sentBody(_ bytes: Int64) { requestBodyBytes += bytes }
     mutating func sentAll(_ now: NIODeadline) { requestEnd = now }
     mutating func received(_ now: NIODeadline) { if responseStart == nil { responseStart = now } }
@@ -278,7 +281,9 @@ package final class Exchange {
         record.received(now)
     }
 
-    func receivedInformational(_ head: ResponseHead) -> Bool { informational.append(head) }
+    func receivedInformational(_ head: ResponseHead) -> Bool {
+        informational.append(head, sentBodyBytes: record.requestBodyBytes)
+    }
 
     func received(_ piece: ByteBuffer) {
         queue.append(piece)
@@ -307,6 +312,9 @@ package final class Exchange {
             control.wake()
         }
     }
+
+    /// Bytes of the body are on their way to the network.
+    func gaveBody(_ bytes: Int64) { record.gaveBody(bytes) }
 
     func sent(_ bytes: Int64) {
         record.sentBody(bytes)

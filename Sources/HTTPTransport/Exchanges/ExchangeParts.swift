@@ -15,6 +15,9 @@ package struct InformationalResponses {
     package static let limit = 100
     /// Of all their fields: a few bytes of HTTP/2 may stand for very many.
     private static let byteLimit = 262_144
+    /// For so many bytes of an upload there may be one more, which tells how far the server is.
+    private static let uploadStep: Int64 = 65_536
+    private static let bytesPerStep = 512
 
     private var heads: [ResponseHead] = []
     private var count = 0
@@ -24,11 +27,12 @@ package struct InformationalResponses {
 
     package var isEmpty: Bool { heads.isEmpty }
 
-    /// Answers false where that was one too many, or too much.
-    package mutating func append(_ head: ResponseHead) -> Bool {
+    /// Answers false where that was one too many, or too much, for so many bytes of a body that were sent.
+    package mutating func append(_ head: ResponseHead, sentBodyBytes: Int64) -> Bool {
         count += 1
         byteCount += head.headers.bytes.count
-        guard count <= Self.limit, byteCount <= Self.byteLimit else { return false }
+        let steps = Int(clamping: sentBodyBytes / Self.uploadStep)
+        guard count - Self.limit <= steps, byteCount - Self.byteLimit <= steps * Self.bytesPerStep else { return false }
         heads.append(head)
         return true
     }

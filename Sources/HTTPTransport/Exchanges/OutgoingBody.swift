@@ -27,4 +27,19 @@ package enum OutgoingBody {
         case .stream(_, let length): length ?? -1
         }
     }
+
+    /// A part of what can be read anywhere; nil where it does not have so much.
+    ///
+    /// A stream is the part already.
+    package func part(from start: Int64, count: Int64?) -> OutgoingBody? {
+        switch self {
+        case .none: return start == 0 && (count ?? 0) == 0 ? OutgoingBody.data(Data()) : nil
+        case .data(let data):
+            guard start >= 0, start <= Int64(data.count), (count ?? 0) <= Int64(data.count) - start else { return nil }
+            let rest = data.dropFirst(Int(start))
+            return .data(count.map { rest.prefix(Int($0)) } ?? rest)
+        case .file(let file): return file.part(from: start, count: count).map { .file($0) }
+        case .stream: return self
+        }
+    }
 }

@@ -146,14 +146,14 @@ final class RequestBodyPump {
             let remaining = file.length - taken
             guard remaining > 0 else { return finish() }
             let count = Int(min(remaining, Int64(Self.regionSize)))
-            if outlet.takesRegions, source.usesSendfile, let region = source.region(offset: taken, count: count) {
+            if outlet.takesRegions, source.usesSendfile, let region = source.region(offset: file.start + taken, count: count) {
                 taken += Int64(count)
                 if taken == file.length { isAtEnd = true }
                 hasSharedFile = true
                 outlet.write(region, promise: promise(counting: count))
-                watch(source)
+                watch(source, from: file.start)
             } else {
-                fetch(from: source, count: Int(min(remaining, Int64(outlet.pieceSize))))
+                fetch(from: source, at: file.start + taken, count: Int(min(remaining, Int64(outlet.pieceSize))))
             }
         }
     }
@@ -216,7 +216,7 @@ final class RequestBodyPump {
     }
 
     /// sendfile(2) of what the file no longer has would be tried for ever; so the file is looked at while a part of it is under way.
-    private func watch(_ source: FileSource) {
+    private func watch(_ source: FileSource, from start: Int64) {
         guard fileWatch == nil else { return }
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)
         fileWatch = outlet.loop.scheduleTask(in: Self.fileWatchInterval) {
@@ -225,17 +225,17 @@ final class RequestBodyPump {
                 pump.fileWatch = nil
                 return
             }
-            source.look(sendingUpTo: pump.taken, on: bound.eventLoop) { failure in
+            source.look(sendingUpTo: start + pump.taken, on: bound.eventLoop) { failure in
                 pump.fileWatch = nil
                 guard pump.writesInFlight > 0, !pump.isStopped else { return }
-                if let failure { pump.fail(failure) } else { pump.watch(source) }
+                if let failure { pump.fail(failure) } else { pump.watch(source, from: start) }
             }
         }
     }
 
-    private func fetch(from source: FileSource, count: Int) {
+    private func fetch(from source: FileSource, at offset: Int64, count: Int) {
         isFetching = true
-        source.read(offset: taken, count: count, on: outlet.loop) { [self] result in
+        source.read(offset: offset, count: count, on: outlet.loop) { [self] result in
             isFetching = false
             guard case .sending = state else { return }
             switch result {
@@ -290,6 +290,7 @@ final class RequestBodyPump {
 
     private func promise(counting count: Int) -> EventLoopPromise<Void> {
         writesInFlight += 1
+        exchange.gaveBody(Int64(count))
         let promise = outlet.loop.makePromise(of: Void.self)
         promise.futureResult.assumeIsolated().whenFailure { [self] _ in
             writesInFlight -= 1

@@ -18,7 +18,11 @@ package import SystemThreads
 package struct BodyFile: Sendable {
     package let path: String
     /// What the request announces.
-    package let length: Int64
+    package private(set) var length: Int64
+    /// Where in the file that begins.
+    package private(set) var start: Int64 = 0
+    /// What the file was when it was found.
+    package let found: FileVersion
     /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS.
     package var usesSendfile = true
     private let identity: FileSource.Identity
@@ -34,9 +38,20 @@ package struct BodyFile: Sendable {
         return body
     }
 
+    /// A part of the file, which has to be what it was when it was found; nil where it does not have so much.
+    package func part(from start: Int64, count: Int64?) -> BodyFile? {
+        guard start >= 0, start <= found.size else { return nil }
+        let count = count ?? (found.size - start)
+        guard count >= 0, count <= found.size - start else { return nil }
+        var part = self
+        (part.start, part.length) = (start, count)
+        return part
+    }
+
     init(_ source: FileSource, as version: FileVersion? = nil) {
         path = source.path
         length = source.length
+        found = source.version
         identity = source.identity
         self.version = version
     }
@@ -65,9 +80,10 @@ package struct BodyFile: Sendable {
         if let version, source.version != version {
             throw LoadError(.cannotOpenFile, "\(path) has changed since its upload was ordered; order it again")
         }
-        guard source.length == length else {
+        guard source.length == found.size else {
             throw LoadError(
-                .cannotOpenFile, "\(path) changed before it was sent: it has \(source.length) bytes, \(length) were announced")
+                .cannotOpenFile, "\(path) changed before it was sent: it has \(source.length) bytes, \(found.size) were announced"
+            )
         }
     }
 

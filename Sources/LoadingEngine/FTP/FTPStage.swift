@@ -42,7 +42,7 @@ final class FTPStage: LoadStage {
         let target = try Self.target(url)
         var plan = try Self.plan(target, request, url, in: load)
         try Self.checkSecurity(of: plan, target, in: load)
-        let body = try await UploadBody.open(request.body, isRepeated: hop.isRepeated, in: load)
+        let body = try await UploadBody.open(request.body, of: hop, in: load)
         if let length = body.length, length >= 0 { plan.length = length }
         let transaction = Transaction(request: request, now: .now())
         transaction.sentBodyLength = body.length ?? 0

@@ -33,43 +33,9 @@ enum BackgroundRevalidation {
         // A redirect may lead to a server that the app wants to judge.
         if load.wants(.challenges) { interests.insert(.redirects) }
         let order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
-        start(order, Client(id, key: key, forwarding: load.client, session: load.session))
-    }
-
-    /// Takes the body and lets it go; the app is asked only about its own stores.
-    private final class Client: LoadClient {
-        private let id: TaskID
-        private let key: String
-        private let app: any LoadClient
-        private let session: NIOLoopBound<SessionFacts>
-
-        init(_ id: TaskID, key: String, forwarding app: any LoadClient, session: SessionFacts) {
-            self.id = id
-            self.key = key
-            self.app = app
-            self.session = NIOLoopBound(session, eventLoop: session.loop)
-        }
-
-        func tell(_ event: TaskEvent) {
-            switch event {
-            case .finished: session.value.revalidating.remove(key)
-            case .data(let data): session.value.command?(.consumed(bytes: data.count), id)
-            default: break
-            }
-        }
-
-        func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
-            switch question {
-            case .response: reply(.disposition(.allow))
-            case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
-                app.ask(question, reply: reply)
-            case .redirect: reply(.request(nil))
-            case .newBodyStream: reply(.bodyStream(nil))
-            case .delayedRequest: reply(.delayed(.proceed))
-            case .customLoader: reply(.customLoader(nil))
-            case .challenge: reply(.credential(.performDefaultHandling))
-            case .willCache(let proposed): reply(.cached(proposed))
-            }
-        }
+        let session = NIOLoopBound(load.session, eventLoop: load.session.loop)
+        start(
+            order,
+            BackgroundClient(id, forwarding: load.client, session: load.session) { session.value.revalidating.remove(key) })
     }
 }

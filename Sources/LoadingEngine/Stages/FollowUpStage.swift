@@ -87,14 +87,24 @@ final class FollowUpStage {
                 case nil: answer = try await next.answer(hop, in: load)
                 }
             } catch {
-                try await retryOrThrow(error, hop, in: load)
+                if let upload = load.upload, let following = try await upload.follow(error, hop, self, in: load) {
+                    hop = following
+                } else {
+                    try await retryOrThrow(error, hop, in: load)
+                }
                 continue
             }
             hop.followUp.forgetFailures()
-            guard !isThrough(answer, hop, in: load), let following = try await takeIn(answer, hop, in: load) else {
-                return answer
+            guard !isThrough(answer, hop, in: load) else { return answer }
+            if let following = try await takeIn(answer, hop, in: load) {
+                hop = following
+                continue
             }
-            hop = following
+            guard let upload = load.upload else { return answer }
+            switch try await upload.follow(answer, hop, self, in: load) {
+            case .answer(let answer): return answer
+            case .hop(let following): hop = following
+            }
         }
     }
 
@@ -135,7 +145,7 @@ final class FollowUpStage {
     }
 
     /// Waits so many seconds, which are no lateness of the server's.
-    private func pause(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
+    func pause(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
         guard seconds > 0 else { return }
         let end = NIODeadline.now() + .nanoseconds(Int64(seconds * 1e9))
         let bound = NIOLoopBound(control, eventLoop: control.loop)
@@ -156,7 +166,8 @@ final class FollowUpStage {
     /// Whether there is nothing to do but deliver the answer.
     @inline(never)
     func isThrough(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
-        !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer))
+        !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
+            || load.upload?.mayFollowUp(answer) == true)
     }
 
     /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
@@ -251,6 +262,7 @@ final class FollowUpStage {
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
+            if hop.upload.isControl, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
             // A document that moves takes its site along.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
@@ -268,7 +280,8 @@ final class FollowUpStage {
         _ proposed: LoadRequest, from answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
         var request = proposed
-        if load.wants(.redirects) {
+        let isOfUpload = hop.upload.isControl
+        if load.wants(.redirects), !isOfUpload {
             load.take(answer.response)
             guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),
                 let chosen
@@ -276,9 +289,13 @@ final class FollowUpStage {
             request = chosen
         }
         load.take(nil)
-        load.followUp.redirected.append(answer.transaction)
-        load.tell(.requestChanged(request))
         let next = Hop(number: hop.number + 1, request: request)
+        if isOfUpload {
+            load.upload?.redirected(hop, to: next)
+        } else {
+            load.followUp.redirected.append(answer.transaction)
+            load.tell(.requestChanged(request))
+        }
         next.authentication = hop.authentication.afterRedirect
         if request.hasField(.proxyAuthorization),
             request.headers.all("Proxy-Authorization") != hop.request.headers.all("Proxy-Authorization")
@@ -293,7 +310,7 @@ final class FollowUpStage {
     /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one, and of one that does
     /// not come: the app is not kept waiting for what nobody reads.
     @inline(never)
-    private func discard(_ answer: Answer, in control: LoadControl) async {
+    func discard(_ answer: Answer, in control: LoadControl) async {
         let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
         let timer = control.loop.scheduleTask(in: Self.patience) {
             bound.value.body.cancel()

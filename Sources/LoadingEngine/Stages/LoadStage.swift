@@ -52,6 +52,7 @@ final class Hop {
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()
     var sideEffects = ResponseSideEffects.HopPart()
+    var upload = UploadResumption.HopPart()
 
     /// The stages that the hop has come to, where the first of them is to go on with it.
     private var place: LowerStages?

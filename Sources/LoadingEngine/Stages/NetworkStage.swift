@@ -174,6 +174,7 @@ final class NetworkStage: LoadStage {
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
             // What was sent is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
+            if let upload = load.upload { upload.sends(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
                 transaction.sent = SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
             }
@@ -203,8 +204,9 @@ final class NetworkStage: LoadStage {
                 if load.wants(.sentBytes) { load.tellSent(bytes, total: total) }
             case .informational(let head):
                 ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
-                guard load.wants(.informational), let url = hop.request.url else { break }
-                load.tell(.informational(head, url: url))
+                guard let url = hop.request.url else { break }
+                if load.wants(.informational) { load.tell(.informational(head, url: url)) }
+                if let upload = load.upload { try upload.heard(head, from: url, hop, exchange, in: load) }
             case .head:
                 hop.network.endSilence()
                 if let proxies = load.proxies { ProxyChoice.noteAnswer(hop, proxies, now: load.control.lastProgress) }

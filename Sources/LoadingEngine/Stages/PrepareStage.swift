@@ -56,7 +56,7 @@ final class PrepareStage: LoadStage {
     /// The stream of a message that was not sent, as where a proxy could not be reached, is still there to be read.
     private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
-        return try await UploadBody.open(hop.request.body, isRepeated: hop.isRepeated, in: load)
+        return try await UploadBody.open(hop.request.body, of: hop, in: load)
     }
 
     /// Composes the message where that takes no waiting: where no body has to be opened first, nor anybody to be asked.
@@ -73,7 +73,7 @@ final class PrepareStage: LoadStage {
         guard !hop.authentication.mustWait else { return .needsTask }
         switch hop.request.body {
         case .none: try prepare(hop, .none, in: load)
-        case .data(let data): try prepare(hop, .data(data), in: load)
+        case .data(let data): try prepare(hop, UploadBody.part(.data(data), of: hop), in: load)
         case .file, .stream, .streamOnDemand: return .needsTask
         }
         return .goOn
@@ -105,6 +105,7 @@ final class PrepareStage: LoadStage {
             extra += try socket.handshakeFields(for: hop.request, by: route)
             if socket.isExtendedConnect { method = "CONNECT" }
         }
+        if let upload = load.upload { extra += upload.fields(for: hop, body) }
         let switches = load.asksToSwitch(hop)
         if switches, load.webSocket == nil {
             extra += hop.request.headers.all("Upgrade").map { ("Upgrade", $0) } + [("Connection", "Upgrade")]

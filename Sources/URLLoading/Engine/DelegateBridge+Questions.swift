@@ -27,8 +27,8 @@ extension DelegateBridge {
                 return reply(.disposition(.allow))
             }
             calls.response(dataTask, visible) { reply(.disposition($0?.answer ?? .allow)) }
-        case .newBodyStream:
-            calls.newBodyStream(task) { reply(.bodyStream($0)) }
+        case .newBodyStream(let offset):
+            calls.newBodyStream(task, from: offset) { reply(.bodyStream($0)) }
         case .delayedRequest(let request):
             delayed(task, request, reply)
         case .challenge(let question):

@@ -107,14 +107,40 @@ extension DelegateCalls {
         )
     }
 
-    func newBodyStream(_ task: URLSessionTask, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
+    /// Asks for a stream that begins at an offset, and where there is no such method for a whole one, whose beginning is left out.
+    func newBodyStream(_ task: URLSessionTask, from offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
+        guard offset > 0 else { return newBodyStream(task, leavingOut: 0, reply: reply) }
+        ask(
+            .newBodyStreamFromOffset, \.task,
+            completionForm: { [session] (delegate, handler: @escaping @Sendable (InputStreamBody?) -> Void) in
+                delegate.urlSession(session, task: task, needNewBodyStreamFrom: offset) { stream in
+                    handler(stream.map { InputStreamBody($0) })
+                }
+            },
+            asyncForm: { [session] delegate in
+                await delegate.urlSession(session, needNewBodyStreamForTask: task, from: offset).map { InputStreamBody($0) }
+            },
+            reply: { [self] answer in
+                if let stream = answer ?? nil { return reply(stream) }
+                newBodyStream(task, leavingOut: offset, reply: reply)
+            }
+        )
+    }
+
+    private func newBodyStream(
+        _ task: URLSessionTask, leavingOut offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void
+    ) {
         ask(
             .newBodyStream, \.task,
             completionForm: { [session] (delegate, handler: @escaping @Sendable (InputStreamBody?) -> Void) in
-                delegate.urlSession(session, task: task, needNewBodyStream: { handler($0.map { InputStreamBody($0) }) })
+                delegate.urlSession(
+                    session, task: task,
+                    needNewBodyStream: { stream in
+                        handler(stream.map { InputStreamBody($0, leavingOut: offset) })
+                    })
             },
             asyncForm: { [session] delegate in
-                await delegate.urlSession(session, needNewBodyStreamForTask: task).map { InputStreamBody($0) }
+                await delegate.urlSession(session, needNewBodyStreamForTask: task).map { InputStreamBody($0, leavingOut: offset) }
             },
             reply: { reply($0 ?? nil) }
         )

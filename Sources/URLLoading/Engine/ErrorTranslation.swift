@@ -32,6 +32,7 @@ enum ErrorTranslation {
         if let objection = error.networkObjection { userInfo[NSURLErrorNetworkUnavailableReasonKey] = objection.rawValue }
         if let reason = error.cancelReason { userInfo[NSURLErrorBackgroundTaskCancelledReasonKey] = reason.rawValue }
         if let resumeData = error.resumeData { userInfo[NSURLSessionDownloadTaskResumeData] = resumeData }
+        if let resumeData = error.uploadResumeData { userInfo[NSURLSessionUploadTaskResumeData] = resumeData }
         return URLError(code(of: error.kind), userInfo: userInfo)
     }
 

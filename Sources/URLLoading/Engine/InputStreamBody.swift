@@ -22,14 +22,27 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
     private let queue = DispatchQueue(label: "URLLoading.InputStreamBody")
     private var isOpen = false
     private var isClosed = false
+    /// Bytes of its beginning that are read and dropped.
+    private var unwanted: Int64
 
-    init(_ stream: InputStream) { self.stream = stream }
+    init(_ stream: InputStream, leavingOut unwanted: Int64 = 0) {
+        self.stream = stream
+        self.unwanted = unwanted
+    }
 
     func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         queue.async {
-            guard let stream = self.stream as? PipeInputStream else { return reply(self.read(count)) }
-            stream.whenReadable { self.queue.async { reply(self.read(count)) } }
+            guard let stream = self.stream as? PipeInputStream else { return self.readNow(count, reply) }
+            stream.whenReadable { self.queue.async { self.readNow(count, reply) } }
         }
+    }
+
+    private func readNow(_ count: Int, _ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
+        let result = read(count)
+        guard unwanted > 0, case .success(let data) = result, !data.isEmpty else { return reply(result) }
+        let dropped = min(unwanted, Int64(data.count))
+        unwanted -= dropped
+        if Int64(data.count) > dropped { reply(.success(data.dropFirst(Int(dropped)))) } else { read(upTo: count, reply: reply) }
     }
 
     func close() {

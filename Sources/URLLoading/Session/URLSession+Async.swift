@@ -92,6 +92,21 @@ extension URLSession {
         return try await task.data()
     }
 
+    /// Continues an earlier upload and loads the answer into memory, telling a delegate of the task's own.
+    ///
+    /// As ``URLSession/uploadTask(withResumeData:)``.
+    ///
+    /// - Returns: The answer's body and the response, whatever its status.
+    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/uploadTaskResumeData`` continues the upload, where that is
+    ///   possible.
+    public nonisolated(nonsending) func upload(
+        resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
+    ) async throws -> (Data, URLResponse) {
+        let task = uploadTask(resuming: resumeData, .caller)
+        announce(task, delegate: delegate)
+        return try await task.data()
+    }
+
     /// Loads a request into a file in the temporary directory.
     ///
     /// The file stays until the app moves or deletes it.

@@ -7,13 +7,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-internal import Foundation
+package import Foundation
 internal import HTTPRules
-internal import LoadingModel
+internal import HTTPWire
+package import LoadingModel
 internal import Synchronization
 
 /// How tasks come to be: numbered, registered, and announced to the delegate before the making call returns.
 extension URLSession {
+    /// Makes a session on an engine of the caller's.
+    package convenience init(
+        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?,
+        service: any LoadingService, isShared: Bool = false
+    ) {
+        self.init()
+        equip(SessionEquipment(configuration, service: service, isShared: isShared), delegate, queue)
+    }
+
     enum UploadSource {
         case file(URL)
         case data(Data)
@@ -66,10 +76,35 @@ extension URLSession {
             case .data(let data): .data(data)
             case .stream: request.httpBodyStream.map { .stream(InputStreamBody($0)) } ?? .streamOnDemand
             }
-        return URLSessionUploadTask(
+        let task = URLSessionUploadTask(
             session: self, identifier: registry.nextIdentifier(), request: request, delivery: audience.bodyDelivery,
             audience: audience, uploadBody: body
         )
+        task.mutex.withLock { $0.upload = UploadOrder() }
+        return task
+    }
+
+    /// A task that continues an upload; where the data is none of an upload, it fails when it is resumed.
+    func uploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
+        let earlier = try? UploadResumeData(decoding: resumeData)
+        let body: RequestBody =
+            switch earlier?.body {
+            case .file(let path, _, _, _): .file(path: path)
+            case .data(let data): .data(data)
+            case .stream, nil: .streamOnDemand
+            }
+        let task = URLSessionUploadTask(
+            session: self, identifier: registry.nextIdentifier(), request: earlier.map { Self.request($0) },
+            delivery: audience.bodyDelivery, audience: audience, uploadBody: body
+        )
+        task.mutex.withLock { $0.upload = UploadOrder(resuming: resumeData) }
+        return task
+    }
+
+    func makeUploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
+        let task = uploadTask(resuming: resumeData, audience)
+        announce(task)
+        return task
     }
 
     func downloadTask(_ request: URLRequest?, _ resumeData: Data?, _ audience: TaskAudience) -> URLSessionDownloadTask {
@@ -82,13 +117,23 @@ extension URLSession {
     /// The request that resume data stems from, or nil if it is none.
     private static func request(resuming data: Data) -> URLRequest? {
         guard let point = try? ResumePoint(decoding: data) else { return nil }
-        var request = LoadRequest(url: point.originalURL)
-        request.method = point.method
-        request.headers = point.headers
-        request.handlesCookies = point.settings.handlesCookies
-        request.timeout = point.settings.timeout
-        request.mainDocumentURL = point.settings.mainDocumentURL
-        request.cookiePartition = point.settings.cookiePartition
+        return request(point.originalURL, point.method, point.headers, point.settings)
+    }
+
+    private static func request(_ earlier: UploadResumeData) -> URLRequest {
+        request(earlier.url, earlier.method, earlier.headers, earlier.settings)
+    }
+
+    private static func request(
+        _ url: URL, _ method: String, _ headers: HeaderBlock, _ settings: ResumePoint.Settings
+    ) -> URLRequest {
+        var request = LoadRequest(url: url)
+        request.method = method
+        request.headers = headers
+        request.handlesCookies = settings.handlesCookies
+        request.timeout = settings.timeout
+        request.mainDocumentURL = settings.mainDocumentURL
+        request.cookiePartition = settings.cookiePartition
         return URLRequest(loadRequest: request, template: nil)
     }
 

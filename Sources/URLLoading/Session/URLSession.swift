@@ -9,7 +9,7 @@
 
 internal import BackgroundClient
 public import Foundation
-package import LoadingModel
+internal import LoadingModel
 internal import Synchronization
 
 /// Loads resources over HTTP and from files, and through the app's own `URLProtocol` classes: makes tasks, tells a delegate of
@@ -64,16 +64,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         joinDaemon()
     }
 
-    /// Makes a session on an engine of the caller's.
-    package convenience init(
-        configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?,
-        service: any LoadingService, isShared: Bool = false
-    ) {
-        self.init()
-        equip(SessionEquipment(configuration, service: service, isShared: isShared), delegate, queue)
-    }
-
-    private func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
+    final func equip(_ equipment: SessionEquipment, _ delegate: (any URLSessionDelegate)?, _ queue: OperationQueue?) {
         given = equipment
         hadDelegate = delegate != nil
         mutex.withLock { state in
@@ -255,6 +246,16 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .data(bodyData), .delegate)
     }
 
+    /// Makes a task that continues an earlier upload, with its request and its body: a file must not have changed, and a stream is asked
+    /// for by `needNewBodyStreamFrom`.
+    ///
+    /// - Parameter resumeData: As ``URLSessionUploadTask/cancel(byProducingResumeData:)`` gives it; with other data the task fails with
+    ///   `URLError.cannotOpenFile`.
+    /// - Returns: The task, suspended.
+    open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
+        makeUploadTask(resuming: resumeData, .delegate)
+    }
+
     /// Makes a task that sends a stream: the request's own, or the one the delegate gives in `needNewBodyStream`.
     ///
     /// - Returns: The task, suspended.
@@ -357,6 +358,15 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
     ) -> URLSessionUploadTask {
         makeUploadTask(request, .data(bodyData ?? Data()), .data(completionHandler))
+    }
+
+    /// Makes a task that continues an earlier upload, and hands the answer to a handler, on the delegate queue.
+    ///
+    /// - Returns: The task, suspended.
+    open func uploadTask(
+        withResumeData resumeData: Data, completionHandler: @escaping @Sendable (Data?, URLResponse?, (any Error)?) -> Void
+    ) -> URLSessionUploadTask {
+        makeUploadTask(resuming: resumeData, .data(completionHandler))
     }
 
     /// Makes a task that loads a request into a file, which is the handler's while it runs.

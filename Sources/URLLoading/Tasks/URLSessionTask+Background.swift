@@ -39,6 +39,7 @@ extension URLSessionTask {
             ),
             created: Date.timeIntervalSinceReferenceDate
         )
+        if let upload = state.upload, upload.resuming != nil { order.task.upload = upload }
         order.notes = state.notes
         order.isDiscretionary = background.attachment.wasLaunched || background.attachment.settings.isDiscretionary
         if background.submit(order, client: client) { asleep = background }

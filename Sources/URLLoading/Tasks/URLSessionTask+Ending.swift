@@ -62,7 +62,7 @@ extension URLSessionTask {
                 if wasGivenUp, error.kind != .cancelled {
                     error = LoadError(.cancelled, "cancelled", cause: error, url: error.url)
                 }
-                completion.resumeData = error.resumeData
+                completion.resumeData = error.resumeData ?? error.uploadResumeData
                 completion.result = .failure(ErrorTranslation.appError(error, url: state.url))
             }
             state.error = completion.error

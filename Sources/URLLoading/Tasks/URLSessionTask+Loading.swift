@@ -67,6 +67,7 @@ extension URLSessionTask {
             case .endUnstarted:
                 var error = LoadError.cancelled
                 if case .download(let resumeData) = state.delivery { error.resumeData = resumeData }
+                error.uploadResumeData = state.upload?.resuming
                 return (client(&state), error)
             case nil:
                 // A WebSocket that ends in order may still be cut short.
@@ -131,6 +132,9 @@ extension URLSessionTask {
             priority: state.priority,
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
+        if let upload = state.upload, upload.resuming != nil || mayContinue(request.body, state, equipment) {
+            order.upload = upload
+        }
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
         state.changeOrder { $0.queued = [] }
         // What the app said is the load's.
@@ -141,6 +145,14 @@ extension URLSessionTask {
         let service = equipment.service
         if service.submit(order, client: client) { asleep = service }
         return nil
+    }
+
+    /// Whether an upload says that it can be continued: its body can be had once more, and the session wants it.
+    private func mayContinue(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
+        guard equipment.settings.snapshot.policy.usesResumableUploads else { return false }
+        guard case .stream = body else { return true }
+        let calls = state.bridge?.calls
+        return calls?.mayImplement(.newBodyStream) == true || calls?.mayImplement(.newBodyStreamFromOffset) == true
     }
 
     /// Who hears of the load: a bridge to the delegates where there are any, else the task itself.

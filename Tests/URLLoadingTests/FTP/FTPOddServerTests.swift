@@ -106,7 +106,8 @@ struct FTPOddServerTests {
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 3 }) { visit, order in
             guard order.word == "RETR" else { return false }
             let flood = Array(String(repeating: "150 soon\r\n", count: 10_000).utf8)
-            for _ in 0..<30 { try visit.control.write(flood) }
+            // More than the buffers between two sockets hold.
+            for _ in 0..<300 { try visit.control.write(flood) }
             visit.server.note("all was taken")
             visit.waitForEnd()
             visit.isOver = true

@@ -146,7 +146,7 @@ import URLLoading
             guard case .request(let followed?) = await load.ask(.redirect(response: load.response(302), proposed: next)),
                 followed.url == next.url,
                 case .disposition(.allow) = await load.ask(.response(load.response())),
-                case .bodyStream(nil) = await load.ask(.newBodyStream),
+                case .bodyStream(nil) = await load.ask(.newBodyStream(from: 0)),
                 case .delayed(.proceed) = await load.ask(.delayedRequest(next)),
                 case .credential(.performDefaultHandling) = await load.ask(.challenge(someChallenge(load)))
             else { return load.fail(LoadError(.unknown, "unexpected answer")) }

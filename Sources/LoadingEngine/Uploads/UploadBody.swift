@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
+import HTTPRules
 import HTTPTransport
 import HTTPWire
 import LoadingModel
@@ -14,30 +15,41 @@ import NIOCore
 
 /// Opens a request's body for sending, each time it is sent.
 enum UploadBody {
-    static func open(
-        _ body: RequestBody, isRepeated: Bool, in load: Load
-    ) async throws(LoadError) -> OutgoingBody {
+    /// The body of a hop, or that part of it which the hop sends.
+    static func open(_ body: RequestBody, of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         switch body {
         case .none:
             return .none
         case .data(let data):
-            return .data(data)
+            return try part(.data(data), of: hop)
         case .file(let path):
-            return .file(
-                try await LocalFile.open(path, in: load.control) { [version = load.order.bodyFile] path throws(LoadError) in
-                    try BodyFile.findNow(path: path, as: version)
-                })
-        case .stream(let stream) where !isRepeated:
+            // What is sent anew is sent as it is then; the rest of something is of the same.
+            let version = hop.upload.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
+            let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
+                try BodyFile.findNow(path: path, as: version)
+            }
+            return try part(.file(file), of: hop)
+        case .stream(let stream) where !hop.isRepeated && hop.upload.part == nil:
             return .stream(stream, length: declaredLength(load.order.request.headers))
         case .stream, .streamOnDemand:
-            guard case .bodyStream(let stream) = try await load.ask(.newBodyStream), let stream else {
+            let start = hop.upload.part?.offset ?? 0
+            guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
                 throw LoadError(
                     .requestBodyStreamExhausted,
                     "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
                 )
             }
-            return .stream(stream, length: declaredLength(load.order.request.headers))
+            if let count = hop.upload.part?.count { return .stream(StreamPart(stream, count: count), length: count) }
+            return .stream(stream, length: declaredLength(load.order.request.headers).map { $0 - start })
         }
+    }
+
+    static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {
+        guard let wanted = hop.upload.part else { return body }
+        guard let part = body.part(from: wanted.offset, count: wanted.count) else {
+            throw LoadError(.cannotOpenFile, "the body has fewer bytes than the server has of it; start the upload anew")
+        }
+        return part
     }
 
     /// A `Content-Length` of the caller is a promise about its stream; without one the body is chunked.

@@ -1,0 +1,396 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import FoundationEssentials
+package import HTTPWire
+
+/// An upload that continues where it was interrupted (draft-ietf-httpbis-resumable-upload): what is sent next, after each thing that happens.
+///
+/// It counts in bytes of the whole body. What an event says to be `given` is how many bytes of the request's content the network was given,
+/// of which the server may have any number.
+package struct ResumableUpload: Sendable {
+    private enum Stage: Hashable, Sendable {
+        case creating(Part)
+        case retrieving
+        case appending(Part)
+        case over
+    }
+
+    /// How often in a row it is tried to continue without the server having got any more.
+    package static let fruitlessAttempts = 6
+    /// Seconds that a server may ask to be left alone for.
+    private static let longestPause = 30.0
+
+    /// Bytes of the whole body; nil where that is not known.
+    package private(set) var length: Int64?
+    package private(set) var version: UploadVersion
+    /// Where the upload is continued; nil until the server has said so.
+    package private(set) var resource: URL?
+    package private(set) var limits = UploadLimits()
+    /// When the server forgets the upload, in seconds since the reference date.
+    package private(set) var expiry: Double?
+    /// So many bytes the server said it has.
+    package private(set) var acknowledged: Int64 = 0
+    /// So many the network was given at most.
+    package private(set) var sent: Int64 = 0
+    private var stage: Stage
+    private var fruitless = 0
+    /// What the server had when it was last asked.
+    private var lastOffset: Int64 = -1
+    /// A response is kept while the server is asked.
+    private var keepsResponse = false
+    /// The server was told another version once.
+    private var hasChangedVersion = false
+    /// The first request does not have to be interrupted again to be sent in parts.
+    private var isInParts = false
+    /// This load has not begun the upload.
+    private let isContinued: Bool
+
+    /// An upload that begins.
+    package init(length: Int64?, version: UploadVersion = .newest) {
+        self.length = length
+        self.version = version
+        stage = .creating(Part())
+        isContinued = false
+    }
+
+    /// One that an earlier load began.
+    package init(continuing point: UploadPoint) {
+        length = point.length
+        version = point.version
+        resource = point.resource
+        limits = point.limits
+        expiry = point.expiry
+        acknowledged = point.acknowledged
+        // What the earlier load gave the network last may not be known.
+        sent = point.length ?? .max
+        stage = .retrieving
+        isContinued = true
+    }
+
+    /// Content of the request that is under way; nil where it has none.
+    package var part: Part? {
+        switch stage {
+        case .creating(let part), .appending(let part): part
+        case .retrieving, .over: nil
+        }
+    }
+
+    package var isCreating: Bool { if case .creating = stage { true } else { false } }
+    package var isOver: Bool { stage == .over }
+    /// Whether a later load could continue it.
+    package func mayBeContinued(now: Double) -> Bool {
+        resource != nil && stage != .over && expiry.map { now < $0 } ?? true
+    }
+
+    /// The fields that the request under way has for the upload.
+    package var fields: [(String, String)] {
+        switch stage {
+        case .creating(let part): version.creationFields(isLast: part.isLast, length: length)
+        case .appending(let part): version.appendingFields(offset: part.offset, isLast: part.isLast)
+        case .retrieving, .over: version.controlFields
+        }
+    }
+
+    /// The method of the request under way; nil for the app's.
+    package var method: String? {
+        switch stage {
+        case .creating, .over: nil
+        case .retrieving: "HEAD"
+        case .appending: "PATCH"
+        }
+    }
+
+    /// The app gave it up, or it ended.
+    package mutating func end() { stage = .over }
+
+    /// The first request is sent, perhaps for another time: an upload that the server began for an earlier one is not continued.
+    package mutating func creates(length: Int64?) {
+        guard isCreating else { return }
+        self.length = length
+        (resource, expiry, acknowledged, sent) = (nil, nil, 0, 0)
+    }
+
+    /// The network was given the body up to here.
+    package mutating func gave(upTo end: Int64) { sent = max(sent, end) }
+
+    // MARK: Interim responses
+
+    /// Takes a 104 in.
+    ///
+    /// - Returns: What is to be done at once, in place of the request that is under way; nil where that continues.
+    package mutating func heard(_ head: ResponseHead, from url: URL, given: Int64, now: Double) -> Step? {
+        guard head.status == 104, let part else { return nil }
+        note(given)
+        let said = UploadStatement(head.headers)
+        if isCreating, resource == nil {
+            guard adopt(said.version), let place = Self.place(head, from: url) else { return nil }
+            resource = place
+        }
+        guard resource != nil else { return nil }
+        take(said.limits, now: now)
+        if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
+        if let failure = objection { return fail(failure) }
+        // What the server takes is less than what is on its way.
+        guard isCreating, !isInParts, let most = limits.maximumAppendSize, most > 0, let size = part.count ?? length, size > most
+        else {
+            return nil
+        }
+        isInParts = true
+        return retrieve(after: 0)
+    }
+
+    // MARK: Responses
+
+    /// Takes the final response to the request that is under way in.
+    ///
+    /// - Parameters:
+    ///   - head: Its head.
+    ///   - url: Where the request went.
+    ///   - given: How many bytes of the request's content the network was given.
+    ///   - problem: Its problem type, where the content states one (RFC 9457).
+    ///   - now: The time, in seconds since the reference date.
+    /// - Returns: What comes next.
+    package mutating func answered(
+        _ head: ResponseHead, from url: URL, given: Int64, problem: String? = nil, now: Double
+    ) -> Step {
+        note(given)
+        let said = UploadStatement(head.headers)
+        switch stage {
+        case .creating(let part): return created(part, head, said, from: url, now: now)
+        case .retrieving: return retrieved(head, said, at: url, now: now)
+        case .appending(let part): return appended(part, head, said, problem, at: url, now: now)
+        case .over: return .deliver
+        }
+    }
+
+    private mutating func created(_ part: Part, _ head: ResponseHead, _ said: UploadStatement, from url: URL, now: Double) -> Step
+    {
+        if head.status == 400, resource == nil, let number = said.version, number != version.rawValue, !hasChangedVersion,
+            let other = UploadVersion(rawValue: number)
+        {
+            (version, hasChangedVersion) = (other, true)
+            return .create(part)
+        }
+        let isContinuable = 200...299 ~= head.status && (said.isComplete == false || !part.isLast)
+        if resource == nil, isContinuable || head.status == 413, adopt(said.version) { resource = Self.place(head, from: url) }
+        if said.limits != nil { take(said.limits, now: now) }
+        switch head.status {
+        case 200...299 where !isContinuable: return deliver()
+        case 200...299:
+            guard resource != nil else {
+                return fail(
+                    .contradiction("the server has a part of the upload, and does not say where to continue it (Location)"))
+            }
+            if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
+            if let failure = objection { return fail(failure) }
+            // It has the whole of what it was sent, unless it says otherwise.
+            if !part.isLast, said.offset.map({ $0 == part.count }) ?? true, let count = part.count { return append(from: count) }
+            return retrieve(after: 0)
+        case 413 where said.limits != nil:
+            if let failure = objection { return fail(failure) }
+            guard let most = limits.maximumAppendSize, most > 0, part.count.map({ $0 > most }) ?? true,
+                length.map({ $0 > most }) ?? false
+            else { return deliver() }
+            if resource != nil { return retrieve(after: 0) }
+            isInParts = true
+            let smaller = Part(count: most, isLast: false)
+            stage = .creating(smaller)
+            return .create(smaller)
+        case 500...599 where resource != nil && said.isComplete != true:
+            return retrieveKeeping(head, now: now)
+        default: return deliver()
+        }
+    }
+
+    private mutating func retrieved(_ head: ResponseHead, _ said: UploadStatement, at url: URL, now: Double) -> Step {
+        // It may have been led elsewhere.
+        resource = url
+        switch head.status {
+        case 200...299: break
+        case 409, 423, 425, 429, 500...599:
+            guard countFruitless() else { return unanswered(head.status) }
+            return retrieve(after: pause(head, now: now), keepsResponse: keepsResponse)
+        default: return keepsResponse ? deliverKept() : fail(.gone(status: head.status))
+        }
+        take(said.limits, now: now)
+        guard let offset = said.offset else {
+            return fail(.contradiction("the server does not say how much it has (Upload-Offset)"))
+        }
+        if let failure = judge(offset) { return fail(failure) }
+        if let stated = said.length, let length, stated != length {
+            return fail(.contradiction("the server expects \(stated) bytes of an upload that has \(length)"))
+        }
+        if let failure = objection { return fail(failure) }
+        if said.isComplete == true {
+            guard length.map({ $0 == offset }) ?? true else {
+                return fail(.contradiction("the server takes the upload for complete with \(offset) of \(length ?? 0) bytes"))
+            }
+            return keepsResponse ? deliverKept() : deliver()
+        }
+        fruitless = offset > lastOffset ? 0 : fruitless
+        lastOffset = offset
+        guard fruitless < Self.fruitlessAttempts else { return unanswered(head.status) }
+        keepsResponse = false
+        return append(from: offset)
+    }
+
+    private mutating func appended(
+        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, _ problem: String?, at url: URL, now: Double
+    ) -> Step {
+        resource = url
+        take(said.limits, now: now)
+        if said.isComplete == true {
+            return part.isLast ? deliver() : fail(.contradiction("the server takes the upload for complete before its end"))
+        }
+        switch head.status {
+        case 200...299:
+            if let failure = objection { return fail(failure) }
+            if part.isLast, said.isComplete == nil { return deliver() }
+            if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
+            guard !part.isLast, let count = part.count, said.offset.map({ $0 == part.offset + count }) ?? true else {
+                return countFruitless() ? retrieve(after: pause(head, now: now)) : unanswered(head.status)
+            }
+            acknowledged = max(acknowledged, part.offset + count)
+            fruitless = 0
+            return append(from: part.offset + count)
+        case 409: return countFruitless() ? retrieve(after: pause(head, now: now)) : deliver()
+        case 400...499 where Self.isOfOffset(problem): return countFruitless() ? retrieve(after: 0) : deliver()
+        case 413 where limits.maximumAppendSize.map { most in part.count.map { $0 > most } ?? true } ?? false:
+            return countFruitless() ? retrieve(after: 0) : deliver()
+        case 500...599: return retrieveKeeping(head, now: now)
+        default: return deliver()
+        }
+    }
+
+    /// The problem types that ask for the offset again (draft 12, section 7).
+    private static func isOfOffset(_ problem: String?) -> Bool {
+        guard let problem else { return false }
+        return problem.hasSuffix("#mismatching-upload-offset") || problem.hasSuffix("#completed-upload")
+    }
+
+    // MARK: Failures
+
+    /// The request that is under way did not end; nil where the load fails with that.
+    package mutating func lost(given: Int64, now: Double) -> Step? {
+        note(given)
+        guard mayBeContinued(now: now), countFruitless() else {
+            if keepsResponse { return deliverKept() }
+            return nil
+        }
+        return retrieve(after: Self.pause(before: fruitless - 1), keepsResponse: keepsResponse)
+    }
+
+    /// What a later load continues with; nil where it cannot.
+    package func point(now: Double) -> UploadPoint? {
+        guard let resource, mayBeContinued(now: now) else { return nil }
+        return UploadPoint(
+            resource: resource, version: version, length: length, acknowledged: acknowledged, limits: limits, expiry: expiry)
+    }
+}
+
+// MARK: - Steps
+
+extension ResumableUpload {
+    private mutating func deliver() -> Step {
+        stage = .over
+        return .deliver
+    }
+
+    private mutating func deliverKept() -> Step {
+        stage = .over
+        return .deliverKept
+    }
+
+    private mutating func fail(_ failure: Failure) -> Step {
+        stage = .over
+        return .fail(failure)
+    }
+
+    private mutating func unanswered(_ status: Int) -> Step {
+        keepsResponse ? deliverKept() : .fail(.unanswered(status: status))
+    }
+
+    private mutating func retrieve(after pause: Double, keepsResponse: Bool = false) -> Step {
+        stage = .retrieving
+        self.keepsResponse = keepsResponse
+        return .retrieve(after: pause, keepsResponse: keepsResponse)
+    }
+
+    private mutating func retrieveKeeping(_ head: ResponseHead, now: Double) -> Step {
+        countFruitless() ? retrieve(after: pause(head, now: now), keepsResponse: true) : deliver()
+    }
+
+    private mutating func append(from offset: Int64) -> Step {
+        var part = Part(offset: offset)
+        if let most = limits.maximumAppendSize, most > 0, length.map({ $0 - offset > most }) ?? false {
+            part = Part(offset: offset, count: most, isLast: false)
+        }
+        stage = .appending(part)
+        return .append(part)
+    }
+
+    /// Counts an attempt; whether there is another.
+    private mutating func countFruitless() -> Bool {
+        fruitless += 1
+        return fruitless <= Self.fruitlessAttempts
+    }
+
+    private func pause(_ head: ResponseHead, now: Double) -> Double {
+        let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: now) } ?? 0
+        return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
+    }
+
+    private mutating func note(_ given: Int64) {
+        guard let part else { return }
+        sent = max(sent, part.offset + given)
+    }
+
+    private mutating func take(_ limits: UploadLimits?, now: Double) {
+        self.limits = self.limits.updated(by: limits)
+        if let age = limits?.maximumAge { expiry = now + Double(age) }
+    }
+
+    /// Whether the server speaks a version that is spoken here.
+    private mutating func adopt(_ number: Int?) -> Bool {
+        guard let number else { return true }
+        guard let stated = UploadVersion(rawValue: number) else { return false }
+        version = stated
+        return true
+    }
+
+    /// Why the server does not take the upload at all.
+    private var objection: Failure? {
+        guard let length else { return nil }
+        if let most = limits.maximumSize, length > most { return .tooLarge(limit: most) }
+        if let least = limits.minimumSize, length < least { return .tooSmall(limit: least) }
+        return nil
+    }
+
+    /// Takes an offset for what the server has, or says why it cannot be.
+    private mutating func judge(_ offset: Int64) -> Failure? {
+        guard offset >= acknowledged else {
+            return .contradiction("the server has \(offset) bytes of an upload, and said that it had \(acknowledged)")
+        }
+        guard offset <= sent, length.map({ offset <= $0 }) ?? true else {
+            let most = min(sent, length ?? sent)
+            return .contradiction("the server says that it has \(offset) bytes of an upload, and was sent \(most)")
+        }
+        acknowledged = offset
+        return nil
+    }
+
+    /// Where a `Location` leads, by the rules for redirects; nil where it may not be followed.
+    private static func place(_ head: ResponseHead, from url: URL) -> URL? {
+        let decision = RedirectPolicy.decide(
+            status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)
+        guard case .follow(let proposal) = decision, let origin = Origin(proposal.url) else { return nil }
+        return origin.isSecure || url.scheme?.lowercased() != "https" ? proposal.url : nil
+    }
+}

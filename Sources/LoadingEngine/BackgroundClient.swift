@@ -1,0 +1,49 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import LoadingModel
+import NIOCore
+
+/// Takes the body of a load that no task of the app has, and lets it go; the app is asked only about its own stores.
+final class BackgroundClient: LoadClient {
+    private let id: TaskID
+    private let app: any LoadClient
+    private let session: NIOLoopBound<SessionFacts>
+    /// Called on the session's loop.
+    private let ended: @Sendable () -> Void
+
+    init(_ id: TaskID, forwarding app: any LoadClient, session: SessionFacts, ended: @escaping @Sendable () -> Void) {
+        self.id = id
+        self.app = app
+        self.session = NIOLoopBound(session, eventLoop: session.loop)
+        self.ended = ended
+    }
+
+    func tell(_ event: TaskEvent) {
+        switch event {
+        case .finished: ended()
+        case .data(let data): session.value.command?(.consumed(bytes: data.count), id)
+        default: break
+        }
+    }
+
+    func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
+        switch question {
+        case .response: reply(.disposition(.allow))
+        case .cookies, .storeCookies, .cachedResponse, .storeCached, .storedCredential, .storeCredential:
+            app.ask(question, reply: reply)
+        case .redirect: reply(.request(nil))
+        case .newBodyStream: reply(.bodyStream(nil))
+        case .delayedRequest: reply(.delayed(.proceed))
+        case .customLoader: reply(.customLoader(nil))
+        case .challenge: reply(.credential(.performDefaultHandling))
+        case .willCache(let proposed): reply(.cached(proposed))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// Has a server forget an upload that the app gave up (draft-ietf-httpbis-resumable-upload, "Upload Cancellation"): a load of its own, which the
+/// app's does not wait for.
+enum UploadCancellation {
+    /// Seconds that the server may take.
+    private static let patience = 10.0
+
+    static func start(at resource: URL, fields: [(String, String)], _ creation: Hop?, in load: Load) {
+        guard let creation, let url = creation.request.url, let start = load.session.start else { return }
+        let proposal = RedirectPolicy.Proposal(
+            url: resource, method: "DELETE", keepsBody: false, dropsContentFields: true,
+            crossesOrigin: Origin(resource) != Origin(url))
+        var request = creation.request
+        request.url = resource
+        request.method = "DELETE"
+        request.body = .none
+        request.timeout = patience
+        request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)
+        for (name, value) in fields { request.headers.set(name, value) }
+        let id = BackgroundLoads.next()
+        var interests = load.order.interests.intersection([.cookies, .credentials])
+        if load.wants(.challenges) { interests.insert(.redirects) }
+        var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
+        order.endsUpload = true
+        let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
+        // However slowly it answers.
+        let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }
+        start(order, BackgroundClient(id, forwarding: load.client, session: load.session) { timer.cancel() })
+    }
+}

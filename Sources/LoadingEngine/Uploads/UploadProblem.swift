@@ -1,0 +1,27 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPWire
+import NIOCore
+
+/// The problem that a server names in the content of a response (RFC 9457).
+enum UploadProblem {
+    private struct Content: Decodable {
+        var type: String?
+    }
+
+    /// Its type; nil where there is none.
+    static func type(_ head: ResponseHead, _ bytes: ByteBuffer) -> String? {
+        guard let type = head.headers.first("Content-Type"), type.lowercased().hasPrefix("application/problem+json") else {
+            return nil
+        }
+        return (try? JSONDecoder().decode(Content.self, from: Data(bytes.readableBytesView)))?.type
+    }
+}

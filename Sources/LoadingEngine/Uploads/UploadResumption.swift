@@ -1,0 +1,371 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+/// What a load knows of its upload that may be continued: it carries out what a ``ResumableUpload`` says.
+///
+/// The request that creates the upload is the app's. Those that ask how far it is, and that send the rest, are hops of the load like those that
+/// follow a redirect; the app sees them in the metrics alone.
+final class UploadResumption {
+    struct HopPart {
+        /// The part of the body that the hop sends; nil for all.
+        fileprivate(set) var part: ResumableUpload.Part?
+        /// The hop goes to the upload resource.
+        fileprivate(set) var isControl = false
+        fileprivate var redirectCount = 0
+    }
+
+    /// What follows from a response.
+    enum Verdict {
+        case answer(Answer)
+        case hop(Hop)
+    }
+
+    /// How much of a response is kept while the server is asked how far the upload is.
+    private static let keptBodyLimit = 262_144
+
+    private let order: UploadOrder
+    private var upload: ResumableUpload?
+    /// What the body's file was when it was first sent.
+    private(set) var file: FileVersion?
+    /// The request that created the upload, and what is known of its fields.
+    private var creation: Hop?
+    /// What it says of itself may not be said by others: the app speaks the protocol itself.
+    private let announces: Bool
+    /// What carries the last part that was sent, and where that begins.
+    private var carrying: (exchange: Exchange, offset: Int64)?
+    /// The response that is the result where the server has all.
+    private var kept: Answer?
+    /// What interrupted the upload.
+    private var interruption: LoadError?
+    /// The server contradicted itself, or refused the upload: it is told so.
+    private var isRefused = false
+    /// What an interim response led to.
+    private var interimStep: ResumableUpload.Step?
+
+    init(_ order: UploadOrder, of request: LoadRequest) {
+        self.order = order
+        announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
+    }
+
+    /// Whether an answer has to be looked at.
+    func mayFollowUp(_ answer: Answer) -> Bool {
+        guard let upload, !upload.isOver else { return false }
+        guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status
+        else { return true }
+        return head.headers.contains("Upload-Complete") || head.headers.contains("Upload-Incomplete")
+    }
+
+    // MARK: Hops
+
+    /// The first hop of a load that continues an earlier one's upload; nil for others.
+    func firstHop(of load: Load) -> Hop? {
+        guard let data = order.resuming else { return nil }
+        let request = load.order.request
+        do {
+            let earlier = try UploadResumeData(decoding: data)
+            let first = Hop(number: 0, request: request)
+            first.followUp = FollowUpStage.HopPart(leftOrigin: earlier.leftOrigin)
+            if case .file(_, let size, let changed, let inode) = earlier.body {
+                file = FileVersion(size: size, changed: changed, inode: inode)
+            }
+            upload = ResumableUpload(continuing: earlier.point)
+            creation = first
+            return control(part: nil, number: 0, proxies: load.proxies != nil) ?? first
+        } catch {
+            let hop = Hop(number: 0, request: request)
+            hop.keep(.failure(LoadError(.cannotOpenFile, "the resume data cannot be used; start the upload anew", cause: error)))
+            return hop
+        }
+    }
+
+    /// A hop to the upload resource: one that asks how far it is, or one that sends a part.
+    private func control(part: ResumableUpload.Part?, number: Int, proxies: Bool) -> Hop? {
+        guard let upload, let resource = upload.resource, let creation, let url = creation.request.url, let method = upload.method
+        else { return nil }
+        let crosses = Origin(resource) != Origin(url)
+        let proposal = RedirectPolicy.Proposal(
+            url: resource, method: method, keepsBody: part != nil, dropsContentFields: true, crossesOrigin: crosses)
+        var request = creation.request
+        request.url = resource
+        request.method = method
+        request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal, mayHaveProxy: proxies)
+        // Conditions and ranges are those of the app's request.
+        for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range"] {
+            request.headers.remove(name)
+        }
+        if part == nil { request.body = .none }
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let hop = Hop(number: number, request: request)
+        hop.authentication = creation.authentication.afterRedirect
+        hop.followUp = FollowUpStage.HopPart(leftOrigin: creation.followUp.leftOrigin || crosses)
+        hop.upload.part = part
+        hop.upload.isControl = true
+        return hop
+    }
+
+    /// The fields of a hop that are about the upload, for a message that is about to be composed.
+    func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
+        if hop.upload.isControl { return upload?.fields ?? [] }
+        guard announces, let length = body.length, length != 0 || hop.upload.part != nil else { return [] }
+        // A part is one of a body that is known.
+        let whole = hop.upload.part == nil ? (length < 0 ? nil : length) : upload?.length
+        if upload == nil { upload = ResumableUpload(length: whole) }
+        guard upload?.isCreating == true else { return [] }
+        if case .file(let body) = body { file = body.found }
+        upload?.creates(length: whole)
+        creation = hop
+        return upload?.fields ?? []
+    }
+
+    /// A message of the hop is on its way.
+    func sends(_ hop: Hop, as transaction: Transaction) {
+        guard let upload else { return }
+        transaction.sentOffset = hop.upload.part?.offset ?? (hop.upload.isControl ? upload.acknowledged : 0)
+        transaction.sentBodyLength = upload.length ?? -1
+        if !hop.upload.isControl || hop.upload.part != nil, let exchange = transaction.exchange {
+            carrying = (exchange, hop.upload.part?.offset ?? 0)
+        }
+    }
+
+    // MARK: What comes
+
+    /// An interim response came; throws where the request under way is to be given up for another.
+    func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
+        guard head.status == 104, upload?.isOver == false else { return }
+        let knewPlace = upload?.resource != nil
+        interimStep = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+        if !knewPlace, upload?.resource != nil { tellPlace(load) }
+        if interimStep != nil { throw LoadError(.connectionLost, "the server asks for the upload in another form") }
+    }
+
+    /// Others may continue the upload from now on, even if the load says nothing more.
+    private func tellPlace(_ load: Load) {
+        if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
+    }
+
+    /// The hop that follows from a failure; nil where the upload is not continued.
+    func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
+        guard load.control.failure == nil, upload != nil else { return nil }
+        let step: ResumableUpload.Step
+        if let interim = interimStep.take() {
+            step = interim
+        } else {
+            guard upload?.isOver == false, Self.interrupts(error), !error.isOfProxy, !load.lastAttempt.evidence.saysUnprocessed,
+                let next = upload?.lost(given: Self.given(load), now: load.now)
+            else { return nil }
+            if interruption == nil { interruption = error }
+            step = next
+        }
+        switch try await carryOut(step, nil, hop, stage, in: load) {
+        case .hop(let hop): return hop
+        case .answer(let answer):
+            hop.keep(.answer(answer))
+            return hop
+        }
+    }
+
+    /// What follows from a response that nothing else follows from.
+    func follow(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Verdict {
+        guard let upload, !upload.isOver, let head = answer.response.head, let url = hop.request.url else {
+            return .answer(answer)
+        }
+        var answer = answer
+        var problem: String?
+        if upload.method == "PATCH", 400...499 ~= head.status {
+            let content = try await keep(answer)
+            answer = content.answer
+            problem = UploadProblem.type(head, content.bytes)
+        }
+        // A request that was given up may have sent more since.
+        if let carrying { self.upload?.gave(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
+        let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
+        if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }
+        return try await carryOut(step, answer, hop, stage, in: load)
+    }
+
+    /// Whether a redirect of a request to the upload resource is followed: never to where the server could be another without TLS.
+    func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
+        guard let url = hop.request.url, proposal.method == hop.request.method, hop.upload.redirectCount < RedirectPolicy.limit,
+            let origin = Origin(proposal.url)
+        else { return false }
+        return origin.isSecure || Origin(url)?.isSecure == false
+    }
+
+    /// Where a redirect of such a request leads.
+    func redirected(_ hop: Hop, to next: Hop) {
+        next.upload = hop.upload
+        next.upload.redirectCount += 1
+    }
+
+    private static func interrupts(_ error: LoadError) -> Bool {
+        switch error.kind {
+        case .connectionLost, .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .notConnectedToInternet: true
+        default: false
+        }
+    }
+
+    private static func given(_ load: Load) -> Int64 { load.transaction?.exchange?.record.givenBodyBytes ?? 0 }
+
+    // MARK: Steps
+
+    private func carryOut(
+        _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ stage: FollowUpStage, in load: Load
+    ) async throws(LoadError) -> Verdict {
+        switch step {
+        case .deliver:
+            guard let answer else { throw failure(nil) }
+            dropKept()
+            return .answer(hop.upload.isControl ? asOfTheRequest(answer) : answer)
+        case .deliverKept:
+            answer?.body.cancel()
+            guard let kept = kept.take() else { throw failure(nil) }
+            return .answer(kept)
+        case .create(let part):
+            if let answer { await stage.discard(answer, in: load.control) }
+            hop.upload.part = part == ResumableUpload.Part() ? nil : part
+            return .hop(hop)
+        case .retrieve(let seconds, let keepsResponse):
+            if keepsResponse, let answer {
+                let content = try await keep(answer)
+                kept = content.answer
+            } else if let answer {
+                await stage.discard(answer, in: load.control)
+            }
+            if !keepsResponse { dropKept() }
+            try await stage.pause(seconds, in: load.control)
+            return .hop(try next(part: nil, hop, load))
+        case .append(let part):
+            dropKept()
+            if let answer { await stage.discard(answer, in: load.control) }
+            return .hop(try next(part: part, hop, load))
+        case .fail(let reason):
+            answer?.body.cancel()
+            dropKept()
+            throw failure(reason)
+        }
+    }
+
+    /// The answer to the last part, which is that to the app's request.
+    private func asOfTheRequest(_ answer: Answer) -> Answer {
+        guard let url = creation?.request.url else { return answer }
+        let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
+        return Answer(response: response, body: answer.body, transaction: answer.transaction)
+    }
+
+    private func next(part: ResumableUpload.Part?, _ hop: Hop, _ load: Load) throws(LoadError) -> Hop {
+        guard let next = control(part: part, number: hop.number + 1, proxies: load.proxies != nil) else { throw failure(nil) }
+        return next
+    }
+
+    private func dropKept() {
+        kept?.body.cancel()
+        kept = nil
+    }
+
+    /// Takes a response's content off its connection, which others may wait for: what is longer than the limit is cut.
+    private func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
+        var bytes = ByteBuffer()
+        do {
+            while bytes.readableBytes <= Self.keptBodyLimit, let piece = try await answer.body.next() {
+                bytes.writeImmutableBuffer(piece)
+            }
+        } catch {
+            answer.body.cancel()
+            throw error
+        }
+        answer.body.cancel()
+        return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
+    }
+
+    // MARK: Ends
+
+    private func failure(_ reason: ResumableUpload.Failure?) -> LoadError {
+        switch reason {
+        case .contradiction, .tooLarge, .tooSmall: isRefused = true
+        case .gone, .unanswered, nil: break
+        }
+        switch reason {
+        case .contradiction(let message):
+            return LoadError(.badServerResponse, "\(message); the upload is not continued")
+        case .tooLarge(let limit):
+            return LoadError(.dataLengthExceedsMaximum, "the server takes uploads of \(limit) bytes at most (Upload-Limit)")
+        case .tooSmall(let limit):
+            return LoadError(.dataLengthExceedsMaximum, "the server takes uploads of \(limit) bytes at least (Upload-Limit)")
+        case .gone(let status):
+            guard var error = interruption else {
+                return LoadError(
+                    .resourceUnavailable, "the server does not have the upload any more (\(status)); start the upload anew")
+            }
+            error.message += "; the server did not keep the upload (\(status))"
+            return error
+        case .unanswered(let status):
+            return interruption
+                ?? LoadError(.resourceUnavailable, "the server does not say how far the upload is (\(status)); try again later")
+        case nil: return interruption ?? LoadError(.connectionLost, "the upload was interrupted")
+        }
+    }
+
+    /// The load fails: gives the error what a later load continues with, or has the server forget the upload.
+    func ends(with error: inout LoadError, in load: Load) {
+        dropKept()
+        guard let resource = upload?.resource else { return }
+        let isGivenUp = error.kind == .cancelled && !load.wantsResumeData
+        if !isGivenUp, let data = resumeData(load) {
+            error.uploadResumeData = data
+            return
+        }
+        guard isRefused || isGivenUp && upload?.isOver == false else { return }
+        UploadCancellation.start(at: resource, fields: upload?.version.controlFields ?? [], creation, in: load)
+        upload?.end()
+    }
+
+    private func resumeData(_ load: Load) -> Data? {
+        guard let creation, let point = upload?.point(now: load.now) else { return nil }
+        let request = creation.request
+        let body: UploadResumeData.Body
+        switch load.order.request.body {
+        case .none: return nil
+        case .data(let data): body = .data(data)
+        case .file(let path):
+            guard let file = file ?? load.order.bodyFile else { return nil }
+            body = .file(path: path, size: file.size, changed: file.changed, inode: file.inode)
+        case .stream, .streamOnDemand: body = .stream
+        }
+        guard let url = load.order.request.url else { return nil }
+        var data = UploadResumeData(
+            url: url, method: request.method, headers: load.order.request.headers, body: body, point: point)
+        data.leftOrigin = creation.followUp.leftOrigin
+        data.settings.handlesCookies = request.handlesCookies
+        data.settings.timeout = request.timeout
+        data.settings.mainDocumentURL = load.order.request.mainDocumentURL
+        data.settings.cookiePartition = request.cookiePartition
+        return data.encoded()
+    }
+}
+
+/// Content that is in memory.
+private final class KeptBody: ResponseBody {
+    private var bytes: ByteBuffer?
+
+    init(_ bytes: ByteBuffer) { self.bytes = bytes }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        guard let piece = bytes.take(), piece.readableBytes > 0 else { return nil }
+        return piece
+    }
+
+    func cancel() { bytes = nil }
+}

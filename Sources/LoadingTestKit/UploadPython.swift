@@ -1,0 +1,238 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+extension UploadServer {
+    static let program = #"""
+        import json, os, socket, struct, sys, threading
+
+        plan = json.load(open(sys.argv[1]))
+        place = sys.argv[2]
+        lock = threading.RLock()
+        uploads = {}
+
+        class Cut(Exception):
+            pass
+
+        class Upload:
+            def __init__(self, number):
+                self.number, self.size, self.complete = number, 0, False
+                # Who appends to it, one at a time.
+                self.busy, self.writer = threading.Lock(), None
+                self.name = os.path.join(place, f"upload-{number}")
+                open(self.name, "wb").close()
+
+            def append(self, data):
+                with open(self.name, "r+b") as file:
+                    file.seek(self.size)
+                    file.write(data)
+                self.size += len(data)
+
+            def forget(self, count):
+                self.size = max(0, self.size - count)
+                os.truncate(self.name, self.size)
+
+            def finish(self):
+                self.complete = True
+                open(os.path.join(place, f"complete-{self.number}"), "wb").close()
+
+        def fault(method):
+            with lock:
+                for index, one in enumerate(plan["faults"]):
+                    if one["method"] == method:
+                        return plan["faults"].pop(index)
+            return {}
+
+        class Connection:
+            def __init__(self, peer):
+                self.peer, self.buffer = peer, b""
+
+            def line(self):
+                while b"\r\n" not in self.buffer:
+                    self.more()
+                line, self.buffer = self.buffer.split(b"\r\n", 1)
+                return line.decode("latin-1")
+
+            def more(self):
+                data = self.peer.recv(65536)
+                if not data:
+                    raise EOFError
+                self.buffer += data
+
+            def take(self, count):
+                if not self.buffer:
+                    self.more()
+                data, self.buffer = self.buffer[:count], self.buffer[count:]
+                return data
+
+            def content(self, fields):
+                if "chunked" in fields.get("transfer-encoding", ""):
+                    while (left := int(self.line().split(";")[0], 16)) > 0:
+                        while left:
+                            data = self.take(left)
+                            left -= len(data)
+                            yield data
+                        self.line()
+                    self.line()
+                    return
+                left = int(fields.get("content-length", 0))
+                while left:
+                    data = self.take(left)
+                    left -= len(data)
+                    yield data
+
+            def send(self, status, fields=(), body=b""):
+                head = f"HTTP/1.1 {status} Said\r\n" + "".join(f"{name}: {value}\r\n" for name, value in fields)
+                self.peer.sendall(head.encode("latin-1") + b"\r\n" + body)
+
+            def reset(self):
+                self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.peer.close()
+
+            def serve(self):
+                try:
+                    while True:
+                        self.request()
+                except Cut:
+                    self.reset()
+                except (EOFError, ConnectionError, OSError):
+                    self.peer.close()
+
+            def request(self):
+                method, path, _ = self.line().split(" ", 2)
+                fields = {}
+                while line := self.line():
+                    name, value = line.split(":", 1)
+                    fields[name.lower()] = value.strip()
+                seen = {"method": method, "path": path, "fields": fields, "received": 0, "offset": 0}
+                upload = uploads.get(path)
+                try:
+                    if self.is_of_another_version(path, fields):
+                        self.refuse(method, fields)
+                    else:
+                        self.answer(method, path, fields, seen, upload, fault(method))
+                finally:
+                    upload = uploads.get(path) or seen.pop("upload", None)
+                    seen.pop("upload", None)
+                    seen["offset"] = upload.size if upload else 0
+                    with lock:
+                        print(json.dumps(seen), flush=True)
+
+            def state(self, upload):
+                complete = ("Upload-Incomplete", "?0" if upload.complete else "?1") if plan.get("version") == 3 else (
+                    "Upload-Complete", "?1" if upload.complete else "?0")
+                return [complete, ("Upload-Offset", str(upload.size))]
+
+            def version(self):
+                return [("Upload-Draft-Interop-Version", str(plan["version"]))] if plan.get("version") else []
+
+            def limits(self):
+                return [("Upload-Limit", plan["limits"])] if plan.get("limits") else []
+
+            def final(self, method, status, fields=(), body=b"", fault={}):
+                if "status" in fault:
+                    status, body = fault["status"], fault.get("body", "").encode()
+                    fields = [tuple(field) for field in fault["fields"]] if "fields" in fault else fields
+                if fault.get("silent"):
+                    raise Cut
+                fields = list(fields)
+                if status != 204:
+                    fields.append(("Content-Length", str(len(body))))
+                self.send(status, fields, b"" if method == "HEAD" else body)
+
+            def answer(self, method, path, fields, seen, upload, fault):
+                if upload is not None and upload.writer not in (None, self):
+                    # The earlier request is given up ("Concurrency").
+                    try:
+                        upload.writer.peer.shutdown(socket.SHUT_RDWR)
+                    except OSError:
+                        pass
+                    with upload.busy:
+                        pass
+                if upload is not None and method == "HEAD":
+                    return self.final(method, 204, self.version() + self.state(upload) + self.limits(), fault=fault)
+                if upload is not None and method == "DELETE":
+                    with lock:
+                        del uploads[path]
+                    return self.final(method, 204, self.version(), fault=fault)
+                if path.startswith(plan["place"]) and method == "PATCH" and upload is not None:
+                    offset = int(fields.get("upload-offset", -1))
+                    if offset != upload.size:
+                        for _ in self.content(fields):
+                            pass
+                        return self.final(method, 409, self.version() + self.state(upload), fault=fault)
+                    return self.take_content(method, fields, seen, upload, fault)
+                if path.startswith(plan["place"]):
+                    for _ in self.content(fields):
+                        pass
+                    return self.final(method, 404, self.version(), fault=fault)
+                asks = "upload-complete" in fields or "upload-incomplete" in fields
+                with lock:
+                    seen["upload"] = upload = Upload(len([n for n in os.listdir(place) if n.startswith("upload-")]) + 1)
+                where = plan["place"] + str(upload.number)
+                if plan["knowsUploads"] and asks:
+                    uploads[where] = upload
+                    if not fault.get("mute"):
+                        for _ in range(plan["announcements"]):
+                            self.send(104, self.version() + [("Location", where)] + self.limits())
+                self.take_content(method, fields, seen, upload, fault, where if asks and plan["knowsUploads"] else None)
+
+            def is_of_another_version(self, path, fields):
+                stated = fields.get("upload-draft-interop-version")
+                return plan["knowsUploads"] and not path.startswith(plan["place"]) and plan.get("version") and stated not in (
+                    None, str(plan["version"]))
+
+            def refuse(self, method, fields):
+                for _ in self.content(fields):
+                    pass
+                self.final(method, 400, self.version())
+
+            def take_content(self, method, fields, seen, upload, fault, where=None):
+                with upload.busy:
+                    upload.writer = self
+                    try:
+                        self.append(fields, seen, upload, fault)
+                    finally:
+                        upload.writer = None
+                self.answer_content(method, fields, upload, fault, where)
+
+            def append(self, fields, seen, upload, fault):
+                told = upload.size
+                for data in self.content(fields):
+                    if "cut" in fault and seen["received"] + len(data) >= fault["cut"]:
+                        data = data[:fault["cut"] - seen["received"]]
+                        upload.append(data)
+                        seen["received"] += len(data)
+                        upload.forget(fault.get("loses", 0))
+                        raise Cut
+                    upload.append(data)
+                    seen["received"] += len(data)
+                    step = plan.get("progressStep")
+                    if step and upload.size - told >= step:
+                        told = upload.size
+                        self.send(104, self.version() + [("Upload-Offset", str(upload.size))])
+                upload.forget(fault.get("loses", 0))
+
+            def answer_content(self, method, fields, upload, fault, where):
+                is_last = fields.get("upload-complete", "?1") == "?1" and fields.get("upload-incomplete", "?0") == "?0"
+                location = [("Location", where)] if where else []
+                if is_last and not fault.get("loses"):
+                    upload.finish()
+                    answer = self.version() + (self.state(upload)[:1] if where or "upload-offset" in fields else [])
+                    return self.final(method, plan["status"], answer, f"stored {upload.size}".encode(), fault)
+                self.final(method, 201 if where else 204, self.version() + location + self.state(upload) + self.limits(), fault=fault)
+
+        def main():
+            listener = socket.socket(fileno=3)
+            while True:
+                peer, _ = listener.accept()
+                threading.Thread(target=Connection(peer).serve, daemon=True).start()
+
+        main()
+        """#
+}

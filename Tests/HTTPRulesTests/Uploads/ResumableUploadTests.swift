@@ -1,0 +1,372 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import FoundationEssentials
+import HTTPRules
+import HTTPWire
+import SeededNumbers
+import Testing
+
+/// What an upload does next, event by event (draft-ietf-httpbis-resumable-upload-12; draft 01 for version 3).
+struct ResumableUploadTests {
+    private typealias Step = ResumableUpload.Step
+    private typealias Part = ResumableUpload.Part
+
+    private static let origin = URL(string: "https://shop.example/files") ?? URL(filePath: "/")
+    private static let place = URL(string: "https://shop.example/uploads/1") ?? URL(filePath: "/")
+
+    private static func head(_ status: Int, _ fields: [(String, String)] = []) -> ResponseHead {
+        ResponseHead(
+            majorVersion: 1, minorVersion: 1, status: status, headers: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }))
+    }
+
+    private static func announced(_ fields: [(String, String)] = [], length: Int64? = 1000) -> ResumableUpload {
+        var upload = ResumableUpload(length: length)
+        upload.creates(length: length)
+        _ = upload.heard(head(104, [("Location", "/uploads/1")] + fields), from: origin, given: 0, now: 0)
+        return upload
+    }
+
+    /// One whose connection was lost after so many bytes were given to the network.
+    private static func interrupted(given: Int64 = 600, _ fields: [(String, String)] = []) -> ResumableUpload {
+        var upload = announced(fields)
+        #expect(upload.lost(given: given, now: 1) == .retrieve(after: 0, keepsResponse: false))
+        return upload
+    }
+
+    private static func offset(_ value: Int64, _ complete: String = "?0") -> ResponseHead {
+        head(204, [("Upload-Offset", String(value)), ("Upload-Complete", complete)])
+    }
+
+    // MARK: Creation
+
+    @Test func `the first request says that it is whole, in the words of its version`() {
+        let fields = [
+            UploadVersion.three: ["Upload-Draft-Interop-Version: 3", "Upload-Incomplete: ?0"],
+            .five: ["Upload-Draft-Interop-Version: 5", "Upload-Complete: ?1"],
+            .six: ["Upload-Draft-Interop-Version: 6", "Upload-Complete: ?1", "Upload-Length: 1000"],
+            .eight: ["Upload-Draft-Interop-Version: 8", "Upload-Complete: ?1", "Upload-Length: 1000"],
+        ]
+        for version in UploadVersion.allCases {
+            let upload = ResumableUpload(length: 1000, version: version)
+            #expect(upload.fields.map { "\($0.0): \($0.1)" } == fields[version])
+        }
+    }
+
+    @Test func `a success is the result, with or without a 104`() {
+        var plain = ResumableUpload(length: 1000)
+        #expect(plain.answered(Self.head(200), from: Self.origin, given: 1000, now: 0) == .deliver)
+        var announced = Self.announced()
+        #expect(
+            announced.answered(Self.head(201, [("Upload-Complete", "?1")]), from: Self.origin, given: 1000, now: 0) == .deliver)
+        #expect(announced.isOver)
+    }
+
+    @Test func `without a place nothing is continued`() {
+        var upload = ResumableUpload(length: 1000)
+        #expect(upload.lost(given: 500, now: 0) == nil)
+        #expect(upload.point(now: 0) == nil)
+    }
+
+    @Test(arguments: ["http://shop.example/uploads/1", "ftp://shop.example/1", "data:,", "file:///etc/passwd", "//"])
+    func `a place that a redirect could not lead to is none`(location: String) {
+        var upload = ResumableUpload(length: 1000)
+        _ = upload.heard(Self.head(104, [("Location", location)]), from: Self.origin, given: 0, now: 0)
+        #expect(upload.resource == nil)
+    }
+
+    @Test func `the first place counts, however many 104s name one`() {
+        var upload = Self.announced()
+        #expect(upload.heard(Self.head(104, [("Location", "/uploads/2")]), from: Self.origin, given: 0, now: 0) == nil)
+        #expect(upload.resource == Self.place)
+        _ = upload.answered(Self.head(200), from: Self.origin, given: 1000, now: 0)
+        #expect(upload.heard(Self.head(104, [("Location", "/uploads/3")]), from: Self.origin, given: 0, now: 0) == nil)
+        #expect(upload.isOver)
+    }
+
+    @Test func `a server that speaks another version is told so in its own words, once`() {
+        var upload = ResumableUpload(length: 1000)
+        let refusal = Self.head(400, [("Upload-Draft-Interop-Version", "3")])
+        #expect(upload.answered(refusal, from: Self.origin, given: 0, now: 0) == .create(Part()))
+        #expect(upload.version == .three)
+        let other = Self.head(400, [("Upload-Draft-Interop-Version", "6")])
+        #expect(upload.answered(other, from: Self.origin, given: 0, now: 0) == .deliver)
+        var unknown = ResumableUpload(length: 1000)
+        let strange = Self.head(400, [("Upload-Draft-Interop-Version", "99")])
+        #expect(unknown.answered(strange, from: Self.origin, given: 0, now: 0) == .deliver)
+    }
+
+    @Test func `a 104 of a version that is not spoken here announces nothing`() {
+        let upload = Self.announced([("Upload-Draft-Interop-Version", "99")])
+        #expect(upload.resource == nil)
+        #expect(Self.announced([("Upload-Draft-Interop-Version", "3")]).version == .three)
+    }
+
+    @Test func `a server that says it has a part is asked how much`() {
+        var upload = Self.announced()
+        let partial = Self.head(201, [("Upload-Complete", "?0"), ("Location", "/uploads/1")])
+        #expect(upload.answered(partial, from: Self.origin, given: 1000, now: 0) == .retrieve(after: 0, keepsResponse: false))
+        var placeless = ResumableUpload(length: 1000)
+        guard case .fail = placeless.answered(Self.head(201, [("Upload-Complete", "?0")]), from: Self.origin, given: 1000, now: 0)
+        else {
+            Issue.record("a part without a place is no success")
+            return
+        }
+    }
+
+    @Test func `an error of the server's is kept while it is asked, and is the result where it has all`() {
+        var upload = Self.announced()
+        #expect(
+            upload.answered(Self.head(500), from: Self.origin, given: 1000, now: 0) == .retrieve(after: 0.25, keepsResponse: true)
+        )
+        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.place, given: 0, now: 0) == .deliverKept)
+        var partial = Self.announced()
+        _ = partial.answered(Self.head(503), from: Self.origin, given: 700, now: 0)
+        #expect(partial.answered(Self.offset(400), from: Self.place, given: 0, now: 0) == .append(Part(offset: 400)))
+        var gone = Self.announced()
+        _ = gone.answered(Self.head(503), from: Self.origin, given: 700, now: 0)
+        #expect(gone.answered(Self.head(404), from: Self.place, given: 0, now: 0) == .deliverKept)
+    }
+
+    // MARK: Offsets
+
+    @Test func `the rest is sent from the offset`() {
+        var upload = Self.interrupted()
+        #expect(upload.method == "HEAD")
+        #expect(upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2) == .append(Part(offset: 600)))
+        #expect(upload.method == "PATCH")
+        #expect(
+            upload.fields.map { "\($0.0): \($0.1)" } == [
+                "Upload-Draft-Interop-Version: 8", "Upload-Complete: ?1", "Upload-Offset: 600",
+                "Content-Type: application/partial-upload",
+            ])
+        #expect(upload.answered(Self.head(200, [("Upload-Complete", "?1")]), from: Self.place, given: 400, now: 3) == .deliver)
+    }
+
+    @Test func `an offset beyond what was sent, beyond the end, or before what was acknowledged is a failure`() {
+        for value: Int64 in [601, 1001, .max] {
+            var upload = Self.interrupted()
+            guard case .fail(.contradiction) = upload.answered(Self.offset(value), from: Self.place, given: 0, now: 2) else {
+                Issue.record("\(value)")
+                return
+            }
+            #expect(upload.point(now: 2) == nil)
+        }
+        var upload = Self.announced()
+        #expect(upload.heard(Self.head(104, [("Upload-Offset", "500")]), from: Self.origin, given: 600, now: 0) == nil)
+        _ = upload.lost(given: 600, now: 1)
+        guard case .fail(.contradiction) = upload.answered(Self.offset(499), from: Self.place, given: 0, now: 2) else {
+            Issue.record("it shrank")
+            return
+        }
+        var liar = Self.announced()
+        guard
+            case .fail(.contradiction) = liar.heard(
+                Self.head(104, [("Upload-Offset", "700")]), from: Self.origin, given: 600, now: 0)
+        else {
+            Issue.record("more than was sent")
+            return
+        }
+    }
+
+    @Test func `no offset, or another length, is a failure`() {
+        for fields in [
+            [("Upload-Complete", "?0")], [("Upload-Offset", "-1")], [("Upload-Offset", "5"), ("Upload-Length", "999")],
+        ] {
+            var upload = Self.interrupted()
+            guard case .fail(.contradiction) = upload.answered(Self.head(204, fields), from: Self.place, given: 0, now: 2) else {
+                Issue.record("\(fields)")
+                return
+            }
+        }
+    }
+
+    @Test func `complete is what has all, and nothing else`() {
+        var upload = Self.interrupted(given: 1000)
+        #expect(upload.answered(Self.offset(1000, "?1"), from: Self.place, given: 0, now: 2) == .deliver)
+        var short = Self.interrupted(given: 1000)
+        guard case .fail(.contradiction) = short.answered(Self.offset(999, "?1"), from: Self.place, given: 0, now: 2) else {
+            Issue.record("complete with 999 of 1000 bytes")
+            return
+        }
+        var open = Self.interrupted(given: 1000)
+        #expect(open.answered(Self.offset(1000), from: Self.place, given: 0, now: 2) == .append(Part(offset: 1000)))
+    }
+
+    @Test func `what the server forgot is not sent anew`() {
+        var upload = Self.interrupted()
+        #expect(upload.answered(Self.head(404), from: Self.place, given: 0, now: 2) == .fail(.gone(status: 404)))
+    }
+
+    @Test func `attempts without any progress have an end, and progress counts them anew`() {
+        var upload = Self.interrupted()
+        var count = 0
+        while case .append? = Optional(upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)), count < 100 {
+            count += 1
+            guard upload.lost(given: 0, now: 3) != nil else { break }
+        }
+        #expect(count == ResumableUpload.fruitlessAttempts)
+        #expect(upload.point(now: 3) != nil)
+
+        var steady = Self.interrupted(given: 1000)
+        for step in 1...50 {
+            #expect(
+                steady.answered(Self.offset(Int64(step)), from: Self.place, given: 0, now: 2)
+                    == .append(Part(offset: Int64(step))))
+            #expect(steady.lost(given: 10, now: 3) == .retrieve(after: 0, keepsResponse: false))
+        }
+    }
+
+    @Test func `a conflict and the problems of offsets ask again; other refusals are the result`() {
+        for (status, problem) in [
+            (409, nil), (400, "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"),
+            (400, "https://iana.org/assignments/http-problem-types#completed-upload"),
+        ] {
+            var upload = Self.interrupted()
+            _ = upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)
+            guard case .retrieve = upload.answered(Self.head(status), from: Self.place, given: 0, problem: problem, now: 3) else {
+                Issue.record("\(status) \(problem ?? "")")
+                return
+            }
+        }
+        for (status, problem) in [
+            (400, nil), (403, nil), (400, "https://iana.org/assignments/http-problem-types#inconsistent-upload-length"),
+        ] {
+            var upload = Self.interrupted()
+            _ = upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)
+            #expect(upload.answered(Self.head(status), from: Self.place, given: 0, problem: problem, now: 3) == .deliver)
+        }
+    }
+
+    // MARK: Limits
+
+    @Test func `a limit of one request makes it parts`() {
+        var upload = ResumableUpload(length: 1000)
+        upload.creates(length: 1000)
+        let announcement = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-append-size=400")])
+        #expect(upload.heard(announcement, from: Self.origin, given: 100, now: 0) == .retrieve(after: 0, keepsResponse: false))
+        #expect(
+            upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0)
+                == .append(Part(offset: 100, count: 400, isLast: false)))
+        #expect(
+            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.place, given: 400, now: 0)
+                == .append(Part(offset: 500, count: 400, isLast: false)))
+        #expect(
+            upload.answered(Self.head(204, [("Upload-Complete", "?0")]), from: Self.place, given: 400, now: 0)
+                == .append(Part(offset: 900)))
+        #expect(upload.answered(Self.head(200), from: Self.place, given: 100, now: 0) == .deliver)
+    }
+
+    @Test func `413 with a limit begins again in parts`() {
+        var upload = ResumableUpload(length: 1000)
+        let refusal = Self.head(413, [("Upload-Limit", "max-append-size=600")])
+        #expect(upload.answered(refusal, from: Self.origin, given: 10, now: 0) == .create(Part(count: 600, isLast: false)))
+        #expect(upload.fields.contains { $0 == ("Upload-Complete", "?0") })
+        let created = Self.head(201, [("Location", "/uploads/1"), ("Upload-Complete", "?0")])
+        #expect(upload.answered(created, from: Self.origin, given: 600, now: 0) == .append(Part(offset: 600)))
+        var plain = ResumableUpload(length: 1000)
+        #expect(plain.answered(Self.head(413), from: Self.origin, given: 10, now: 0) == .deliver)
+    }
+
+    @Test func `sizes that the server does not take fail at once`() {
+        var large = ResumableUpload(length: 1000)
+        let most = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-size=999")])
+        #expect(large.heard(most, from: Self.origin, given: 0, now: 0) == .fail(.tooLarge(limit: 999)))
+        var small = ResumableUpload(length: 1000)
+        let least = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "min-size=1001")])
+        #expect(small.heard(least, from: Self.origin, given: 0, now: 0) == .fail(.tooSmall(limit: 1001)))
+    }
+
+    @Test func `an upload that the server has forgotten by then is not continued`() {
+        var upload = Self.announced([("Upload-Limit", "max-age=10")])
+        #expect(upload.point(now: 9)?.expiry == 10)
+        #expect(upload.point(now: 10) == nil)
+        #expect(upload.lost(given: 5, now: 11) == nil)
+    }
+
+    // MARK: Histories
+
+    /// Against a server that may do anything: it ends, nothing is sent twice that was acknowledged, and success means that the server has all.
+    @Test func `whatever a server does, an upload ends, and never sends what was acknowledged`() {
+        var numbers = SeededNumbers(seed: 11)
+        var ends: [String: Int] = [:]
+        for _ in 0..<20_000 {
+            let length = Int64.random(in: 1...50, using: &numbers)
+            let most = Int64.random(in: 1...60, using: &numbers)
+            var upload = ResumableUpload(length: length)
+            upload.creates(length: length)
+            var has: Int64 = 0
+            var isComplete = false
+            var isKnown = false
+            var step: ResumableUpload.Step? = .create(Part())
+            var count = 0
+            while let next = step {
+                count += 1
+                #expect(count < 2_000)
+                guard count < 2_000 else { return }
+                let url: URL
+                switch next {
+                case .create(let part), .append(let part):
+                    url = upload.isCreating ? Self.origin : Self.place
+                    if upload.isCreating { (has, isComplete) = (0, false) }
+                    #expect(part.offset >= upload.acknowledged || upload.isCreating)
+                    let whole = (part.count ?? (length - part.offset))
+                    #expect(part.offset + whole <= length && (part.isLast == (part.offset + whole == length) || !part.isLast))
+                    if upload.isCreating, !isKnown, Bool.random(using: &numbers) {
+                        let fields =
+                            [("Location", "/uploads/1")]
+                            + (Int.random(in: 0..<4, using: &numbers) == 0 ? [("Upload-Limit", "max-append-size=\(most)")] : [])
+                        isKnown = true
+                        if let other = upload.heard(Self.head(104, fields), from: url, given: 0, now: 0) {
+                            step = other
+                            continue
+                        }
+                    }
+                    let taken = Int64.random(in: 0...whole, using: &numbers)
+                    if part.offset == has {
+                        has += taken
+                        if Int.random(in: 0..<3, using: &numbers) == 0 {
+                            step = upload.lost(given: whole, now: 0)
+                            if step == nil { ends["lost", default: 0] += 1 }
+                            continue
+                        }
+                        has += whole - taken
+                        isComplete = part.isLast
+                        #expect(!isComplete || has == length)
+                        let fields = [("Upload-Complete", isComplete ? "?1" : "?0"), ("Location", "/uploads/1")]
+                        step = upload.answered(Self.head(isComplete ? 200 : 201, fields), from: url, given: whole, now: 0)
+                    } else {
+                        step = upload.answered(Self.head(409), from: url, given: 0, now: 0)
+                    }
+                case .retrieve:
+                    #expect(isKnown)
+                    switch Int.random(in: 0..<6, using: &numbers) {
+                    case 0: step = upload.lost(given: 0, now: 0)
+                    case 1: step = upload.answered(Self.head(503), from: Self.place, given: 0, now: 0)
+                    default:
+                        step = upload.answered(Self.offset(has, isComplete ? "?1" : "?0"), from: Self.place, given: 0, now: 0)
+                    }
+                    if step == nil { ends["lost", default: 0] += 1 }
+                case .deliver:
+                    #expect(isComplete && has == length)
+                    ends["whole", default: 0] += 1
+                    step = nil
+                case .deliverKept:
+                    ends["kept", default: 0] += 1
+                    step = nil
+                case .fail(let reason):
+                    if case .contradiction(let text) = reason { Issue.record("an honest server is contradicted: \(text)") }
+                    ends["failed", default: 0] += 1
+                    step = nil
+                }
+            }
+        }
+        #expect(ends["whole", default: 0] > 5_000 && ends["lost", default: 0] > 100)
+    }
+}

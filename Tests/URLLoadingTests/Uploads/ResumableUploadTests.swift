@@ -1,0 +1,243 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Uploads to a server that lets them be continued (draft-ietf-httpbis-resumable-upload).
+@Suite(.timeLimit(.minutes(2)))
+struct ResumableUploadTests {
+    private typealias Fault = UploadServer.Fault
+
+    private static let content = Data(ScriptedFile.pattern(3_000_000, seed: 7))
+
+    private static func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) -> URLSession {
+        let configuration = URLSessionConfiguration.ephemeral
+        change(configuration)
+        return URLSession(configuration: configuration)
+    }
+
+    private static func request(_ server: UploadServer, _ method: String = "POST") -> URLRequest {
+        var request = URLRequest(url: server.url())
+        request.httpMethod = method
+        request.setValue("application/x-thing", forHTTPHeaderField: "Content-Type")
+        return request
+    }
+
+    private static func methods(_ requests: [UploadServer.Request]) -> [String] { requests.map(\.method) }
+
+    @Test(arguments: [3, 5, 6, 8, nil]) func `an upload whose connection is lost continues where the server has it`(
+        version: Int?
+    ) async throws {
+        let server = try UploadServer(UploadServer.Plan(version: version, faults: [Fault("POST", cut: 1_000_000)]))
+        let (data, response) = try await Self.session().upload(for: Self.request(server), from: Self.content)
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(response.url == server.url())
+        #expect(String(decoding: data, as: UTF8.self) == "stored 3000000")
+        #expect(try server.content() == Self.content)
+        #expect(server.isComplete())
+        let refused = version == nil || version == 8 ? 0 : 1
+        let requests = Array(try await server.requests(3 + refused).dropFirst(refused))
+        #expect(Self.methods(requests) == ["POST", "HEAD", "PATCH"])
+        #expect(requests.last?.fields["upload-offset"] == "1000000")
+        #expect(requests.last?.received == 2_000_000)
+        let complete = version == 3 ? ("upload-incomplete", "?0") : ("upload-complete", "?1")
+        #expect(requests.last?.fields[complete.0] == complete.1)
+        let type = version == 3 || version == 5 ? nil : "application/partial-upload"
+        #expect(requests.last?.fields["content-type"] == type)
+    }
+
+    @Test func `what was not interrupted is one request`() async throws {
+        let server = try UploadServer(UploadServer.Plan())
+        let (data, _) = try await Self.session().upload(for: Self.request(server), from: Self.content)
+        #expect(String(decoding: data, as: UTF8.self) == "stored 3000000")
+        let requests = try await server.requests(1)
+        #expect(Self.methods(requests) == ["POST"])
+        #expect(requests.first?.fields["upload-complete"] == "?1")
+        #expect(requests.first?.fields["upload-length"] == "3000000")
+        #expect(requests.first?.fields["content-type"] == "application/x-thing")
+    }
+
+    @Test func `a server that knows nothing of it gets a plain upload, and a loss is a failure`() async throws {
+        var plan = UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)])
+        plan.knowsUploads = false
+        let server = try UploadServer(plan)
+        let error = await #expect(throws: URLError.self) {
+            try await Self.session().upload(for: Self.request(server), from: Self.content)
+        }
+        #expect(error?.code == .networkConnectionLost)
+        #expect(error?.uploadTaskResumeData == nil)
+        let (data, _) = try await Self.session().upload(for: Self.request(server), from: Self.content)
+        #expect(String(decoding: data, as: UTF8.self) == "stored 3000000")
+        #expect(Self.methods(try await server.requests(2)) == ["POST", "POST"])
+    }
+
+    @Test func `a data task does not say that it can be continued, nor does a session that does not want it`() async throws {
+        let server = try UploadServer(UploadServer.Plan())
+        var request = Self.request(server)
+        let quiet = Self.session { $0.usesResumableUploads = false }
+        _ = try await quiet.upload(for: request, from: Data("abc".utf8))
+        request.httpBody = Data("abc".utf8)
+        _ = try await Self.session().data(for: request)
+        let requests = try await server.requests(2)
+        #expect(requests.count == 2)
+        for request in requests { #expect(request.fields.keys.contains { $0.hasPrefix("upload-") } == false) }
+    }
+
+    @Test func `a file continues, through several losses`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("body")
+        try Self.content.write(to: file)
+        let server = try UploadServer(
+            UploadServer.Plan(faults: [
+                Fault("PUT", cut: 500_000, loses: 100_000), Fault("PATCH", cut: 700_000), Fault("PATCH", cut: 700_000, loses: 1),
+                Fault("HEAD", silent: true),
+            ]))
+        let (_, response) = try await Self.session().upload(for: Self.request(server, "PUT"), fromFile: file)
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(try server.content() == Self.content)
+    }
+
+    @Test func `a cancelled upload leaves resume data, which another session continues with`() async throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.file("body")
+        try Self.content.write(to: file)
+        var plan = UploadServer.Plan()
+        plan.progressStep = 100_000
+        let server = try UploadServer(plan)
+        let recorder = ProgressRecorder()
+        let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+        let task = session.uploadTask(with: Self.request(server), fromFile: file)
+        recorder.atFirst104 = { task.suspend() }
+        task.resume()
+        _ = try await recorder.first.value { $0 }
+        let data = try #require(await task.cancelByProducingResumeData())
+        #expect((task.error as? URLError)?.code == .cancelled)
+        let (body, response) = try await Self.session().upload(resumeFrom: data)
+        #expect((response as? HTTPURLResponse)?.statusCode == 200)
+        #expect(String(decoding: body, as: UTF8.self) == "stored 3000000")
+        #expect(try server.content() == Self.content)
+        #expect(Self.methods(server.requests).contains("DELETE") == false)
+    }
+
+    @Test func `a cancelled upload without resume data is given up at the server`() async throws {
+        let server = try UploadServer(UploadServer.Plan())
+        let recorder = ProgressRecorder()
+        let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+        let task = session.uploadTask(with: Self.request(server), from: Self.content)
+        recorder.atFirst104 = { task.cancel() }
+        task.resume()
+        _ = try await recorder.first.value { $0 }
+        let requests = try await server.requests { requests in requests.contains { $0.method == "DELETE" } }
+        #expect(Self.methods(requests).contains("DELETE"))
+    }
+
+    @Test func `a limit for one request makes it several`() async throws {
+        var plan = UploadServer.Plan()
+        plan.limits = "max-append-size=5000000"
+        let server = try UploadServer(plan)
+        // More than the buffers between two sockets hold.
+        let content = Data(ScriptedFile.pattern(24_000_000, seed: 9))
+        let (data, _) = try await Self.session().upload(for: Self.request(server), from: content)
+        #expect(String(decoding: data, as: UTF8.self) == "stored 24000000")
+        #expect(try server.content() == content)
+        let parts = server.requests.filter { $0.method == "PATCH" }
+        #expect(parts.allSatisfy { $0.received <= 5_000_000 })
+        #expect(parts.last?.fields["upload-complete"] == "?1")
+    }
+
+    @Test func `an upload that is too large for the server fails, and is given up`() async throws {
+        var plan = UploadServer.Plan()
+        plan.limits = "max-size=1000"
+        let server = try UploadServer(plan)
+        let error = await #expect(throws: URLError.self) {
+            try await Self.session().upload(for: Self.request(server), from: Self.content)
+        }
+        #expect(error?.code == .dataLengthExceedsMaximum)
+        let requests = try await server.requests { requests in requests.contains { $0.method == "DELETE" } }
+        #expect(Self.methods(requests).contains("DELETE"))
+    }
+
+    @Test(arguments: ["999999999", "5"]) func `an offset that cannot be is a failure`(offset: String) async throws {
+        var plan = UploadServer.Plan(faults: [
+            Fault("POST", cut: 1_000_000),
+            Fault(
+                "HEAD", status: 204,
+                fields: [["Upload-Draft-Interop-Version", "8"], ["Upload-Complete", "?0"], ["Upload-Offset", offset]]),
+        ])
+        plan.progressStep = 300_000
+        let server = try UploadServer(plan)
+        let error = await #expect(throws: URLError.self) {
+            try await Self.session().upload(for: Self.request(server), from: Self.content)
+        }
+        #expect(error?.code == .badServerResponse)
+        #expect(Self.methods(server.requests).contains("PATCH") == false)
+    }
+
+    @Test func `an answer that is lost is found out by asking`() async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", silent: true)]))
+        let (_, response) = try await Self.session().upload(for: Self.request(server), from: Self.content)
+        #expect((response as? HTTPURLResponse)?.statusCode == 204)
+        #expect(server.isComplete())
+        #expect(Set(Self.methods(try await server.requests(2))) == ["POST", "HEAD"])
+    }
+
+    @Test func `a stream is asked for from the offset`() async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)]))
+        let recorder = StreamGiver(content: Self.content)
+        let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
+        session.uploadTask(withStreamedRequest: Self.request(server)).resume()
+        let status = try await recorder.status.value { $0 }
+        #expect(status == 200)
+        #expect(try server.content() == Self.content)
+        #expect(recorder.offsets.read { $0 } == [0, 1_000_000])
+    }
+}
+
+private final class ProgressRecorder: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
+    let first = Watched<Bool?>(nil)
+    // Set before the task is resumed, and read on the delegate queue after that: no lock is needed.
+    var atFirst104: () -> Void = {}
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+        guard response.statusCode == 104 else { return }
+        if first.read({ $0 }) == nil { atFirst104() }
+        first.change { $0 = true }
+    }
+}
+
+private final class StreamGiver: NSObject, URLSessionDataDelegate {
+    let content: Data
+    let offsets = Watched<[Int64]>([])
+    let status = Watched<Int?>(nil)
+
+    init(content: Data) { self.content = content }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        offsets.change { $0.append(0) }
+        completionHandler(InputStream(data: content))
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        offsets.change { $0.append(offset) }
+        completionHandler(InputStream(data: content.dropFirst(Int(offset))))
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        status.change { $0 = (task.response as? HTTPURLResponse)?.statusCode ?? (error as? URLError)?.errorCode ?? -1 }
+    }
+}
