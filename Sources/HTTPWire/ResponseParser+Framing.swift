@@ -18,13 +18,13 @@ extension ResponseParser {
         guard !isTunnel else {
             // "A client MUST ignore any Content-Length or Transfer-Encoding header fields received in such a message."
             mayReuseConnection = false
-            return kind == .upgrade ? .untilClose : .none
+            return kind.mayUpgrade ? .untilClose : .none
         }
         let hasTransferEncoding = headers.contains(.transferEncoding)
         // Transfer-Encoding with Content-Length "might indicate an attempt to perform request smuggling or response splitting".
         mayReuseConnection =
             persists && !(hasTransferEncoding && (headers.contains(.contentLength) || head.minorVersion == 0))
-        let hasContent = kind != .head && head.status != 204 && head.status != 304
+        let hasContent = !kind.isHead && head.status != 204 && head.status != 304
         if hasTransferEncoding, hasContent {
             // "A client that receives an HTTP/1.0 message containing a Transfer-Encoding header field MUST treat the message as if the
             // framing is faulty" (section 6.1).

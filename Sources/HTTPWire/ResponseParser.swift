@@ -41,6 +41,11 @@ package struct ResponseParser: ~Copyable, Sendable {
         case head, connect, other
         /// Asks to switch protocols (RFC 9110, section 7.8): a 101 is the final response then, and all bytes behind it are content.
         case upgrade
+        /// The same by a HEAD, whose response has no content where nothing is switched.
+        case upgradeByHead
+
+        var isHead: Bool { self == .head || self == .upgradeByHead }
+        var mayUpgrade: Bool { self == .upgrade || self == .upgradeByHead }
     }
 
     package enum Event: Sendable {
@@ -233,7 +238,7 @@ package struct ResponseParser: ~Copyable, Sendable {
             chunks = ChunkedDecoder()
             phase = .chunked
         }
-        return head.status == 101 && kind != .upgrade ? .informational(head) : .head(head, framing: framing)
+        return head.status == 101 && !kind.mayUpgrade ? .informational(head) : .head(head, framing: framing)
     }
 
     private mutating func content(_ count: Int, _ offset: inout Int) -> Event {

@@ -171,6 +171,17 @@ import Testing
         .check(#_sourceLocation)
     }
 
+    @Test(arguments: [ResponseParser.RequestKind.upgrade, .upgradeByHead])
+    func `a 101 that was asked for is final, whatever the method, and the rest is content`(kind: ResponseParser.RequestKind) {
+        let transcript = Transcript(Array("HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nabcdef".utf8), kind)
+        #expect(transcript.outcome == "1.1 101 'Switching' [Upgrade=x] untilClose / body abcdef / end / spent")
+    }
+
+    @Test func `a HEAD whose switch is refused has no content`() {
+        let transcript = Transcript(Array("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n".utf8), .upgradeByHead)
+        #expect(transcript.outcome == "1.1 200 'OK' [Content-Length=3] none / end / reusable")
+    }
+
     @Test func `a 101 ends the message and leaves the rest to the new protocol`() {
         let transcript = Transcript(Array("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nContent-Length: 3\r\n\r\nabcdef".utf8))
         #expect(transcript.outcome == "informational 1.1 101 'Switching' [Upgrade=x|Content-Length=3] / end / spent")

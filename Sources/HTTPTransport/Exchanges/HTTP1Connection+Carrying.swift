@@ -33,7 +33,7 @@ extension HTTP1Connection {
 
     static func kind(of message: OutgoingMessage) -> ResponseParser.RequestKind {
         switch message.head.method {
-        case "HEAD": .head
+        case "HEAD": message.asksToSwitch ? .upgradeByHead : .head
         case "CONNECT": .connect
         default: message.asksToSwitch ? .upgrade : .other
         }
