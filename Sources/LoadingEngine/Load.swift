@@ -110,8 +110,8 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
-    /// Whether responses are stored for it, and stored ones answer it.
-    var usesCache: Bool { !isDownload && webSocket == nil }
+    /// Whether responses to a hop are stored, and stored ones answer it: not where it asks for another protocol, as no stored one switches.
+    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) }
 
     /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
     ///

@@ -35,11 +35,11 @@ final class CacheStage: LoadStage {
         hop.cache.found = nil
         hop.cache.own = nil
         let policy = Self.policy(hop, in: load.session)
-        guard load.usesCache, let message = hop.preparation.message,
+        guard load.usesCache(hop), let message = hop.preparation.message,
             message.outgoing.head.method == "GET" || message.outgoing.head.method == "HEAD",
             policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote, !Self.namesAnotherHost(hop)
         else {
-            defer { hop.cache.mayHaveMore = load.usesCache }
+            defer { hop.cache.mayHaveMore = load.usesCache(hop) }
             return try settle(hop, nil, policy, in: load)
         }
         if load.session.own != nil, let (hit, part) = ResponseTrust.ownHit(message.target, Self.sent(hop, message), in: load) {

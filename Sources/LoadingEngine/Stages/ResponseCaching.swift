@@ -29,7 +29,7 @@ enum ResponseCaching {
             return nil
         }
         let mayStore =
-            load.usesCache && hop.request.method == "GET"
+            load.usesCache(hop) && hop.request.method == "GET"
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)
@@ -50,7 +50,7 @@ enum ResponseCaching {
         guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
             if head.status != 304 {
                 forget(answered, in: load.session)
-            } else if load.usesCache {
+            } else if load.usesCache(hop) {
                 renew(by: answered, in: load.session)
             }
             return nil

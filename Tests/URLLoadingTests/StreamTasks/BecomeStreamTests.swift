@@ -85,6 +85,34 @@ struct BecomeStreamTests {
         }
     }
 
+    @Test(arguments: ["GET", "HEAD"]) func `what is stored does not switch: the server is asked`(method: String) async throws {
+        let delegate = Switch(.becomeStream)
+        try await withStreamPeer(delegate: delegate) {
+            $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
+        } _: { connection in
+            guard connection.number > 0 else {
+                _ = try Self.head(connection)
+                try connection.write("HTTP/1.1 200 OK\r\nCache-Control: max-age=600\r\nContent-Length: 4\r\n\r\npage")
+                connection.drain()
+                return
+            }
+            _ = try Self.head(connection)
+            try connection.write(Self.switching + "talk")
+        } test: { (peer, session) async throws in
+            var request = try Self.request(peer.port)
+            request.setValue(nil, forHTTPHeaderField: "Upgrade")
+            for _ in 0..<2 { #expect(String(decoding: try await session.data(for: request).0, as: UTF8.self) == "page") }
+            #expect(peer.connectionCount == 1, "it is stored")
+            request = try Self.request(peer.port)
+            request.httpMethod = method
+            session.dataTask(with: request).resume()
+            let stream = try await delegate.stream()
+            #expect(String(decoding: try await stream.rest(), as: UTF8.self) == "talk")
+            stream.closeWrite()
+            #expect(try await delegate.end().error == nil)
+        }
+    }
+
     @Test func `what came before the server's end can be read, though it came with the switch`() async throws {
         let delegate = Switch(.becomeStream)
         try await withStreamPeer(delegate: delegate) { connection in
