@@ -186,7 +186,9 @@ enum RequestAuthentication {
             return plain
         }
         // A forwarding proxy switches no protocol: what is switched to goes through a tunnel (RFC 6455, section 4.1).
-        let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map { switches ? $0.tunnelling : $0 }
+        let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map {
+            switches && $0.isSentWhole(isSecure: origin.isSecure) ? $0.tunnelling : $0
+        }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
             // A stream of a connection that stands and allows it (RFC 8441); none is made for that.

@@ -64,6 +64,27 @@ struct WebSocketOverHTTP2Tests {
         }
     }
 
+    @Test func `also of one that leads through a proxy's tunnel`() async throws {
+        let place = Watched(0)
+        try await withTunnelProxy({ _ in .tunnel(to: place.read { $0 }) }) { (proxy) async throws in
+            try await withHTTP2Scenario(
+                configure: { $0.connectionProxyDictionary = proxyDictionary(https: proxy.port) }, greeting: Self.allowed,
+                reply: { request in
+                    request.method == "CONNECT"
+                        ? [.headers([(":status", "200")]), .data(Self.text("hello"), ends: false), .stall] : .ok("page")
+                }
+            ) { (server, session) async throws in
+                place.change { [port = server.port] in $0 = port }
+                #expect(try await session.text(server.url("/page")) == "page")
+                let task = session.webSocketTask(with: try Self.socketURL(server))
+                task.resume()
+                #expect(try await task.receive().text == "hello")
+                #expect(server.requests.map(\.method) == ["GET", "CONNECT"] && proxy.connectionCount == 1)
+                task.cancel()
+            }
+        }
+    }
+
     @Test(arguments: [true, false])
     func `a server that does not allow it is spoken to by HTTP/1.1`(hasConnection: Bool) async throws {
         let recorder = EventRecorder()
