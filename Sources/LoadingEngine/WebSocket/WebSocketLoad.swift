@@ -106,8 +106,11 @@ final class WebSocketLoad {
         load.take(answer.response)
         load.tell(.response(answer.response))
         guard let exchange = answer.transaction.exchange, let handshake else {
-            // A class of the app's answered.
             answer.body.cancel()
+            guard answer.transaction.source != .localCache else {
+                throw LoadError(.badServerResponse, "the request's Cache-Control is only-if-cached, and no cache has a WebSocket")
+            }
+            // A class of the app's answered.
             throw LoadError(.unsupportedURL, "a WebSocket is not loaded by a URLProtocol class")
         }
         do {

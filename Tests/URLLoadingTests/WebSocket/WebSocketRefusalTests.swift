@@ -117,6 +117,17 @@ struct WebSocketRefusalTests {
         }
     }
 
+    @Test func `a handshake that only a cache may answer is refused`() async throws {
+        let recorder = WebSocketRecorder()
+        try await withScenario(delegate: recorder, reply: { .greeting($0).then(.stall) }) { (server, session) async throws in
+            let task = session.webSocketTask(
+                with: URLRequest(server.socketURL(), headers: ["Cache-Control": "only-if-cached"]))
+            task.resume()
+            #expect(try await recorder.completion(of: task).code == .badServerResponse)
+            #expect((task.response as? HTTPURLResponse)?.statusCode == 504 && server.requests.isEmpty)
+        }
+    }
+
     @Test func `the body of a refusal is not waited for`() async throws {
         let recorder = WebSocketRecorder()
         try await withScenario(
