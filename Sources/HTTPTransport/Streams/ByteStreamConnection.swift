@@ -269,8 +269,13 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package func channelInactive(context: ChannelHandlerContext) {
         isClosing = true
         lingering?.cancel()
-        // The peer's end after its own closes the channel; a handshake says itself why it failed.
-        if outputIsClosed, transportError == nil { inputEnded() } else if !isSecuring { lose() }
+        // The peer's end after its own closes the channel, and so does the end of a Unix socket's peer, which closes both sides at once; a
+        // handshake says itself why it failed.
+        if outputIsClosed || hasEnded && facts.remotePort == nil, transportError == nil {
+            inputEnded()
+        } else if !isSecuring {
+            lose()
+        }
         pool?.connectionClosed(self)
         pool = nil
         context.fireChannelInactive()

@@ -127,6 +127,27 @@ struct BecomeStreamTests {
         }
     }
 
+    @Test func `a server that closes a Unix socket has ended it in order`() async throws {
+        // Such a socket is closed on both sides at once.
+        let delegate = Switch(.becomeStream)
+        let folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
+        let path = folder.file("socket").path
+        let server = try await ScriptedServer.start(path: path) { _ in
+            [.write(Self.switching), .gate("switched"), .write("goodbye"), .close]
+        }
+        try await withSession(delegate: delegate) {
+            $0.connectionOptions.unixSocketPath = path
+        } test: { (session) async throws in
+            session.dataTask(with: try Self.request(80)).resume()
+            let stream = try await delegate.stream()
+            server.open("switched")
+            #expect(String(decoding: try await stream.rest(), as: UTF8.self) == "goodbye")
+            stream.closeWrite()
+            #expect(try await delegate.end().error == nil)
+        }
+        try await server.close()
+    }
+
     @Test func `a switch that the delegate does not take up fails the task`() async throws {
         let delegate = Switch(.allow)
         try await withStreamPeer(delegate: delegate) { connection in
