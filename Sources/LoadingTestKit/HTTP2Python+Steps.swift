@@ -100,6 +100,9 @@ extension HTTP2Python {
             async def do_policy(self, step, number):
                 self.policy[step["name"]] = step["on"]
 
+            async def do_preface(self, step, number):
+                self.preface = base64.b64decode(step["bytes"])
+
             async def do_raw(self, step, number):
                 await self.can_write()
                 self.is_raw = True

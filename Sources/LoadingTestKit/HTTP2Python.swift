@@ -79,7 +79,7 @@ enum HTTP2Python {
                 self.drained.set()
                 self.waiters, self.scripts = [], set()
                 self.buffer, self.opened, self.greeted, self.is_http2, self.closed = bytearray(), False, False, None, False
-                self.said_goodbye = False
+                self.said_goodbye, self.preface = False, None
                 self.encoder, self.decoder = hpack.Encoder(), hpack.Decoder()
                 self.decoder.max_header_list_size = 1 << 20
                 self.streams, self.highest, self.block, self.frames = {}, 0, None, []
@@ -197,6 +197,8 @@ enum HTTP2Python {
                 if head == PREFACE:
                     del self.buffer[:len(PREFACE)]
                     self.greeted = self.is_http2 = True
+                    if self.preface is not None:
+                        self.send(SETTINGS, 0, 0, self.preface)
                 elif not PREFACE.startswith(head):
                     if self.protocol == "h2":
                         raise Violation("no connection preface (RFC 9113, section 3.4)")

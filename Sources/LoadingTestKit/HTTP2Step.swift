@@ -16,7 +16,7 @@ import Foundation
 /// A stream that is not said is that of the request whose steps these are, and 0 in the steps of a connection.
 package struct HTTP2Step: Sendable, Encodable {
     private enum Action: String, Encodable {
-        case policy, raw, frame, headers, data, `repeat`
+        case policy, preface, raw, frame, headers, data, `repeat`
         case awaitFrame, awaitEnd, awaitBody, awaitRequests
         case gate, reach, pause, stall, stopReading, startReading, close, closeAbruptly, shutdownOutput, reset
     }
@@ -77,6 +77,13 @@ package struct HTTP2Step: Sendable, Encodable {
 
     package static func settings(_ values: KeyValuePairs<HTTP2Frame.Setting, UInt32> = [:]) -> HTTP2Step {
         frame(.settings, stream: 0, values.flatMap { bytes(of: $0.rawValue) + bytes(of: $1) })
+    }
+
+    /// The server's SETTINGS on a connection that turns out to speak HTTP/2, for greetings.
+    ///
+    /// One that speaks HTTP/1.1 is told nothing.
+    package static func preface(_ values: KeyValuePairs<HTTP2Frame.Setting, UInt32> = [:]) -> HTTP2Step {
+        make(.preface) { $0.bytes = Data(values.flatMap { bytes(of: $0.rawValue) + bytes(of: $1) }) }
     }
 
     package static let settingsAck = frame(.settings, flags: .ack, stream: 0)

@@ -56,8 +56,7 @@ package final class WebSocketPeer: Sendable {
 
         /// What the server has to answer to the key.
         package var acceptValue: String {
-            let key = field("Sec-WebSocket-Key") ?? ""
-            return Data(Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
+            WebSocketPeer.acceptValue(for: field("Sec-WebSocket-Key") ?? "")
         }
 
         fileprivate func readHead() throws {
@@ -169,6 +168,11 @@ package final class WebSocketPeer: Sendable {
             buffer += piece[..<count]
             return true
         }
+    }
+
+    /// What a server has to answer to a key (RFC 6455, section 4.2.2).
+    package static func acceptValue(for key: String) -> String {
+        Data(Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
 
     package let port: Int

@@ -99,6 +99,19 @@ package enum Ending: String, CaseIterable, Sendable, Codable {
 
 package enum Way: String, CaseIterable, Sendable, Codable {
     case data, delegate, completion, bytes, download, upload, executor
+    /// A WebSocket task, whose server sends one message and closes.
+    case webSocket
+    /// A data task whose request asks for another protocol, and which becomes a stream task.
+    case becomesStream
+
+    /// The protocol that its request asks the server to switch to.
+    package var upgrade: String? {
+        switch self {
+        case .webSocket: "websocket"
+        case .becomesStream: "talk/1"
+        case .data, .delegate, .completion, .bytes, .download, .upload, .executor: nil
+        }
+    }
 }
 
 package enum Command: String, CaseIterable, Sendable, Codable {

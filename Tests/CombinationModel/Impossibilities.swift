@@ -120,7 +120,7 @@ extension Impossibility {
         .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),
         .init(
             "a stream is asked for by a delegate of the task's",
-            [.message: ["streamAgain", "streamOnce"], .way: but(.way, "upload", "delegate")]),
+            [.message: ["streamAgain", "streamOnce"], .way: but(.way, "upload", "delegate", "becomesStream")]),
         .init("left out: downloads with a body are exchanges as those of data", [.way: ["download"], .message: bodies]),
         .init(
             "nothing asks for a part",
@@ -140,6 +140,19 @@ extension Impossibility {
         .init(
             "left out: no outcome shows whether the body of a redirect is waited for",
             [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),
+        // Other protocols.
+        .init(
+            "a server switches protocols when it has the whole request",
+            [.way: ["becomesStream"], .answer: ["earlySuccess"]]),
+        .init(
+            "the kit's HTTP/2 server reads small bodies of HTTP/1.1 alone, by which the switch is asked for",
+            [
+                .way: ["becomesStream"], .protocol: ["http2", "http2Clear"],
+                .message: ["postLarge", "putLarge", "streamAgain", "streamOnce"],
+            ]),
+        .init(
+            "what asks for another protocol has a connection of its own, which counts for no limit",
+            [.way: ["webSocket", "becomesStream"], .moment: ["inLine"]]),
         // Commands.
         .init("without a command there is no moment", [.command: ["none"], .moment: but(.moment, "made")]),
         .init(

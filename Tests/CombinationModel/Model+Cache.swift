@@ -16,7 +16,9 @@ extension Model {
         let order = course.order
         var fields = fields(course)
         let policy = course.isMain ? order.policy : .useProtocol
-        guard let store = cache(order.session), order.way != .download || !course.isMain, course.isSafe else {
+        // Downloads use no cache, nor does what asks for another protocol.
+        let usesCache = !course.isMain || order.way != .download && !course.switches
+        guard let store = cache(order.session), usesCache, course.isSafe else {
             if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
             if policy == .returnDontLoad {
                 return mayBe() ? .ended(.failed(-1008)) : sendAndKeep(&course, fields, cache(order.session))
@@ -149,6 +151,8 @@ extension Model {
     /// Sends a request, and does to the store what RFC 9111 says of the answer.
     private mutating func sendAndKeep(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
         let exchanged = send(&course, fields)
+        // What is stored stays as it is, but where something was changed by another method than GET.
+        if course.switches, course.isSafe { return exchanged }
         guard case .answer(var answer, let request) = exchanged, let store else {
             // The head of an answer whose body was cut may have counted.
             if let store, case .ended(let outcome) = exchanged, outcome.error != nil,

@@ -44,7 +44,14 @@ extension Model {
             bodyLength = order.bodyLength
         }
 
+        /// Whether the request went by an extended CONNECT (RFC 8441).
+        var isConnect = false
+        /// Whether a connection that it was sent over has come to its end.
+        var wasLost = false
+
         var isMain: Bool { order.phase == .main }
+        /// Whether it asks the server to switch protocols.
+        var switches: Bool { isMain && order.way.upgrade != nil }
         var isSafe: Bool { method == "GET" || method == "HEAD" }
     }
 
@@ -64,6 +71,8 @@ extension Model {
     mutating func load(_ order: LoadOrder) -> Outcome {
         var course = Course(order)
         if course.isMain, order.moment == .made, endsByCommand(order) { return .failed(-999) }
+        // RFC 6455, section 4.1: the handshake is a GET.
+        if course.isMain, order.way == .webSocket, order.method != "GET" { return .failed(-1000) }
         while true {
             let answer: (status: Int, label: String, location: String?)
             switch hop(&course) {
@@ -77,6 +86,7 @@ extension Model {
                 answer = (given.status, isRest ? given.whole : given.label, given.field("location"))
             }
             guard let location = answer.location, [301, 302, 307].contains(answer.status) else {
+                if course.switches { return switched(answer.status, answer.label, course) }
                 let hasBody = course.method != "HEAD" && ![204, 304].contains(answer.status)
                 return Outcome(status: answer.status, body: hasBody ? answer.label : "")
             }
@@ -103,6 +113,13 @@ extension Model {
             if course.bodyLength > 0, order.message == .streamOnce { return .failed(Outcome.anyError) }
             course.answered = nil
         }
+    }
+
+    /// What comes of a load that asked for another protocol: nothing without the switch.
+    private func switched(_ status: Int, _ label: String, _ course: Course) -> Outcome {
+        // RFC 8441, section 5: over HTTP/2 any success stands for 101.
+        if status == 101 { return Outcome(status: course.isConnect ? 200 : 101, body: label) }
+        return .failed(course.order.way == .webSocket ? -1011 : -1002)
     }
 
     func endsByCommand(_ order: LoadOrder) -> Bool {
@@ -140,6 +157,8 @@ extension Model {
         fields["x-language"] = course.order.language
         if course.order.message == .range { fields["range"] = course.order.phase == .seed ? "bytes=0-9" : "bytes=5-14" }
         if course.order.message == .condition { fields["if-none-match"] = conditionOfTheApp }
+        // The server to which a redirect leads was not chosen by the app.
+        if course.switches, course.order.way == .webSocket || !course.hasLeft { fields["upgrade"] = course.order.way.upgrade }
         if let rest = course.rest { (fields["range"], fields["if-range"]) = ("bytes=\(rest.offset)-", rest.tag) }
         return fields
     }
@@ -212,10 +231,13 @@ extension Model {
         var request = SeenRequest(
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields,
             bodyLength: course.bodyLength)
+        course.isConnect = goesByConnect(course)
+        if course.isConnect { request.method = "CONNECT" }
         // The length of a stream is not known beforehand; of what is refused early nobody counts it.
         let isStream = order.message == .streamAgain || order.message == .streamOnce
         if isStream || (row.answer.comesEarly && course.isMain) { request.bodyLength = 0 }
         seen.append(request)
+        if [.http2, .http2Clear].contains(row.version), request.fields["upgrade"] == nil { standing.insert(connection(course)) }
         if row.end == .closedWhileIdle, order.phase != .seed, mayBe("over a connection that is being closed \(order.label)") {
             // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
             let isLost = course.method == "POST" || order.message == .streamOnce
@@ -225,6 +247,9 @@ extension Model {
             seen.append(request)
         }
         var answer = Origin.answer(request, &origin, folder: folder)
+        // A switch is asked for by HTTP/1.1, or by CONNECT.
+        let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
+        if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
         if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew(nil) }
         // The daemon stops what is suspended. An upload is sent again, a download continued from what it has noted of it.
         let isStopped = order.session.kind == .background && order.command == .suspend
@@ -235,10 +260,16 @@ extension Model {
             return .begunAnew(Rest(offset: offset, tag: tag))
         }
         if let gate = answer.gate, course.isMain, endsByCommand(order) {
-            let hasBody = course.method != "HEAD" && answer.hasBody && ![301, 302, 307].contains(answer.status)
+            let isSwitch = answer.status == 101
+            let hasBody = (course.method != "HEAD" || isSwitch) && answer.hasBody && ![301, 302, 307].contains(answer.status)
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }
             let hasHead = ![.cutInHead, .reset, .silence, .goAwayNotCovering, .refusedStream].contains(answer.ending)
             if gate == .withinBody, hasBody, hasHead {
+                // What is no switch ends the load, whatever its body.
+                if course.switches, !isSwitch, mayBe("refused before the command") {
+                    takeCookies(of: answer, course)
+                    return .answer(answer, request)
+                }
                 // The server has sent the head when the command is given; whether the load has it is another thing.
                 guard mayBe("the head has come") else { return .ended(.failed(-999)) }
                 takeCookies(of: answer, course)
@@ -253,12 +284,29 @@ extension Model {
         return disturbed(&answer, request, &course)
     }
 
+    /// Whether a WebSocket's request is a stream of an HTTP/2 connection, which stands already (RFC 8441).
+    private mutating func goesByConnect(_ course: Course) -> Bool {
+        let order = course.order
+        guard course.isMain, order.way == .webSocket, standing.contains(connection(course)) else { return false }
+        let isPlain =
+            [.nobody, .cookie, .requestField, .configurationField].contains(order.login) && order.session.route != .proxyAsks
+        // Where the connection may have ended, or may be somebody's, both are right.
+        return isPlain && !course.wasLost || mayBe()
+    }
+
+    private func connection(_ course: Course) -> String {
+        "\(course.order.session.name) \(course.place.scheme)://\(course.place.host)"
+    }
+
     /// What the end of the connection makes of an answer.
     private mutating func disturbed(_ answer: inout Answer, _ request: SeenRequest, _ course: inout Course) -> Exchanged {
         let isIdempotent = course.method != "POST"
-        let hasBody = course.method != "HEAD" && answer.hasBody
+        let isSwitch = answer.status == 101
+        let hasBody = (course.method != "HEAD" || isSwitch) && answer.hasBody
         let ending = answer.ending
         answer.ending = .stays
+        // The next request may meet the connection, or not.
+        if ending != .stays { course.wasLost = true }
         switch ending {
         case .cutInHead, .reset:
             if isIdempotent, course.order.message != .streamOnce, mayBe() { return send(&course, request.fields) }
@@ -270,8 +318,13 @@ extension Model {
         case .stays, .closes, .closedWhileIdle, .goAwayCovering, .cutInBody, .cutBeforeLastChunk: break
         }
         takeCookies(of: answer, course)
-        if hasBody, answer.coding == .lying { return .ended(.failed(-1016)) }
-        if hasBody, ending == .cutInBody || ending == .cutBeforeLastChunk {
+        if hasBody, answer.coding == .lying, !course.switches { return .ended(.failed(-1016)) }
+        let isCut = hasBody && [.cutInBody, .cutBeforeLastChunk].contains(ending)
+        if isSwitch, isCut {
+            // Of a WebSocket half a message, or no close frame; bytes alone end where their server ends them.
+            if course.order.way == .webSocket { return .ended(.failed(-1005)) }
+            if ending == .cutInBody { answer.part = 0...(Body.length / 2 - 1) }
+        } else if isCut, !course.switches {
             // A redirect or a challenge whose body does not come is followed or answered all the same.
             let reply = answer.status == 401 ? answerToChallenge(course) : nil
             let isAnswered = reply != nil && !(knownUser(course) == reply && mayBe())

@@ -116,6 +116,8 @@ package struct Model {
     /// What a server accepted in each session.
     var accepted: [String: String] = [:]
     var seen: [SeenRequest] = []
+    /// The HTTP/2 connections that sessions have.
+    var standing: Set<String> = []
     private var choices: [Int]
     private var taken: [(value: Int, count: Int)] = []
     /// What was chosen for questions that have the same answer each time.

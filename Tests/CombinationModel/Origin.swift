@@ -35,6 +35,7 @@ package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible
     /// The fields that are compared.
     package static let watched = [
         "authorization", "proxy-authorization", "cookie", "if-none-match", "if-modified-since", "if-range", "range", "x-language",
+        "upgrade",
     ]
 
     package var description: String {
@@ -229,9 +230,10 @@ package enum Origin {
         if row.stored != .stale { fields.append(("ETag", tag)) }
         if let vary = vary(row) { fields.append(("Vary", vary)) }
         let isRead = ["GET", "HEAD"].contains(request.method)
-        if isRead, row.stored != .stale, request.fields["if-none-match"]?.contains(tag) == true { return Answer(304, fields) }
         let language = row.stored == .varyField ? request.fields["x-language"].map { " in \($0)" } ?? "" : ""
         let label = "v\(state.version) \(request.name) for \(who ?? "all")\(language)"
+        if request.fields["upgrade"] != nil { return Answer(101, label: label) }
+        if isRead, row.stored != .stale, request.fields["if-none-match"]?.contains(tag) == true { return Answer(304, fields) }
         var answer = Answer(200, fields + [("Content-Type", "text/plain")], label: label)
         let mayBePart = request.fields["if-range"].map { $0 == tag } ?? true
         if request.method == "GET", mayBePart, let range = request.fields["range"]?.dropFirst("bytes=".count) {

@@ -31,7 +31,7 @@ struct Loader {
     func run() async throws -> Result {
         switch order.way {
         case .data, .executor, .bytes: try await runCall()
-        case .delegate, .completion, .download, .upload: try await runTask()
+        case .delegate, .completion, .download, .upload, .webSocket, .becomesStream: try await runTask()
         }
     }
 
@@ -106,7 +106,8 @@ struct Loader {
         let task: URLSessionTask
         let isTold = order.session.hasDelegate && order.way != .completion
         switch order.way {
-        case .delegate: task = session.dataTask(with: request)
+        case .delegate, .becomesStream: task = session.dataTask(with: request)
+        case .webSocket: task = session.webSocketTask(with: request)
         case .completion, .data, .bytes, .executor:
             task = session.dataTask(with: request) { data, response, error in
                 let outcome = error.map { Failure.outcome($0) } ?? Self.outcome(response, Array(data ?? Data()))
@@ -121,6 +122,7 @@ struct Loader {
             }
         }
         let id = task.taskIdentifier
+        let message = (task as? URLSessionWebSocketTask).map(Self.message)
         let wait: @Sendable () async throws -> Outcome = {
             if !isTold {
                 return try await ended.value { $0 }
@@ -128,8 +130,10 @@ struct Loader {
             let notes = try await recorder.wait(id)
             if let error = notes.error { return error }
             let status = notes.status ?? (task.response as? HTTPURLResponse)?.statusCode
-            return Outcome(status: status, body: Body.label(of: notes.body))
+            return Outcome(status: status, body: Body.label(of: await message?.value ?? notes.body))
         }
+        // A data task may have become another.
+        let current: @Sendable () -> URLSessionTask = { recorder.notes(id).stream ?? task }
         let blocker = order.moment == .inLine ? try await block(session) : nil
         if order.moment == .challenge { recorder.hold() }
         if order.moment == .made {
@@ -140,8 +144,8 @@ struct Loader {
         task.resume()
         let isStanding = await stand(recorder, session, until: { _ = try? await wait() })
         if isStanding {
-            if order.command == .suspend { task.suspend() }
-            await act(task, session)
+            if order.command == .suspend { current().suspend() }
+            await act(current(), session)
             // What was said is done when the task has ended, or a load that came later has.
             switch order.command {
             case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
@@ -158,10 +162,27 @@ struct Loader {
             _ = try await session.data(for: passer)
         }
         await letGo(recorder, blocker)
-        if isStanding, order.command == .suspend { task.resume() }
+        if isStanding, order.command == .suspend {
+            task.resume()
+            current().resume()
+        }
         let outcome = try await wait()
-        if order.moment == .atEnd { await act(task, session) }
+        if order.moment == .atEnd { await act(current(), session) }
         return Result(outcome: outcome, letters: isTold ? recorder.notes(id).letters : nil)
+    }
+
+    /// The bytes of all messages until the connection's end.
+    private static func message(of task: URLSessionWebSocketTask) -> Task<[UInt8], Never> {
+        Task {
+            var bytes: [UInt8] = []
+            while let message = try? await task.receive() {
+                switch message {
+                case .string(let text): bytes += Array(text.utf8)
+                case .data(let data): bytes += Array(data)
+                }
+            }
+            return bytes
+        }
     }
 
     private func act(_ task: URLSessionTask, _ session: URLSession) async {

@@ -46,7 +46,10 @@ final class Program {
 
     func url(_ order: LoadOrder, host: String = "www.shop.localhost") -> URL {
         let user = order.login == .userInfo ? order.user.map { "\($0):secret-of-\($0)@" } ?? "" : ""
-        let text = "\(order.scheme)://\(user)\(host):\(map.port(row, scheme: order.scheme))/\(folder)/\(order.name)"
+        // The scheme of a WebSocket's URL, whose loads are beside others of the same origin.
+        let isSocket = order.way == .webSocket && order.name == "doc"
+        let scheme = isSocket ? (order.scheme == "http" ? "ws" : "wss") : order.scheme
+        let text = "\(scheme)://\(user)\(host):\(map.port(row, scheme: order.scheme))/\(folder)/\(order.name)"
         guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
         return url
     }
@@ -206,6 +209,10 @@ final class Program {
             request.setValue(TunnelMaker.authorization, forHTTPHeaderField: "Proxy-Authorization")
         }
         request.setValue(order.language, forHTTPHeaderField: "X-Language")
+        // A WebSocket task asks by itself.
+        if order.way == .becomesStream, order.name == "doc" {
+            request.setValue(order.way.upgrade, forHTTPHeaderField: "Upgrade")
+        }
         switch order.policy {
         case .useProtocol: break
         case .reloadIgnoringLocal: request.cachePolicy = .reloadIgnoringLocalCacheData

@@ -23,10 +23,13 @@ final class TunnelMaker: Sendable {
     private let listener: Int32
     /// Where connections to a port lead in its place.
     private let detours: [Int: Int]
+    /// The port of a proxy that has what is no CONNECT.
+    private let forward: Int?
 
-    init(_ kind: Kind, detours: [Int: Int] = [:]) throws {
+    init(_ kind: Kind, detours: [Int: Int] = [:], forward: Int? = nil) throws {
         self.kind = kind
         self.detours = detours
+        self.forward = forward
         (listener, port) = try Sockets.listener()
         Thread.detachNewThread { [self] in
             while true {
@@ -69,6 +72,12 @@ final class TunnelMaker: Sendable {
             while !bytes.suffix(4).elementsEqual([13, 10, 13, 10]) {
                 guard let byte = take(1, client) else { return nil }
                 bytes += byte
+            }
+            if let forward, !bytes.starts(with: Array("CONNECT ".utf8)) {
+                guard let server = Sockets.connect(forward) else { return nil }
+                defer { close(server) }
+                if Sockets.send(bytes, server) { Sockets.pump(client, server) }
+                return nil
             }
             let lines = String(decoding: bytes, as: UTF8.self).components(separatedBy: "\r\n")
             // What is for the origin has no place in a CONNECT.

@@ -13,15 +13,17 @@ import LoadingTestKit
 import URLLoading
 
 /// The delegate of a row's session: answers as the row says, and notes what it is told of each task.
-final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
+final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionWebSocketDelegate, Sendable {
     struct Notes: Sendable {
         /// A letter for each call, in order: c created, t trust, i identity, p password, n stream, s sent, h informational, r redirect,
-        /// R response, D data, W written, F file, q resumed, M metrics, E end.
+        /// R response, D data, W written, F file, q resumed, B became a stream, o open, x closed, M metrics, E end.
         var letters = ""
         var body: [UInt8] = []
         var status: Int?
         var error: Outcome?
         var isOver = false
+        /// What a data task became.
+        var stream: URLSessionStreamTask?
     }
 
     private struct State: Sendable {
@@ -156,8 +158,31 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
     ) {
         note(dataTask, "R") { $0.status = (response as? HTTPURLResponse)?.statusCode }
-        completionHandler(.allow)
+        let isAsking = dataTask.originalRequest?.value(forHTTPHeaderField: "Upgrade") != nil
+        completionHandler(isAsking ? .becomeStream : .allow)
     }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        note(dataTask, "B") { $0.stream = streamTask }
+        read(streamTask)
+    }
+
+    /// Reads until the server's end, and ends this side.
+    private func read(_ task: URLSessionStreamTask) {
+        task.readData(ofMinLength: 1, maxLength: 65_536, timeout: 0) { [self] data, atEOF, error in
+            state.change { $0.notes[task.taskIdentifier]?.body += data ?? Data() }
+            if atEOF { task.closeWrite() } else if error == nil { read(task) }
+        }
+    }
+
+    func urlSession(_ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?) {
+        note(webSocketTask, "o")
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) { note(webSocketTask, "x") }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         note(dataTask, "D") { $0.body += data }

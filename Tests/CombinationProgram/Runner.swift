@@ -122,7 +122,13 @@ final class Runner: Sendable {
         if let letters = result.letters {
             // Who uploads in the background is not asked what to do with the response.
             let response = order.session.kind == .background ? "[sD]*" : "(R[sD]*)?"
-            let grammar = order.way == .download ? "c[pnshr]*q?W*F?ME" : "c[pnshr]*\(response)ME"
+            let grammar =
+                switch order.way {
+                case .download: "c[pnshr]*q?W*F?ME"
+                case .webSocket: "c[phr]*(ox?)?ME"
+                case .becomesStream: "c[pnshr]*(Rs*B?)?ME"
+                default: "c[pnshr]*\(response)ME"
+                }
             let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: letters)) != nil
             if !isKept { problems.append("the delegate was told '\(letters)', which is not '\(grammar)'") }
         }

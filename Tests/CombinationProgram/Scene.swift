@@ -100,6 +100,9 @@ struct Writer {
     let isSecure: Bool
     let port: Int
     let clearPort: Int
+    /// What the request asks to switch to, and its key.
+    let upgrade: String?
+    let key: String?
 
     /// The body as it goes out.
     private var body: [UInt8] {
@@ -143,6 +146,41 @@ struct Writer {
         return fields
     }
 
+    // MARK: Switching
+
+    /// What comes after the switch: of a WebSocket a message and a close frame, each by itself; bytes otherwise.
+    private var switched: (message: [UInt8], end: [UInt8]) {
+        upgrade == Way.webSocket.upgrade
+            ? (WebSocketPeer.frame(1, answer.body), WebSocketPeer.frame(8, [0x03, 0xE8])) : (answer.body, [])
+    }
+
+    private func switchingEffects() -> [SocketEffect] {
+        var fields = answer.fields + [("Upgrade", upgrade ?? ""), ("Connection", "Upgrade")]
+        if let key { fields.append(("Sec-WebSocket-Accept", WebSocketPeer.acceptValue(for: key))) }
+        let (message, end) = switched
+        let (first, rest) = (Array(message.prefix(message.count / 2)), Array(message.dropFirst(message.count / 2)))
+        var effects: [SocketEffect] = [.write(Array(ScriptedReply.head(101, fields).utf8) + first)]
+        if answer.gate == .withinBody { effects.append(.gate(gate)) }
+        switch answer.ending {
+        case .cutInBody: return effects + [.close]
+        case .cutBeforeLastChunk: return effects + [.write(rest), .close]
+        default: return effects + [.write(rest + end), .close]
+        }
+    }
+
+    private func switchingSteps(last: UInt32) -> [HTTP2Step] {
+        let (message, end) = switched
+        let (first, rest) = (Array(message.prefix(message.count / 2)), Array(message.dropFirst(message.count / 2)))
+        let fields = answer.fields.map { ($0.0.lowercased(), $0.1) }
+        var steps: [HTTP2Step] = [.headers([(":status", "200")] + fields), .data(first, ends: false)]
+        if answer.gate == .withinBody { steps.append(.gate(gate)) }
+        if answer.ending == .cutInBody { return steps + [.closeAbruptly] }
+        steps.append(.data(rest + end))
+        return answer.ending == .closes ? steps + [.goAway(last: last), .close] : steps
+    }
+
+    // MARK: Effects
+
     func socketEffects() -> [SocketEffect] {
         let body = body
         var effects: [SocketEffect] = []
@@ -155,6 +193,7 @@ struct Writer {
         case .silence: return effects + [.stall]
         default: break
         }
+        if answer.status == 101 { return effects + switchingEffects() }
         if hasBody, answer.ending == .cutBeforeLastChunk {
             let head = ScriptedReply.head(answer.status, fields(nil) + [("Transfer-Encoding", "chunked")])
             let chunk = Array("\(String(body.count, radix: 16))\r\n".utf8) + body + [13, 10]
@@ -181,7 +220,8 @@ struct Writer {
     }
 
     func steps(stream: Int) -> [HTTP2Step] {
-        var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
+        // A CONNECT has no end.
+        var steps: [HTTP2Step] = answer.isEarly || upgrade != nil ? [] : [.awaitRequestEnd]
         if answer.gate == .beforeHead { steps.append(.gate(gate)) }
         let last = UInt32(stream)
         switch answer.ending {
@@ -194,6 +234,7 @@ struct Writer {
         default: break
         }
         if answer.hints { steps.append(.headers([(":status", "103"), ("link", "</style>; rel=preload")])) }
+        if answer.status == 101 { return steps + switchingSteps(last: last) }
         let body = body
         let fields = fields(body.count).map { ($0.0.lowercased(), $0.1) }
         steps.append(.headers([(":status", "\(answer.status)")] + fields, ends: !hasBody))

@@ -109,8 +109,8 @@ final class Town: Sendable {
         _ = try await serve(path: folder.path + "/clear", port: map.clear)
         _ = try await serve(path: folder.path + "/good", certificates.shop, port: map.good)
         _ = try await serve(path: folder.path + "/strange", certificates.strangeShop, port: map.strange)
-        map.forward = try await serve(proxy: false)
-        map.askingForward = try await serve(proxy: true)
+        map.forward = try TunnelMaker(.connect, forward: try await serve(proxy: false)).port
+        map.askingForward = try TunnelMaker(.asking, forward: try await serve(proxy: true)).port
 
         var http2Servers: [HTTP2ScriptedServer] = []
         for (identity, isRequiring) in [
@@ -119,9 +119,13 @@ final class Town: Sendable {
         ] {
             let port = Watched(0)
             // SETTINGS at the beginning of a connection of HTTP/1.1 would be rubbish.
+            // What asks for another protocol does so by HTTP/1.1, or where the server allows CONNECT (RFC 8441).
             let server = try HTTP2ScriptedServer.start(
                 identity: identity,
-                greeting: { _ in isRequiring ? [.policy(.ackSettings, false), .policy(.credit, false)] : [.settings()] }
+                greeting: { _ in
+                    isRequiring
+                        ? [.policy(.ackSettings, false), .policy(.credit, false)] : [.preface([.enableConnectProtocol: 1])]
+                }
             ) { request in
                 Self.steps(
                     request, in: scenes, isSecure: identity != nil, port: port.read { $0 }, clearPort: clearPort.read { $0 })
@@ -199,7 +203,8 @@ final class Town: Sendable {
         let writer = Writer(
             answer: answer, isHead: seen.method == "HEAD", acceptsCodings: request.header("Accept-Encoding") ?? "",
             gate: scene.gate,
-            isSecure: isSecure, port: isAsking == nil ? port : clearPort, clearPort: clearPort)
+            isSecure: isSecure, port: isAsking == nil ? port : clearPort, clearPort: clearPort,
+            upgrade: seen.fields["upgrade"], key: request.header("Sec-WebSocket-Key"))
         return ScriptedReply(writer.socketEffects())
     }
 
@@ -211,7 +216,7 @@ final class Town: Sendable {
         guard
             let (scene, seen) = scenes.find(
                 scheme: isSecure ? "https" : "http", method: request.method, target: request.path, authority: authority,
-                fields: request.fields.map { ($0.name, $0.value) }, length: length)
+                fields: request.fields.map { ($0.name == ":protocol" ? "upgrade" : $0.name, $0.value) }, length: length)
         else { return .status(404) }
         if scene.row.version == .http1Required, request.isHTTP2 {
             return [.settings(), .settingsAck, .awaitRequestEnd, .resetStream(.http11Required)]
@@ -222,8 +227,7 @@ final class Town: Sendable {
         let codings = request.fields.first { $0.name.lowercased() == "accept-encoding" }?.value ?? ""
         let writer = Writer(
             answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure,
-            port: port,
-            clearPort: clearPort)
+            port: port, clearPort: clearPort, upgrade: seen.fields["upgrade"], key: request.header("sec-websocket-key"))
         if request.isHTTP2 { return writer.steps(stream: request.stream) }
         // The kit's HTTP/2 server writes HTTP/1.1 as it is told.
         var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
@@ -232,6 +236,8 @@ final class Town: Sendable {
             case .write(let bytes): steps.append(.write(bytes))
             case .gate(let name): steps.append(.gate(name))
             case .close: steps.append(.close)
+            case .reset: steps.append(.resetConnection)
+            case .stall: steps.append(.stall)
             default: break
             }
         }

@@ -42,6 +42,10 @@ struct CombinationTests {
         "security=sessionRoots,principal=userInfo,stored=redirect", "route=unixSocket,principal=requestField,stored=fresh",
         "route=deadThenAlive,message=streamOnce,way=upload", "session=background,way=download,policy=returnDontLoad",
         "security=delegateAnswer,session=background,way=download,command=killDaemon,moment=beforeHead",
+        "protocol=http2,security=system,way=webSocket,stored=fresh", "way=becomesStream,stored=fresh",
+        "route=proxyAsks,way=webSocket,answer=redirectAcross",
+        "protocol=http2,security=system,route=proxy,way=webSocket,stored=fresh",
+        "message=head,way=becomesStream", "way=webSocket,policy=onlyIfCached",
     ]
 
     @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {

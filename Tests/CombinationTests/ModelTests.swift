@@ -90,6 +90,30 @@ struct ModelTests {
         }
     }
 
+    @Test func `a WebSocket and what becomes a stream come of a switch, which nothing stored stands for`() throws {
+        for way in ["webSocket", "becomesStream"] {
+            let refusal = way == "webSocket" ? -1011 : -1002
+            try expect("way=\(way),stored=fresh", "main", Outcome(status: 101, body: "v2 doc for all"), requests: 1)
+            try expect("way=\(way),answer=forbidden", "main", .failed(refusal), requests: 1)
+            try expect("way=\(way),security=refused,stored=unverified", "main", .failed(Outcome.untrusted), requests: 0)
+            try expect("way=\(way),stored=fresh", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
+        }
+        try expect("way=webSocket,end=cutInBody", "main", .failed(-1005), requests: 1)
+        // An app is not told by a stream whether it is whole.
+        let half = Outcome(status: 101, body: Body.label(of: Array(Body.bytes("v1 doc for all").prefix(Body.length / 2))))
+        try expect("way=becomesStream,end=cutInBody", "main", half, requests: 1)
+        try expect("way=webSocket,message=postSmall", "main", .failed(-1000), requests: 0)
+    }
+
+    @Test func `a WebSocket is a stream of an HTTP/2 connection that stands, and of none other`() throws {
+        for trace in try reports("protocol=http2,security=system,way=webSocket,stored=fresh") {
+            #expect(trace["main"]?.seen.map(\.method) == ["CONNECT"] && trace["main"]?.outcome.status == 200)
+        }
+        for trace in try reports("protocol=http2,security=system,way=webSocket") {
+            #expect(trace["main"]?.seen.map(\.method) == ["GET"] && trace["main"]?.outcome.status == 101)
+        }
+    }
+
     @Test func `a failure of trust is told by its codes, and any failure by all`() {
         #expect(Outcome.failed(Outcome.untrusted).matches(.failed(-1203)))
         #expect(!Outcome.failed(Outcome.untrusted).matches(.failed(-1005)))

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-import Crypto
 import Foundation
 import LoadingTestKit
 import Testing
@@ -97,8 +96,7 @@ func settle(_ session: URLSession, times: Int = 20) async throws {
 extension RecordedRequest {
     /// What the server has to answer to the key (RFC 6455, section 4.2.2).
     var acceptValue: String {
-        let text = (header("Sec-WebSocket-Key") ?? "") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-        return Data(Insecure.SHA1.hash(data: Data(text.utf8))).base64EncodedString()
+        WebSocketPeer.acceptValue(for: header("Sec-WebSocket-Key") ?? "")
     }
 }
 
