@@ -31,7 +31,8 @@ bench:
 scale:
 	@Benchmarks/scale
 
-# Every pair of what a load may be, and the triples that matter, held against a model: all once, or with SECONDS=N seed after seed for so long.
+# Every pair of what a load, a stream task or FTP may be, and the triples that matter, held against a model: all once, or with SECONDS=N seed
+# after seed for so long.
 combine:
 	@Scripts/install-needs test
 	@swift build --product urlsessiond

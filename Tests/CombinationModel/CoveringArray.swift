@@ -8,13 +8,13 @@
 //===----------------------------------------------------------------------===//
 
 /// Rows in which all possible combinations of some dimensions occur, made from a seed by a greedy search.
-package struct CoveringArray {
+package struct CoveringArray<List: RowDimension> {
     /// A choice of one value in each of some dimensions.
     package struct Combination: Hashable, Sendable, CustomStringConvertible {
-        package let dimensions: [Dimension]
+        package let dimensions: [List]
         package let numbers: [Int]
 
-        package init(dimensions: [Dimension], numbers: [Int]) {
+        package init(dimensions: [List], numbers: [Int]) {
             self.dimensions = dimensions
             self.numbers = numbers
         }
@@ -22,24 +22,18 @@ package struct CoveringArray {
         package var description: String { zip(dimensions, numbers).map { "\($0.name)=\($0.values[$1])" }.joined(separator: ",") }
     }
 
-    package private(set) var rows: [Row] = []
+    package private(set) var rows: [Choice<List>] = []
     /// What is in no possible row, directly or because of what it implies.
     package private(set) var impossible: [Combination] = []
 
-    private let rules: [Impossibility]
-    private let groups: [[Dimension]]
+    /// Of each rule the dimensions by their numbers, and whether it is about a value.
+    private let rules: [[(dimension: Int, holds: [Bool])]]
+    /// How many values each dimension has.
+    private let counts: [Int]
+    private let groups: [[List]]
     /// What is not covered yet, for each group, at the number that its values make.
     private var missing: [[Bool]]
     private var random: any RandomNumberGenerator
-
-    package static let pairs: [[Dimension]] = Dimension.allCases.flatMap { one in
-        Dimension.allCases.filter { $0.rawValue > one.rawValue }.map { [one, $0] }
-    }
-
-    package static let triples: [[Dimension]] = [
-        [.security, .stored, .principal], [.cookies, .stored, .answer], [.route, .principal, .answer], [.message, .answer, .end],
-        [.way, .command, .end],
-    ]
 
     /// Makes the rows.
     ///
@@ -47,9 +41,12 @@ package struct CoveringArray {
     ///   - groups: the dimensions of which all combinations are wanted.
     ///   - rules: what cannot meet.
     ///   - random: where choices come from.
-    package init(of groups: [[Dimension]], rules: [Impossibility], random: some RandomNumberGenerator) {
+    package init(of groups: [[List]], rules: [Impossibility<List>], random: some RandomNumberGenerator) {
         self.groups = groups
-        self.rules = rules
+        counts = List.allCases.map(\.values.count)
+        self.rules = rules.map { rule in
+            rule.conditions.map { dimension, numbers in (dimension.rawValue, dimension.values.indices.map(numbers.contains)) }
+        }
         self.random = random
         missing = groups.map { group in Array(repeating: true, count: group.reduce(1) { $0 * $1.values.count }) }
         make()
@@ -60,7 +57,7 @@ package struct CoveringArray {
         for group in groups.indices { order += missing[group].indices.map { (group, $0) } }
         order.shuffle(using: &random)
         for (group, place) in order where missing[group][place] {
-            var chosen = [Int?](repeating: nil, count: Dimension.allCases.count)
+            var chosen = [Int?](repeating: nil, count: List.allCases.count)
             for (dimension, number) in zip(groups[group], numbers(group, place)) { chosen[dimension.rawValue] = number }
             guard let row = complete(chosen) else {
                 missing[group][place] = false
@@ -74,13 +71,13 @@ package struct CoveringArray {
     }
 
     /// Chooses the other values: the ones with most that is missing, the plain ones where none has.
-    private mutating func complete(_ start: [Int?]) -> Row? {
+    private mutating func complete(_ start: [Int?]) -> Choice<List>? {
         guard isAllowed(start) else { return nil }
         // A few orders; then all there is, the plain values first.
         for _ in 0..<5 {
             var chosen = start
             var isPossible = true
-            let order = Dimension.allCases.filter { chosen[$0.rawValue] == nil }.shuffled(using: &random)
+            let order = List.allCases.filter { chosen[$0.rawValue] == nil }.shuffled(using: &random)
             for dimension in order {
                 var best: (score: Int, numbers: [Int]) = (-1, [])
                 for number in dimension.values.indices {
@@ -100,18 +97,18 @@ package struct CoveringArray {
             if isPossible { return row(chosen) }
         }
         var stepsLeft = 20_000
-        let order = Dimension.allCases.filter { start[$0.rawValue] == nil }
+        let order = List.allCases.filter { start[$0.rawValue] == nil }
         return search(start, order[...], &stepsLeft).map(row)
     }
 
-    private func row(_ chosen: [Int?]) -> Row {
-        var row = Row()
+    private func row(_ chosen: [Int?]) -> Choice<List> {
+        var row = Choice<List>()
         row.numbers = chosen.compactMap { $0 }
         return row
     }
 
     /// The first allowed choice of the other values, if there is one among so many steps.
-    private func search(_ chosen: [Int?], _ open: ArraySlice<Dimension>, _ stepsLeft: inout Int) -> [Int?]? {
+    private func search(_ chosen: [Int?], _ open: ArraySlice<List>, _ stepsLeft: inout Int) -> [Int?]? {
         guard let dimension = open.first else { return chosen }
         var chosen = chosen
         for number in dimension.values.indices {
@@ -123,10 +120,14 @@ package struct CoveringArray {
         return nil
     }
 
-    private func isAllowed(_ chosen: [Int?]) -> Bool { !rules.contains { $0.forbids(chosen) } }
+    private func isAllowed(_ chosen: [Int?]) -> Bool {
+        !rules.contains { rule in
+            rule.allSatisfy { dimension, holds in chosen[dimension].map { holds[$0] } ?? false }
+        }
+    }
 
     /// How many missing combinations a dimension's value would make with what is chosen.
-    private func gain(of dimension: Dimension, _ chosen: [Int?]) -> Int {
+    private func gain(of dimension: List, _ chosen: [Int?]) -> Int {
         var gain = 0
         for (group, dimensions) in groups.enumerated() where dimensions.contains(dimension) {
             if let place = place(group, chosen), missing[group][place] { gain += 1 }
@@ -138,7 +139,7 @@ package struct CoveringArray {
         var place = 0
         for dimension in groups[group] {
             guard let number = chosen[dimension.rawValue] else { return nil }
-            place = place * dimension.values.count + number
+            place = place * counts[dimension.rawValue] + number
         }
         return place
     }
@@ -147,13 +148,13 @@ package struct CoveringArray {
         var rest = place
         var numbers: [Int] = []
         for dimension in groups[group].reversed() {
-            numbers.append(rest % dimension.values.count)
-            rest /= dimension.values.count
+            numbers.append(rest % counts[dimension.rawValue])
+            rest /= counts[dimension.rawValue]
         }
         return numbers.reversed()
     }
 
-    private mutating func cover(_ row: Row) {
+    private mutating func cover(_ row: Choice<List>) {
         let chosen = row.numbers.map(Optional.some)
         for group in groups.indices { if let place = place(group, chosen) { missing[group][place] = false } }
     }

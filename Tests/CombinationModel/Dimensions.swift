@@ -8,13 +8,15 @@
 //===----------------------------------------------------------------------===//
 
 /// The dimensions of a load that are combined; the first value of each is the plain one.
-package enum Dimension: Int, CaseIterable, Sendable {
+package enum Dimension: Int, RowDimension {
     case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command,
         moment
 
-    package var name: String { "\(self)" }
+    package static let triples: [[Dimension]] = [
+        [.security, .stored, .principal], [.cookies, .stored, .answer], [.route, .principal, .answer], [.message, .answer, .end],
+        [.way, .command, .end],
+    ]
 
-    /// The names of its values, in order.
     package var values: [String] {
         switch self {
         case .protocol: HTTPVersion.allCases.map(\.rawValue)

@@ -7,14 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-extension Impossibility {
+extension Dimension {
     private static func but(_ dimension: Dimension, _ names: String...) -> [String] { all(dimension, but: names) }
+    private static func all(_ dimension: Dimension, but names: [String]) -> [String] {
+        Impossibility.all(dimension, but: names)
+    }
 
     private static let bodies = ["postSmall", "postLarge", "putSmall", "putLarge", "file", "streamAgain", "streamOnce"]
     private static let endings = ["cancel", "cancelForResuming", "invalidate", "killProgram"]
 
-    /// What cannot meet, or is not made to, each with the reason.
-    package static let known: [Impossibility] = [
+    package static let impossibilities: [Impossibility<Dimension>] = [
         // The connection.
         .init("HTTP/2 is negotiated in a TLS handshake", [.protocol: ["http2", "http1Required"], .security: ["clear"]]),
         .init("prior knowledge is for http", [.protocol: ["http2Clear"], .security: but(.security, "clear")]),

@@ -16,9 +16,10 @@ import SeededNumbers
 @main
 enum CombinationProgram {
     private static let usage = """
-        usage: CombinationProgram [--pairs] [--triples | --tenth] [--seed N] [--seconds N] [--at-once N] [--keep-going]
+        usage: CombinationProgram [--loads | --wire] [--pairs] [--triples | --tenth] [--seed N] [--seconds N] [--at-once N] [--keep-going]
                CombinationProgram --row SPEC      one row, such as security=refused,stored=unverified
-               CombinationProgram --list [--pairs] [--triples] [--seed N]
+               CombinationProgram --wire --row SPEC   the same of stream tasks and FTP, such as kind=ftpGet,end=cutData
+               CombinationProgram --list [--loads | --wire] [--pairs] [--triples] [--seed N]
                CombinationProgram --list-impossible
 
         """
@@ -28,10 +29,12 @@ enum CombinationProgram {
         var seed: UInt64 = 1
         var seconds: Double?
         var atOnce = 4
-        var rows: [Row] = []
+        var rows: [String] = []
         var most = 12
-        /// The values that rows may have.
-        var filter: [(dimension: CombinationModel.Dimension, values: [String])] = []
+        /// Which lists are run: loads by HTTP, and stream tasks with FTP.
+        var (loads, wire) = (true, true)
+        /// The values that rows may have; a list without the dimension has no such rows.
+        var filter: [(dimension: String, values: [String])] = []
         /// Failing rows are listed as they are, not reduced.
         var isBrief = false
     }
@@ -42,9 +45,16 @@ enum CombinationProgram {
             FileHandle.standardError.write(Data(usage.utf8))
             exit(64)
         }
-        if options.impossible { return listImpossible() }
+        if options.impossible {
+            listImpossible(of: CombinationModel.Dimension.self, "loads")
+            listImpossible(of: WireDimension.self, "streams and FTP")
+            return
+        }
         if options.lists {
-            for row in rows(options, seed: options.seed) { say(row) }
+            if options.loads {
+                for row in try rows(of: CombinationModel.Dimension.self, options, seed: options.seed) { say(row) }
+            }
+            if options.wire { for row in try rows(of: WireDimension.self, options, seed: options.seed) { say(row) } }
             return
         }
         let home = URL(fileURLWithPath: "/tmp/combination-\(UUID().uuidString.prefix(8))")
@@ -63,6 +73,8 @@ enum CombinationProgram {
             case "--pairs": options.pairs = true
             case "--triples": options.triples = true
             case "--tenth": options.tenth = true
+            case "--loads": options.wire = false
+            case "--wire": options.loads = false
             case "--list": options.lists = true
             case "--list-impossible": options.impossible = true
             case "--keep-going": options.most = .max
@@ -74,20 +86,21 @@ enum CombinationProgram {
                 options.seconds = seconds
             case "--where":
                 let pieces = rest.popFirst()?.split(separator: "=").map(String.init) ?? []
-                guard pieces.count == 2,
-                    let dimension = CombinationModel.Dimension.allCases.first(where: { $0.name == pieces[0] })
-                else { return nil }
-                options.filter.append((dimension, pieces[1].split(separator: "|").map(String.init)))
+                guard pieces.count == 2 else { return nil }
+                options.filter.append((pieces[0], pieces[1].split(separator: "|").map(String.init)))
             case "--brief": options.isBrief = true
             case "--at-once":
                 guard let count = rest.popFirst().flatMap({ Int($0) }), count > 0 else { return nil }
                 options.atOnce = count
             case "--row":
                 guard let spec = rest.popFirst() else { return nil }
-                options.rows.append(try Row(spec))
+                options.rows.append(spec)
             default: return nil
             }
         }
+        // A row is a load unless it is said to be the other.
+        if !options.rows.isEmpty, options.loads { options.wire = false }
+        guard options.loads || options.wire else { return nil }
         if !options.pairs, !options.triples, !options.tenth { (options.pairs, options.triples) = (true, true) }
         return options
     }
@@ -99,31 +112,32 @@ enum CombinationProgram {
 
     // MARK: Rows
 
-    private static func rows(_ options: Options, seed: UInt64) -> [Row] {
-        if !options.rows.isEmpty { return options.rows }
-        var rows: [Row] = []
+    private static func rows<List: RowDimension>(of list: List.Type, _ options: Options, seed: UInt64) throws -> [Choice<List>] {
+        if !options.rows.isEmpty { return try options.rows.map { try Choice<List>($0) } }
+        var rows: [Choice<List>] = []
         if options.pairs {
-            rows +=
-                CoveringArray(
-                    of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: seed)
-                ).rows
+            rows += CoveringArray(of: List.pairs, rules: List.impossibilities, random: SeededNumbers(seed: seed)).rows
         }
         if options.triples || options.tenth {
             var numbers = SeededNumbers(seed: seed &+ 1_000_000)
-            let triples = CoveringArray(of: CoveringArray.triples, rules: Impossibility.known, random: numbers).rows
+            let triples = CoveringArray(of: List.triples, rules: List.impossibilities, random: numbers).rows
             rows += options.triples ? triples : triples.filter { _ in numbers.next(below: 10) == 0 }
         }
-        return rows.filter { row in options.filter.allSatisfy { $0.values.contains(row[$0.dimension]) } }
+        return rows.filter { row in
+            options.filter.allSatisfy { name, values in
+                List.allCases.first { $0.name == name }.map { values.contains(row[$0]) } ?? false
+            }
+        }
     }
 
-    private static func listImpossible() {
-        say("What cannot meet, or is not made to:")
-        for rule in Impossibility.known { say("  \(rule.description)") }
-        let array = CoveringArray(of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: 1))
+    private static func listImpossible<List: RowDimension>(of list: List.Type, _ title: String) {
+        say("What cannot meet, or is not made to, of \(title):")
+        for rule in List.impossibilities { say("  \(rule.description)") }
+        let array = CoveringArray(of: List.pairs, rules: List.impossibilities, random: SeededNumbers(seed: 1))
         let implied = array.impossible.filter { pair in
-            var chosen = [Int?](repeating: nil, count: CombinationModel.Dimension.allCases.count)
+            var chosen = [Int?](repeating: nil, count: List.allCases.count)
             for (dimension, number) in zip(pair.dimensions, pair.numbers) { chosen[dimension.rawValue] = number }
-            return !Impossibility.known.contains { $0.forbids(chosen) }
+            return !List.impossibilities.contains { $0.forbids(chosen) }
         }
         say("Pairs that more than one of these make impossible together:")
         for pair in implied { say("  \(pair)") }
@@ -132,21 +146,46 @@ enum CombinationProgram {
 
     // MARK: Running
 
+    /// What became of the rows of a list.
+    private struct Tally {
+        var (count, failed) = (0, 0)
+    }
+
     private static func run(_ options: Options, _ home: URL) async throws -> Bool {
         let town = try await Town()
-        let runner = Runner(town, home: home)
         let start = ContinuousClock.now
-        var (seed, count, failed) = (options.seed, 0, 0)
+        var tally = Tally()
+        if options.loads {
+            // Most of the time is theirs.
+            let end = options.seconds.map { start + .seconds(options.wire ? $0 * 0.8 : $0) }
+            try await run(Runner(town, home: home), options, until: end, &tally)
+        }
+        if options.wire {
+            let runner = try await WireRunner(town)
+            try await run(runner, options, until: options.seconds.map { start + .seconds($0) }, &tally)
+            runner.stop()
+        }
+        let errors = await town.close()
+        for error in errors { say("at a server: \(error.prefix(2000))") }
+        let seconds = start.duration(to: .now) / .seconds(1)
+        say("\(tally.count) rows, \(tally.failed) failed, \(String(format: "%.1f", seconds)) s")
+        return tally.failed == 0 && errors.isEmpty
+    }
+
+    /// Runs the rows of a seed, and of more of them while there is time.
+    private static func run<Runner: RowRunner>(
+        _ runner: Runner, _ options: Options, until end: ContinuousClock.Instant?, _ tally: inout Tally
+    ) async throws {
+        let start = ContinuousClock.now
+        var (seed, failed) = (options.seed, 0)
         var clusters: [String: Int] = [:]
         repeat {
-            let rows = rows(options, seed: seed)
+            let rows = try rows(of: Runner.List.self, options, seed: seed)
             say("seed \(seed): \(rows.count) rows")
-            let end = options.seconds.map { start + .seconds($0) }
-            // The daemon is that of all rows.
-            let (loud, quiet) = (rows.filter { $0.command == .killDaemon }, rows.filter { $0.command != .killDaemon })
+            let (loud, quiet) = (rows.filter(runner.isLoud), rows.filter { !runner.isLoud($0) })
             let findings =
                 await run(quiet, runner, options.atOnce, options, until: end) + run(loud, runner, 1, options, until: end)
-            count += findings.count
+            tally.count += findings.count
             let bad = findings.filter { !$0.problems.isEmpty }.count
             say("\(findings.count) rows were run, \(bad) failed, after \(start.duration(to: .now) / .seconds(1)) s")
             for finding in findings where !finding.problems.isEmpty {
@@ -159,26 +198,22 @@ enum CombinationProgram {
                 }
                 let reduced = await reduce(finding, runner)
                 clusters["\(reduced.row)", default: 0] += 1
-                if clusters["\(reduced.row)"] == 1 { say(Printing.text(finding, reduced, seed: seed)) }
+                if clusters["\(reduced.row)"] == 1 { say(runner.text(finding, reduced, seed: seed)) }
             }
             seed += 1
-        } while options.seconds.map { start.duration(to: .now) < .seconds($0) } ?? false && failed == 0
+        } while end.map { .now < $0 } ?? false && failed == 0
         for (row, count) in clusters.sorted(by: { $0.value > $1.value }) { say("\(count) x \(row)") }
-        let errors = await town.close()
-        for error in errors { say("at a server: \(error.prefix(2000))") }
-        let seconds = start.duration(to: .now) / .seconds(1)
-        say("\(count) rows, \(failed) failed, \(String(format: "%.1f", seconds)) s")
-        return failed == 0 && errors.isEmpty
+        tally.failed += failed
     }
 
-    private static func run(
-        _ rows: [Row], _ runner: Runner, _ count: Int, _ options: Options, until end: ContinuousClock.Instant?
-    ) async -> [Finding] {
+    private static func run<Runner: RowRunner>(
+        _ rows: [Choice<Runner.List>], _ runner: Runner, _ count: Int, _ options: Options, until end: ContinuousClock.Instant?
+    ) async -> [Finding<Runner.List>] {
         let next = Watched(0)
-        return await withTaskGroup(of: [Finding].self) { group in
+        return await withTaskGroup(of: [Finding<Runner.List>].self) { group in
             for _ in 0..<count {
                 group.addTask {
-                    var findings: [Finding] = []
+                    var findings: [Finding<Runner.List>] = []
                     while true {
                         let index = next.change { next in
                             defer { next += 1 }
@@ -197,15 +232,16 @@ enum CombinationProgram {
     }
 
     /// Makes values plain as long as the row still fails.
-    private static func reduce(_ finding: Finding, _ runner: Runner) async -> Finding {
+    private static func reduce<Runner: RowRunner>(_ finding: Finding<Runner.List>, _ runner: Runner) async -> Finding<Runner.List>
+    {
         var best = finding
         var isSmaller = true
         while isSmaller {
             isSmaller = false
-            for dimension in CombinationModel.Dimension.allCases where best.row.numbers[dimension.rawValue] != 0 {
+            for dimension in Runner.List.allCases where best.row.numbers[dimension.rawValue] != 0 {
                 var row = best.row
                 row.numbers[dimension.rawValue] = 0
-                guard !Impossibility.known.contains(where: { $0.forbids(row.numbers) }) else { continue }
+                guard !Runner.List.impossibilities.contains(where: { $0.forbids(row.numbers) }) else { continue }
                 let result = await runner.run(row)
                 if !result.problems.isEmpty { (best, isSmaller) = (result, true) }
             }

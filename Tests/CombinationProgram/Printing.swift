@@ -12,13 +12,12 @@ import Foundation
 
 /// Writes a failing row as a program that a reader can follow, and as the command that runs it again.
 enum Printing {
-    static func text(_ finding: Finding, _ reduced: Finding, seed: UInt64) -> String {
+    static func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
         var lines = [
             "✘ seed \(seed), row \(finding.row)", "  reduced: swift run CombinationProgram --row \(reduced.row)",
         ]
         lines += reduced.problems.map { "    " + $0 }
         lines.append("  all that was seen:")
-        if let letters = reduced.letters { lines.append("    the delegate was told of main: \(letters)") }
         lines += reduced.seen.map { "    \($0)" }
         lines += program(reduced.row).split(separator: "\n").map { "  | " + $0 }
         return lines.joined(separator: "\n")

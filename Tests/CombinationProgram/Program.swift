@@ -88,16 +88,8 @@ final class Program {
     private func configuration(_ order: SessionOrder) -> URLSessionConfiguration {
         let made = order.kind == .background ? .background(withIdentifier: "\(folder) \(order.name)") : stores(order.kind)
         guard let configuration = made.copy() as? URLSessionConfiguration else { return .ephemeral }
-        var security: [String: Any] = ["NSAllowsArbitraryLoads": true]
-        if order.trust == .pinnedRight || order.trust == .pinnedWrong {
-            let pin = order.trust == .pinnedRight ? map.pinned : Data(repeating: 7, count: 32).base64EncodedString()
-            security["NSPinnedDomains"] = [
-                "shop.localhost": [
-                    "NSIncludesSubdomains": true, "NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]],
-                ] as [String: Any]
-            ]
-        }
-        configuration.appTransportSecurity = security
+        let pin = order.trust == .pinnedRight ? map.pinned : order.trust == .pinnedWrong ? TownMap.otherPin : nil
+        configuration.appTransportSecurity = TownMap.transportSecurity(pin: pin)
         configuration.timeoutIntervalForRequest = order.isShort ? 1.6 : 20
         if order.oneConnection { configuration.httpMaximumConnectionsPerHost = 1 }
         if order.trust == .sessionRoots { configuration.tlsTrustRoots = [map.strangeRoot] }
@@ -108,42 +100,12 @@ final class Program {
     }
 
     private func route(_ order: SessionOrder, _ configuration: URLSessionConfiguration) {
-        configuration.connectionProxyDictionary = [:]
-        func proxies(http: Int, https: Int) -> [AnyHashable: Any] {
-            [
-                "HTTPEnable": 1, "HTTPProxy": "127.0.0.1", "HTTPPort": http, "HTTPSEnable": 1, "HTTPSProxy": "127.0.0.1",
-                "HTTPSPort": https,
-            ]
-        }
         if order.isIntercepted {
-            configuration.connectionProxyDictionary = proxies(http: map.forward, https: map.intercepting)
+            configuration.connectionProxyDictionary = TownMap.proxies(http: map.forward, https: map.intercepting)
             return
         }
-        switch order.route {
-        case .direct: break
-        case .proxy: configuration.connectionProxyDictionary = proxies(http: map.forward, https: map.connect)
-        case .proxyAsks, .proxyTold:
-            var dictionary = proxies(http: map.askingForward, https: map.askingConnect)
-            if order.route == .proxyAsks {
-                dictionary["kCFProxyUsernameKey"] = TunnelMaker.user
-                dictionary["kCFProxyPasswordKey"] = TunnelMaker.password
-            }
-            configuration.connectionProxyDictionary = dictionary
-        case .deadThenAlive:
-            configuration.proxyConfigurations = [map.dead, map.connect].map { port in
-                var proxy = ProxyConfiguration(
-                    httpCONNECTProxy: .hostPort(host: "127.0.0.1", port: NWEndpoint.Port(rawValue: UInt16(port))))
-                proxy.allowFailover = true
-                return proxy
-            }
-        case .socks:
-            configuration.connectionProxyDictionary = ["SOCKSEnable": 1, "SOCKSProxy": "127.0.0.1", "SOCKSPort": map.socks]
-        case .unixSocket: configuration.connectionOptions.unixSocketPath = map.socket(row)
-        case .otherAddress:
-            for host in ["www.shop.localhost", "img.shop.localhost"] {
-                configuration.connectionOptions.addresses[.init(host: host)] = ["127.0.0.1"]
-            }
-        }
+        map.lead(configuration, by: order.route)
+        if order.route == .unixSocket { configuration.connectionOptions.unixSocketPath = map.socket(row) }
     }
 
     func session(_ load: LoadOrder) throws -> (session: URLSession, recorder: Recorder) {

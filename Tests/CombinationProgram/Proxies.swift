@@ -155,7 +155,7 @@ enum Sockets {
         return true
     }
 
-    /// Hands bytes to and fro until either side closes.
+    /// Hands bytes to and fro until either side closes; a reset of one side is one of the other.
     static func pump(_ one: Int32, _ other: Int32) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {
@@ -165,6 +165,10 @@ enum Sockets {
             guard poll(&events, 2, -1) > 0 else { return }
             for (event, to) in zip(events, [other, one]) where event.revents != 0 {
                 let count = recv(event.fd, &buffer, buffer.count, 0)
+                if count < 0 {
+                    var option = linger(l_onoff: 1, l_linger: 0)
+                    setsockopt(to, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+                }
                 guard count > 0, send(Array(buffer[..<count]), to) else { return }
             }
         }

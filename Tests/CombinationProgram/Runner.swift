@@ -13,19 +13,8 @@ import LoadingTestKit
 import Synchronization
 import URLLoading
 
-/// What was seen of a row, and what is wrong with it.
-struct Finding: Sendable {
-    var row: Row
-    var problems: [String]
-    var seen: [Report] = []
-    /// What the delegate was told of the main load.
-    var letters: String?
-}
-
 /// Runs rows against the town's servers, and holds them against the model.
-final class Runner: Sendable {
-    static let limit: Duration = .seconds(25)
-
+final class Runner: RowRunner {
     let town: Town
     let home: URL
     private let counter = Atomic<Int>(0)
@@ -35,34 +24,26 @@ final class Runner: Sendable {
         self.home = home
     }
 
-    /// Runs a row; it ends within the limit, if need be without its loads.
-    func run(_ row: Row) async -> Finding {
-        let folder = "r\(counter.add(1, ordering: .relaxed).newValue)"
-        let stand = Watched<(finding: Finding?, step: String)>((nil, "the start"))
-        let scene = Scene(row, folder: folder)
-        town.scenes.add(scene)
-        let work = Task { [self] in
-            let finding = await perform(row, scene) { step in stand.change { $0.step = step } }
-            stand.change { $0.finding = finding }
-        }
-        let clock = Task {
-            try await Task.sleep(for: Self.limit)
-            stand.change { stand in
-                if stand.finding == nil {
-                    stand.finding = Finding(row: row, problems: ["'\(stand.step)' did not end; seen: \(scene.seen)"])
-                }
-            }
-            work.cancel()
-        }
-        let finding = try? await stand.value { $0.finding }
-        clock.cancel()
-        town.open(scene.gate)
-        town.scenes.remove(scene)
-        return finding ?? Finding(row: row, problems: ["stopped"])
+    /// The daemon is that of all rows.
+    func isLoud(_ row: Row) -> Bool { row.command == .killDaemon }
+
+    func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
+        Printing.text(finding, reduced, seed: seed)
     }
 
-    private func perform(_ row: Row, _ scene: Scene, _ tell: @Sendable (String) -> Void) async -> Finding {
+    func run(_ row: Row) async -> LoadFinding {
+        let folder = "r\(counter.add(1, ordering: .relaxed).newValue)"
+        let scene = Scene(row, folder: folder)
+        town.scenes.add(scene)
+        let finding = await Limited.finding(row, seen: { "\(scene.seen)" }) { [self] tell in await perform(row, scene, tell) }
+        town.open(scene.gate)
+        town.scenes.remove(scene)
+        return finding
+    }
+
+    private func perform(_ row: Row, _ scene: Scene, _ tell: @Sendable (String) -> Void) async -> LoadFinding {
         var finding = Finding(row: row, problems: [])
+        var reports: [Report] = []
         let place = home.appending(path: scene.folder)
         try? FileManager.default.createDirectory(at: place, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: place) }
@@ -84,9 +65,11 @@ final class Runner: Sendable {
                     tell(order.label)
                     let result = try await load(order, program, scene, after: before, place)
                     let seen = scene.takeSeen()
-                    if order.phase == .main { finding.letters = result.letters }
+                    if order.phase == .main, let letters = result.letters {
+                        finding.seen.append("the delegate was told of main: \(letters)")
+                    }
                     if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
-                    finding.seen.append(
+                    reports.append(
                         Report(
                             label: order.label, outcome: result.outcome,
                             seen: seen.filter { !["blocker", "passer"].contains($0.name) },
@@ -97,7 +80,8 @@ final class Runner: Sendable {
             finding.problems.append("the row was not carried out: \(error)")
         }
         finding.problems += program.faults
-        finding.problems += Self.judge(row, scene.folder, finding.seen)
+        finding.problems += Self.judge(row, scene.folder, reports)
+        finding.seen += reports.map(\.description)
         return finding
     }
 

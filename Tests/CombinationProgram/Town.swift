@@ -252,7 +252,7 @@ final class Town: Sendable {
             0x3D,
             0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
         ]
-        guard let range = bytes.firstRange(of: prefix) else { throw Row.Malformed("no P-256 key") }
+        guard let range = bytes.firstRange(of: prefix) else { throw MalformedRow("no P-256 key") }
         return TestCertificates.sha256(Data(bytes[range.lowerBound..<range.upperBound + 65])).base64EncodedString()
     }
 }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 
 /// Loads in which the dimensions meet, held against the model by a program of its own: its environment has other roots.
-@Suite(.serialized, .timeLimit(.minutes(4)))
+@Suite(.serialized, .timeLimit(.minutes(5)))
 struct CombinationTests {
     private func run(_ arguments: [String]) async throws -> (code: Int32, text: String) {
         let own = try OwnProcess.executable().deletingLastPathComponent()
@@ -45,7 +45,7 @@ struct CombinationTests {
         "protocol=http2,security=system,way=webSocket,stored=fresh", "way=becomesStream,stored=fresh",
         "route=proxyAsks,way=webSocket,answer=redirectAcross",
         "protocol=http2,security=system,route=proxy,way=webSocket,stored=fresh",
-        "message=head,way=becomesStream", "way=webSocket,policy=onlyIfCached",
+        "message=head,way=becomesStream", "route=unixSocket,way=becomesStream", "way=webSocket,policy=onlyIfCached",
     ]
 
     @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {
@@ -53,8 +53,26 @@ struct CombinationTests {
         #expect(code == 0, "\(text)")
     }
 
+    /// Rows of streams and FTP in which one value meets another.
+    private static let wireRows = [
+        "kind=stream", "tls=later,trust=pinnedWrong", "tls=atOnce,end=ragged", "kind=ftpList,end=cutData",
+        "kind=ftpGet,end=noReply",
+        "kind=ftpUpload,tls=later,route=proxy", "kind=ftpDownload,tls=atOnce,login=storage,command=suspend,moment=within",
+        "kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge",
+    ]
+
+    @Test(arguments: wireRows) func `where these values of a stream or of FTP meet, it is so, too`(row: String) async throws {
+        let (code, text) = try await run(["--wire", "--row", row, "--brief"])
+        #expect(code == 0, "\(text)")
+    }
+
     @Test func `every two values meet as the model says, and a tenth of what three do`() async throws {
-        let (code, text) = try await run(["--pairs", "--tenth", "--seed", "1"])
+        let (code, text) = try await run(["--loads", "--pairs", "--tenth", "--seed", "1"])
+        #expect(code == 0, "\(text)")
+    }
+
+    @Test func `so it is with streams and FTP`() async throws {
+        let (code, text) = try await run(["--wire", "--pairs", "--tenth", "--seed", "1"])
         #expect(code == 0, "\(text)")
     }
 
@@ -66,5 +84,6 @@ struct CombinationTests {
 
     @Test func `a row that is none is refused`() async throws {
         #expect(try await run(["--row", "colour=red"]).code != 0)
+        #expect(try await run(["--wire", "--row", "stored=fresh"]).code != 0)
     }
 }

@@ -15,41 +15,51 @@ import Testing
 @Suite(.timeLimit(.minutes(1)))
 struct CoveringArrayTests {
     /// What each row has of each group of dimensions.
-    private func combinations(_ rows: [Row], _ groups: [[Dimension]]) -> Set<CoveringArray.Combination> {
-        var found: Set<CoveringArray.Combination> = []
+    private func combinations<List>(_ rows: [Choice<List>], _ groups: [[List]]) -> Set<CoveringArray<List>.Combination> {
+        var found: Set<CoveringArray<List>.Combination> = []
         for row in rows {
             for group in groups {
-                found.insert(CoveringArray.Combination(dimensions: group, numbers: group.map { row.numbers[$0.rawValue] }))
+                found.insert(CoveringArray<List>.Combination(dimensions: group, numbers: group.map { row.numbers[$0.rawValue] }))
             }
         }
         return found
     }
 
-    private func all(_ groups: [[Dimension]]) -> Set<CoveringArray.Combination> {
-        var result: Set<CoveringArray.Combination> = []
+    private func all<List>(_ groups: [[List]]) -> Set<CoveringArray<List>.Combination> {
+        var result: Set<CoveringArray<List>.Combination> = []
         for group in groups {
             var tuples: [[Int]] = [[]]
             for dimension in group { tuples = tuples.flatMap { tuple in dimension.values.indices.map { tuple + [$0] } } }
-            for tuple in tuples { result.insert(CoveringArray.Combination(dimensions: group, numbers: tuple)) }
+            for tuple in tuples { result.insert(CoveringArray<List>.Combination(dimensions: group, numbers: tuple)) }
         }
         return result
     }
 
     @Test(arguments: [1, 2] as [UInt64]) func `every pair is in a row or is impossible, and no row breaks a rule`(_ seed: UInt64)
     {
-        let array = CoveringArray(of: CoveringArray.pairs, rules: Impossibility.known, random: SeededNumbers(seed: seed))
-        let covered = combinations(array.rows, CoveringArray.pairs)
+        let array = CoveringArray(of: Dimension.pairs, rules: Dimension.impossibilities, random: SeededNumbers(seed: seed))
+        let covered = combinations(array.rows, Dimension.pairs)
         let impossible = Set(array.impossible)
-        #expect(covered.union(impossible) == all(CoveringArray.pairs))
+        #expect(covered.union(impossible) == all(Dimension.pairs))
         #expect(covered.isDisjoint(with: impossible))
-        for row in array.rows { #expect(!Impossibility.known.contains { $0.forbids(row.numbers) }, "\(row)") }
+        for row in array.rows { #expect(!Dimension.impossibilities.contains { $0.forbids(row.numbers) }, "\(row)") }
         #expect(array.rows.count < 500)
     }
 
+    @Test func `the same holds of the rows of streams and FTP`() {
+        for groups in [WireDimension.pairs, WireDimension.triples] {
+            let array = CoveringArray(of: groups, rules: WireDimension.impossibilities, random: SeededNumbers(seed: 1))
+            let covered = combinations(array.rows, groups)
+            #expect(covered.union(array.impossible) == all(groups))
+            #expect(covered.isDisjoint(with: array.impossible))
+            for row in array.rows { #expect(!WireDimension.impossibilities.contains { $0.forbids(row.numbers) }, "\(row)") }
+        }
+    }
+
     @Test func `every triple that is wanted is in a row or is impossible`() {
-        let array = CoveringArray(of: CoveringArray.triples, rules: Impossibility.known, random: SeededNumbers(seed: 3))
-        let covered = combinations(array.rows, CoveringArray.triples)
-        #expect(covered.union(array.impossible) == all(CoveringArray.triples))
+        let array = CoveringArray(of: Dimension.triples, rules: Dimension.impossibilities, random: SeededNumbers(seed: 3))
+        let covered = combinations(array.rows, Dimension.triples)
+        #expect(covered.union(array.impossible) == all(Dimension.triples))
         #expect(covered.isDisjoint(with: array.impossible))
     }
 
@@ -67,7 +77,7 @@ struct CoveringArrayTests {
         let row = try Row("security=refused,end=reset")
         #expect(row.security == .refused && row.end == .reset && row.message == .get)
         #expect(try Row(row.description) == row)
-        #expect(throws: Row.Malformed.self) { try Row("security=none") }
-        #expect(throws: Row.Malformed.self) { try Row("colour=red") }
+        #expect(throws: MalformedRow.self) { try Row("security=none") }
+        #expect(throws: MalformedRow.self) { try Row("colour=red") }
     }
 }

@@ -122,6 +122,31 @@ struct ModelTests {
         #expect(!Outcome(status: 200, body: "a").matches(Outcome(status: 200, body: "b")))
     }
 
+    @Test func `a stream ends where its server ends it, and a file of FTP when its server says so`() throws {
+        func expect(_ spec: String, _ outcome: Outcome, _ told: [String]) throws {
+            let report = WireModel.report(of: try WireRow(spec))
+            #expect(report.outcome == outcome && report.logins == told && report.leaks.isEmpty, "\(spec): \(report)")
+        }
+        let whole = Outcome(body: WireModel.label)
+        let half = Outcome(body: Body.label(of: Array(Body.bytes(WireModel.label).prefix(Body.length / 2))))
+        try expect("plain", whole, ["hello"])
+        try expect("end=cutData", half, ["hello"])
+        try expect("kind=ftpGet,end=cutData", .failed(-1005), ["anonymous"])
+        try expect("kind=ftpList,end=cutData", half, ["anonymous"])
+        try expect("kind=ftpGet,end=noReply,login=url", .failed(-1005), ["ada:secret"])
+        for tls in ["later", "atOnce"] {
+            try expect("tls=\(tls),end=ragged", .failed(-1005), ["hello"])
+            for trust in ["untrusted", "pinnedWrong"] {
+                try expect("tls=\(tls),trust=\(trust)", .failed(Outcome.untrusted), [])
+                try expect("kind=ftpGet,tls=\(tls),trust=\(trust),login=url", .failed(Outcome.untrusted), [])
+            }
+        }
+        try expect("kind=ftpGet,login=storage", whole, ["ada:secret"])
+        try expect("kind=ftpGet,login=storage,session=noCredentials", .failed(-1013), ["anonymous"])
+        try expect("kind=ftpGet,login=wrong", .failed(-1013), ["ada:wrong"])
+        try expect("kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge", .failed(-999), ["anonymous"])
+    }
+
     @Test func `bodies tell what they are, and what was cut of them`() {
         let bytes = Body.bytes("v1 doc for all")
         #expect(bytes.count == Body.length)

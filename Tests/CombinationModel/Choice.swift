@@ -1,0 +1,97 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// A list of dimensions; a row has a value of each, and the first one is the plain one.
+package protocol RowDimension: RawRepresentable<Int>, CaseIterable, Hashable, Sendable where AllCases == [Self] {
+    /// The names of its values, in order.
+    var values: [String] { get }
+    /// What cannot meet, or is not made to, each with the reason.
+    static var impossibilities: [Impossibility<Self>] { get }
+    /// The groups of three whose combinations matter.
+    static var triples: [[Self]] { get }
+}
+
+extension RowDimension {
+    package var name: String { "\(self)" }
+
+    package static var pairs: [[Self]] {
+        allCases.flatMap { one in allCases.filter { $0.rawValue > one.rawValue }.map { [one, $0] } }
+    }
+}
+
+/// One value of each dimension of a list.
+package struct Choice<List: RowDimension>: Hashable, Sendable, CustomStringConvertible {
+    /// The number of the value of each dimension.
+    package var numbers: [Int]
+
+    /// The plain row.
+    package init() { numbers = Array(repeating: 0, count: List.allCases.count) }
+
+    /// Reads what ``description`` writes: the values that are not plain, as `security=refused,end=reset`.
+    package init(_ text: String) throws {
+        self.init()
+        for part in text.split(separator: ",") where part != "plain" {
+            let pieces = part.split(separator: "=").map(String.init)
+            guard pieces.count == 2, let dimension = List.allCases.first(where: { $0.name == pieces[0] }),
+                let number = dimension.values.firstIndex(of: pieces[1])
+            else { throw MalformedRow("'\(part)' is not DIMENSION=VALUE") }
+            numbers[dimension.rawValue] = number
+        }
+    }
+
+    package subscript(_ dimension: List) -> String { dimension.values[numbers[dimension.rawValue]] }
+
+    package var description: String {
+        let parts = List.allCases.filter { numbers[$0.rawValue] != 0 }.map { "\($0.name)=\(self[$0])" }
+        return parts.isEmpty ? "plain" : parts.joined(separator: ",")
+    }
+}
+
+package struct MalformedRow: Error, CustomStringConvertible {
+    package let description: String
+    package init(_ description: String) { self.description = description }
+}
+
+/// Values that cannot meet, and why.
+package struct Impossibility<List: RowDimension>: Sendable {
+    package let conditions: [List: Set<Int>]
+    package let reason: String
+
+    package init(_ reason: String, _ conditions: KeyValuePairs<List, [String]>) {
+        self.reason = reason
+        var result: [List: Set<Int>] = [:]
+        for (dimension, names) in conditions {
+            result[dimension] = Set(
+                names.map { name in
+                    guard let number = dimension.values.firstIndex(of: name) else {
+                        preconditionFailure("\(dimension) has no value '\(name)'")
+                    }
+                    return number
+                })
+        }
+        self.conditions = result
+    }
+
+    /// All values of a dimension but some.
+    package static func all(_ dimension: List, but names: [String]) -> [String] {
+        dimension.values.filter { !names.contains($0) }
+    }
+
+    /// Whether values that are chosen (nil: not yet) are those that cannot meet.
+    package func forbids(_ chosen: [Int?]) -> Bool {
+        conditions.allSatisfy { dimension, numbers in chosen[dimension.rawValue].map(numbers.contains) ?? false }
+    }
+
+    package var description: String {
+        let parts = conditions.sorted { $0.key.rawValue < $1.key.rawValue }.map { dimension, numbers in
+            "\(dimension.name)=" + numbers.sorted().map { dimension.values[$0] }.joined(separator: "|")
+        }
+        return parts.joined(separator: " with ") + ": " + reason
+    }
+}

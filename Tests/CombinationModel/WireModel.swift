@@ -1,0 +1,105 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What came of a stream task or an FTP load, and what its server saw.
+package struct WireReport: Hashable, Sendable, CustomStringConvertible {
+    package var outcome: Outcome
+    /// As whom it logged in, each with the password; of a stream the word that it said.
+    package var logins: [String]
+    /// What of this the server was told in clear though there was to be TLS.
+    package var leaks: [String] = []
+    /// What an upload left, as its label; nil where that is not looked at.
+    package var stored: String?
+
+    package init(outcome: Outcome, logins: [String], stored: String? = nil) {
+        self.outcome = outcome
+        self.logins = logins
+        self.stored = stored
+    }
+
+    package func matches(_ seen: WireReport) -> Bool {
+        outcome.matches(seen.outcome) && logins == seen.logins && leaks == seen.leaks && (stored == nil || stored == seen.stored)
+    }
+
+    package var description: String {
+        "\(outcome); the server was told [\(logins.joined(separator: ", "))]"
+            + (leaks.isEmpty ? "" : ", in clear [\(leaks.joined(separator: ", "))]") + (stored.map { ", and has '\($0)'" } ?? "")
+    }
+}
+
+/// A plain model of a stream task or an FTP load: the one outcome that its user is owed.
+package enum WireModel {
+    package static let label = "the file"
+    package static let anonymous = "anonymous", right = "ada:secret", wrong = "ada:wrong", greeting = "hello"
+
+    /// What a row's load comes to.
+    package static func report(of row: WireRow) -> WireReport {
+        if row.command == .cancel || row.command == .invalidate, row.moment == .made { return failed(-999) }
+        // The server stands before its first word; in clear the client of a stream has said its own.
+        if isCut(row, .greeting) { return failed(-999, row.kind == .stream && row.tls == .none ? [greeting] : []) }
+        if row.tls != .none {
+            let isHeld = row.trust == .delegateAccepts || row.trust == .delegateRefuses
+            if isHeld, isCut(row, .challenge) { return failed(-999) }
+            switch row.trust {
+            case .untrusted, .pinnedWrong: return failed(Outcome.untrusted)
+            case .delegateRefuses: return failed(-999)
+            case .system, .sessionRoots, .delegateAccepts, .pinnedRight: break
+            }
+        }
+        let (logins, isIn, isAsked) = logins(of: row)
+        if isAsked, isCut(row, .challenge) { return failed(-999, [anonymous]) }
+        guard isIn else { return failed(-1013, logins) }
+        if isCut(row, .within) { return failed(-999, logins) }
+        return ended(row, logins)
+    }
+
+    private static func isCut(_ row: WireRow, _ moment: WireMoment) -> Bool {
+        row.moment == moment && (row.command == .cancel || row.command == .invalidate)
+    }
+
+    private static func failed(_ code: Int, _ logins: [String] = []) -> WireReport {
+        WireReport(outcome: .failed(code), logins: logins)
+    }
+
+    /// What the server is told, whether that is enough, and whether the delegate is asked (when a question waits for its answer).
+    private static func logins(of row: WireRow) -> (told: [String], isIn: Bool, isAsked: Bool) {
+        if row.kind == .stream { return ([greeting], true, false) }
+        switch row.login {
+        case .none: return ([anonymous], true, false)
+        case .url: return ([right], true, false)
+        case .storage where row.session != .noCredentials: return ([right], true, false)
+        // Who does not answer is not in.
+        case .storage: return ([anonymous], false, false)
+        case .delegateAnswer:
+            // One question is held, the first.
+            let isHeldBefore = row.trust == .delegateAccepts
+            return ([anonymous, right], true, !isHeldBefore)
+        case .wrong: return ([wrong], false, false)
+        }
+    }
+
+    /// What the end of the connection makes of it.
+    private static func ended(_ row: WireRow, _ logins: [String]) -> WireReport {
+        let whole = WireReport(
+            outcome: Outcome(body: row.kind == .ftpUpload ? "" : label), logins: logins,
+            stored: row.kind == .ftpUpload ? label : nil)
+        switch row.end {
+        case .whole: return whole
+        case .cutData:
+            // Neither a stream nor a listing has a length.
+            guard row.kind == .stream || row.kind == .ftpList else { return failed(-1005, logins) }
+            return WireReport(
+                outcome: Outcome(body: Body.label(of: Array(Body.bytes(label).prefix(Body.length / 2)))), logins: logins)
+        case .noReply, .reset: return failed(-1005, logins)
+        // The server's own end of what it was sent says nothing.
+        case .ragged: return row.kind == .ftpUpload ? whole : failed(-1005, logins)
+        case .silence: return failed(-1001, logins)
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import CombinationModel
+import Foundation
+import LoadingTestKit
+
+/// What was seen of a row, and what is wrong with it.
+struct Finding<List: RowDimension>: Sendable {
+    var row: Choice<List>
+    var problems: [String]
+    /// All that was seen, to be shown.
+    var seen: [String] = []
+}
+
+typealias LoadFinding = Finding<CombinationModel.Dimension>
+
+/// Runs the rows of a list, and holds them against its model.
+protocol RowRunner: Sendable {
+    associatedtype List: RowDimension
+
+    /// Runs a row; it ends within the limit, if need be without its tasks.
+    func run(_ row: Choice<List>) async -> Finding<List>
+
+    /// Whether no other row may run beside this one.
+    func isLoud(_ row: Choice<List>) -> Bool
+
+    /// A failing row, and what it was reduced to, for a reader.
+    func text(_ finding: Finding<List>, _ reduced: Finding<List>, seed: UInt64) -> String
+}
+
+/// Work that ends in time.
+enum Limited {
+    private static let limit: Duration = .seconds(25)
+
+    /// What is found of a row, or that one of its steps did not end, with what was seen until then.
+    static func finding<List>(
+        _ row: Choice<List>, seen: @escaping @Sendable () -> String = { "nothing" },
+        _ perform: @escaping @Sendable (_ tell: @Sendable (String) -> Void) async -> Finding<List>
+    ) async -> Finding<List> {
+        let stand = Watched<(finding: Finding<List>?, step: String)>((nil, "the start"))
+        let work = Task {
+            let finding = await perform { step in stand.change { $0.step = step } }
+            stand.change { $0.finding = finding }
+        }
+        let clock = Task {
+            try await Task.sleep(for: limit)
+            stand.change { stand in
+                if stand.finding == nil {
+                    stand.finding = Finding(row: row, problems: ["'\(stand.step)' did not end; seen: \(seen())"])
+                }
+            }
+            work.cancel()
+        }
+        let finding = try? await stand.value { $0.finding }
+        clock.cancel()
+        return finding ?? Finding(row: row, problems: ["stopped"])
+    }
+}
