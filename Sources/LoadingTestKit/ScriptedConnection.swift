@@ -21,7 +21,7 @@ final class ScriptedConnection: ChannelInboundHandler {
     typealias OutboundOut = ByteBuffer
 
     private enum Waiting {
-        case nothing, write, bytes(Int), body(Int), requestEnd, gate, forever
+        case nothing, write, bytes(Int), body(Int), frames(Int), requestEnd, gate, forever
     }
 
     private let script: ServerScript
@@ -31,6 +31,9 @@ final class ScriptedConnection: ChannelInboundHandler {
     private var reader = RequestReader()
     /// What came since reading was stopped; nil while it is read.
     private var held: [UInt8]?
+    /// The beginning of a WebSocket frame; nil while what comes are requests.
+    private var frame: [UInt8]?
+    private var frameCount = 0
     private var effects: [SocketEffect] = []
     private var waiting = Waiting.nothing
     private var requestCount = 0
@@ -163,6 +166,9 @@ final class ScriptedConnection: ChannelInboundHandler {
             case .body(let count):
                 guard bodyLength >= count || isEnded else { return }
                 waiting = .nothing
+            case .frames(let count):
+                guard frameCount >= count else { return }
+                waiting = .nothing
             case .requestEnd:
                 guard isEnded else { return }
                 waiting = .nothing
@@ -205,10 +211,20 @@ final class ScriptedConnection: ChannelInboundHandler {
         case .startReading:
             _ = context.channel.setOption(.autoRead, value: true)
             if let bytes = held.take() { feed(bytes) }
+        case .readFrames: frame = frame ?? []
+        case .awaitFrames(let count): waiting = .frames(count)
         }
     }
 
     private func feed(_ bytes: some Collection<UInt8>) {
+        if let beginning = frame {
+            var bytes = beginning + bytes
+            let frames = ClientFrame.taken(from: &bytes)
+            frame = bytes
+            frameCount += frames.count
+            journal.change { $0.connections[number].frames += frames }
+            return
+        }
         for event in reader.feed(bytes) { handle(event) }
     }
 

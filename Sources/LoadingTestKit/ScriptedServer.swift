@@ -193,6 +193,11 @@ package final class ScriptedServer: Sendable {
         journal.read { $0.connections.count > connection ? $0.connections[connection].received : [] }
     }
 
+    /// The WebSocket frames that a client sent on a connection whose script reads them.
+    package func frames(on connection: Int) -> [ClientFrame] {
+        journal.read { $0.connections.count > connection ? $0.connections[connection].frames : [] }
+    }
+
     /// The bytes of replies that the socket of a connection took.
     package func bytesWritten(on connection: Int) -> Int {
         journal.read { $0.connections.count > connection ? $0.connections[connection].bytesWritten : 0 }

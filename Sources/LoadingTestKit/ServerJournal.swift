@@ -15,6 +15,8 @@ struct ServerJournal: Sendable {
         var bytesReceived = 0
         /// What the socket took.
         var bytesWritten = 0
+        /// The client's WebSocket frames, where the script reads such.
+        var frames: [ClientFrame] = []
         var isClosed = false
     }
 

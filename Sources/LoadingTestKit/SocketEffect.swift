@@ -42,6 +42,10 @@ package enum SocketEffect: Sendable {
     /// Reads no more, so that the client's send buffer fills.
     case stopReading
     case startReading
+    /// What comes from here on is a client's WebSocket frames, and no request; ``ScriptedServer/frames(on:)`` has them.
+    case readFrames
+    /// Waits until as many of these have come.
+    case awaitFrames(Int)
 
     package static func write(_ text: String) -> SocketEffect { .write(Array(text.utf8)) }
     package static func writeSlowly(_ text: String) -> SocketEffect { .writeSlowly(Array(text.utf8)) }

@@ -127,8 +127,11 @@ package struct HistoryMaker {
     private mutating func load() -> LoadStep {
         var load = plainLoad()
         let kind = sessions[load.session]?.kind ?? SessionKind()
-        load.way = any([.data, .data, .completion, .delegate, .delegate, .download])
+        load.way = any([.data, .data, .completion, .delegate, .delegate, .download, .webSocket, .webSocket, .becomesStream])
         if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
+        if load.way == .becomesStream, !kind.hasDelegate { load.way = .webSocket }
+        // They have nothing else than what the server says.
+        if load.way.switchesProtocols, load.policy == .dontLoad { load.policy = .usual }
         let wantsPrincipal = load.page.isGuarded ? !isOne(of: 5) : isOne(of: 3)
         if wantsPrincipal {
             load.principal = any([.ali, .ali, .bob, .bob, .mallory])
@@ -137,7 +140,8 @@ package struct HistoryMaker {
             if !kind.hasDelegate, load.proof == .challenge || load.proof == .challengeForSession { load.proof = .userInfo }
         }
         if load.page == .varyCookie, !isOne(of: 3) { load.login = any([.ali, .bob, .nobody]) }
-        if !kind.hasDelegate, load.way == .data, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
+        let mayHaveOwnTrust = !kind.hasDelegate && (load.way == .data || load.way == .webSocket)
+        if mayHaveOwnTrust, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
         if isOne(of: 6) {
             load.isByName = true
             let isTrustedForAll = kind.trust == .system && !kind.isSubstituted
@@ -181,7 +185,7 @@ package struct HistoryMaker {
         load.page = .send
         load.login = nil
         load.policy = .usual
-        if load.way == .download { load.way = .data }
+        if load.way == .download || load.way.switchesProtocols { load.way = .data }
         if load.proof != .none { load.proof = .basicField }
         return .post(load, isOne(of: 3) ? nil : any(HistoryStep.Failure.allCases))
     }

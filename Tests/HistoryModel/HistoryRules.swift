@@ -24,7 +24,7 @@ package struct HistoryRules {
     /// What does not hold of a load that ended.
     package static func faults(of load: LoadFacts, _ report: WorkerReport, in world: HistoryWorld) -> [Fault] {
         let rules = HistoryRules(world, load, report)
-        return rules.order() + rules.answer() + rules.body() + rules.cookies()
+        return rules.order() + rules.answer() + rules.body() + rules.cookies() + rules.messages()
     }
 
     private func fault(_ rule: Fault.Rule, _ text: String) -> Fault { Fault(rule, "load \(load.number): \(text)") }
@@ -35,7 +35,8 @@ package struct HistoryRules {
 
     /// The end is told once, and last.
     private func order() -> [Fault] {
-        guard load.step.way == .delegate else { return [] }
+        if load.step.way == .webSocket { return orderOfSocket() }
+        guard load.step.way == .delegate || load.step.way == .becomesStream else { return [] }
         let ends = report.calls.count { $0 == "didComplete" }
         guard ends == 1, report.calls.last == "didComplete" else { return [fault(.end, "calls \(report.calls)")] }
         let responses = report.calls.count { $0 == "didReceiveResponse" }
@@ -45,7 +46,23 @@ package struct HistoryRules {
         {
             return [fault(.end, "data before the response: \(report.calls)")]
         }
+        if let change = report.calls.firstIndex(of: "didBecome"),
+            change != report.calls.lastIndex(of: "didReceiveResponse").map({ $0 + 1 })
+        {
+            return [fault(.end, "becomes a stream otherwise than at the response: \(report.calls)")]
+        }
         return []
+    }
+
+    /// Of a WebSocket whose session has a delegate: it opens before anything else, and closes after it.
+    private func orderOfSocket() -> [Fault] {
+        guard load.kind.hasDelegate else { return [] }
+        let (calls, opens) = (report.calls, report.error == nil ? 1...1 : 0...1)
+        let places = ["didOpen", "didClose"].map { name in calls.indices.filter { calls[$0] == name } }
+        let isRight =
+            calls.count { $0 == "didComplete" } == 1 && calls.last == "didComplete" && opens.contains(places[0].count)
+            && places[1].count <= places[0].count && places[0].allSatisfy { $0 == 0 }
+        return isRight ? [] : [fault(.end, "calls \(calls)")]
     }
 
     // MARK: Whether it is answered
@@ -61,21 +78,28 @@ package struct HistoryRules {
             let isRefused = origins.contains(.secure) && !load.identities.allSatisfy(load.accepts)
             // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
             if isRefused || load.mayMeetClosed && error == -1005 { return [] }
+            // A handshake that is answered otherwise fails.
+            if report.status == 401, load.step.page.isGuarded { return answerToStranger() }
             return [fault(.answer, "failed with \(error) (\(report.message ?? ""))")]
         }
         let status = report.status ?? 0
-        if load.step.page.isGuarded, status == 401 {
-            let isKnown = load.step.proof == .none ? load.kind.principal.isKnown : load.step.principal.isKnown
-            return isKnown
-                ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
-        }
+        if load.step.page.isGuarded, status == 401 { return answerToStranger() }
         return isWhole ? [] : [fault(.answer, "status \(status)")]
+    }
+
+    /// A 401 is for loads that have no credential which the server knows.
+    private func answerToStranger() -> [Fault] {
+        let isKnown = load.step.proof == .none ? load.kind.principal.isKnown : load.step.principal.isKnown
+        return isKnown ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
     }
 
     // MARK: The body
 
     /// A body that is resumed is whole in the end, too.
-    private var isWhole: Bool { report.status == 200 || report.status == 206 && load.step.page == .long }
+    private var isWhole: Bool {
+        if load.switchesProtocols { return report.status == 101 }
+        return report.status == 200 || report.status == 206 && load.step.page == .long
+    }
 
     private func body() -> [Fault] {
         guard report.error == nil, isWhole, let text = report.body else { return [] }
@@ -174,8 +198,8 @@ package struct HistoryRules {
         }
         let what = "version \(head.version) of \(load.versions), obtained by load \(head.load)"
         if !head.page.isStored { return [fault(.freshness, "no-store: \(what)")] }
-        if load.step.way == .download || world.loads[head.load]?.step.way == .download {
-            return [fault(.freshness, "downloads have no part in the cache: \(what)")]
+        if [load, world.loads[head.load] ?? load].contains(where: { $0.step.way == .download || $0.switchesProtocols }) {
+            return [fault(.freshness, "downloads and other protocols have no part in the cache: \(what)")]
         }
         let mayBeOld = load.step.policy == .elseLoad || load.step.policy == .dontLoad
         guard !mayBeOld, head.page.isCheckedAlways || load.step.policy.asksTheServer else { return [] }
@@ -189,6 +213,9 @@ package struct HistoryRules {
     /// A redirect that was stored is held to the same trust.
     private func redirect(_ head: PageHead) -> [Fault] {
         guard let via = head.via, via != load.number, let first = world.loads[via] else { return [] }
+        if load.step.way.switchesProtocols || first.step.way.switchesProtocols {
+            return [fault(.freshness, "a redirect of another protocol's is stored: that of load \(via)")]
+        }
         guard let hop = world.requests[via]?.last(where: { $0.page == .away }) else { return [] }
         let what = "the redirect of \(hop.server) \(hop.identity.map { "with the \($0) identity " } ?? "")obtained by load \(via)"
         guard load.accepts(hop.identity) else { return [fault(.trust, "what it would refuse: \(what)")] }
@@ -217,7 +244,7 @@ package struct HistoryRules {
         {
             faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))
         }
-        guard let login = load.step.login, report.status == 200, let text = report.body, let head = PageText.head(of: text),
+        guard let login = load.step.login, isWhole, let text = report.body, let head = PageText.head(of: text),
             head.load == load.number
         else { return faults }
         let isThere = login == .nobody ? now == nil : now?.hasSuffix("-\(load.number)") == true
@@ -225,5 +252,16 @@ package struct HistoryRules {
             faults.append(fault(.cookie, "told of the response that sets a cookie when the store had \(now ?? "none")"))
         }
         return faults
+    }
+
+    // MARK: Messages
+
+    /// What the app sends over a WebSocket comes in its order, and all of it where the task ends well.
+    private func messages() -> [Fault] {
+        guard load.step.way == .webSocket else { return [] }
+        guard load.sent.starts(with: load.heard), report.error != nil || load.heard == load.sent else {
+            return [fault(.messages, "the server got \(load.heard) of \(load.sent)")]
+        }
+        return []
     }
 }

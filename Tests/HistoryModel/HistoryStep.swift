@@ -76,6 +76,13 @@ package enum Page: String, Codable, Sendable, CaseIterable {
 /// How the app asks.
 package enum Way: String, Codable, Sendable, CaseIterable {
     case data, completion, delegate, download
+    /// A WebSocket, whose messages are the page.
+    case webSocket
+    /// A data task that becomes a stream at the 101, over which the page comes.
+    case becomesStream
+
+    /// Whether it asks the server for another protocol than HTTP.
+    package var switchesProtocols: Bool { self == .webSocket || self == .becomesStream }
 }
 
 package enum Policy: String, Codable, Sendable, CaseIterable {

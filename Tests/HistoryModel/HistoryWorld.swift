@@ -34,6 +34,8 @@ package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
         case leak
         /// A request that came twice.
         case twice
+        /// A message that is lost, or comes out of its order.
+        case messages
         /// A suspended task that sends, or holds others up.
         case line
         /// A response of a `URLProtocol` class that is not stored, or reaches others.
@@ -98,6 +100,9 @@ package struct LoadFacts: Sendable {
     package var isByProtocol = false
     /// Whether it cannot be sent again, and a server has closed a connection without having said so.
     package var mayMeetClosed = false
+    /// The messages that the app sent, and those that the server got.
+    package var sent: [String] = []
+    package var heard: [String] = []
 
     package init(
         number: Int, step: LoadStep, kind: SessionKind, session: Int, identities: Set<Identity> = [.valid],
@@ -135,6 +140,10 @@ package struct LoadFacts: Sendable {
         guard let identity else { return true }
         return identity == .valid && kind.trust != .ownRoots
     }
+
+    /// Whether it ends in another protocol than HTTP: what the app asked one server for is not asked of another that a redirect leads to,
+    /// but for a WebSocket.
+    var switchesProtocols: Bool { step.way == .webSocket || step.way == .becomesStream && step.page != .away }
 
     func readsWhatIsForAll(over origin: Origin) -> Bool {
         !kind.isSubstituted && !(kind.trust == .ownRoots && origin == .secure)
@@ -182,6 +191,9 @@ package struct HistoryWorld: Sendable {
         let isSecond = request.server == load.server(at: load.step.origin.other) && load.step.page == .away
         guard isFirst || isSecond else {
             return [Fault(.leak, "load \(load.number) came to \(request.server)")]
+        }
+        if request.isConditional, load.switchesProtocols {
+            return [Fault(.freshness, "load \(load.number) asks by what is stored whether to switch protocols")]
         }
         if let identity = request.identity, !load.accepts(identity) {
             return [Fault(.trust, "load \(load.number) spoke to a server with the \(identity) identity")]

@@ -37,6 +37,8 @@ package struct LoadRequest: Codable, Sendable {
     package var password: String?
     package var isKept = false
     package var hasOwnTrust = false
+    /// What is sent over a WebSocket, from before it is resumed.
+    package var messages: [String] = []
 
     package init(load: Int, session: Int, url: String) {
         self.load = load

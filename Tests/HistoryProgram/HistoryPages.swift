@@ -48,6 +48,7 @@ struct HistoryPages: Sendable {
         seen.isConditional = request.header("If-None-Match") != nil
         content.state.withLock { [seen] in $0.requests.append(seen) }
         let reply = answer(asked)
+        if let switched = switched(reply, request, load) { return switched }
         guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
         switch request.header("X-Hold") {
         // The head and a half of the body at first.

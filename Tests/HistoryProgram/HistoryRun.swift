@@ -16,7 +16,7 @@ import LoadingTestKit
 /// A step that needs a session or a worker that is not there any more is passed over, so that a history from which steps were taken out
 /// is still one.
 final class HistoryRun {
-    private struct LiveSession {
+    struct LiveSession {
         var worker: Int
         var life: Int
         /// One for each object.
@@ -33,16 +33,16 @@ final class HistoryRun {
         var number: Int
     }
 
-    private static let limit = Duration.seconds(12)
+    static let limit = Duration.seconds(12)
 
-    private let place: HistoryPlace
-    private let servers: HistoryServers
-    private var world = HistoryWorld()
-    private var workers: [Int: WorkerHandle] = [:]
-    private var lives = 0
-    private var sessions: [Int: LiveSession] = [:]
-    private var sessionCount = 1000
-    private var loadCount = 0
+    let place: HistoryPlace
+    let servers: HistoryServers
+    var world = HistoryWorld()
+    var workers: [Int: WorkerHandle] = [:]
+    var lives = 0
+    var sessions: [Int: LiveSession] = [:]
+    var sessionCount = 1000
+    var loadCount = 0
     private var orders: [Int: LoadRequest] = [:]
     /// Under which number the requests of resumed downloads are counted.
     private var aliases: [Int: Int] = [:]
@@ -160,7 +160,7 @@ final class HistoryRun {
     }
 
     /// Waits for a report for so long; nil where the worker ended.
-    private func hearing(
+    func hearing(
         _ worker: WorkerHandle, _ what: String, rule: Fault.Rule = .machine, limit: Duration = HistoryRun.limit,
         _ pick: @escaping @Sendable (WorkerReport) -> Bool
     ) async throws -> WorkerReport? {
@@ -215,7 +215,7 @@ final class HistoryRun {
         }
     }
 
-    private func passOver() { done -= 1 }
+    func passOver() { done -= 1 }
 
     /// Has new connections be shown another certificate, those of loads that are under way, too.
     private func show(_ identity: Identity) {
@@ -225,7 +225,7 @@ final class HistoryRun {
         }
     }
 
-    private func makeSession(_ name: Int, _ slot: Int, _ kind: SessionKind) async throws {
+    func makeSession(_ name: Int, _ slot: Int, _ kind: SessionKind) async throws {
         let worker = try await worker(slot)
         sessionCount += 1
         let identity = sessionCount
@@ -237,7 +237,7 @@ final class HistoryRun {
     // MARK: Loads
 
     /// Has a worker begin a load; nil where its session is not there.
-    private func begin(_ step: LoadStep, _ change: (inout LoadRequest) -> Void = { _ in }) -> Int? {
+    func begin(_ step: LoadStep, _ change: (inout LoadRequest) -> Void = { _ in }) -> Int? {
         guard let session = sessions[step.session], let worker = workers[session.worker],
             !(session.knowsStrictHost && step.isByName && step.origin == .clear)
         else { return nil }
@@ -246,6 +246,11 @@ final class HistoryRun {
         world.loads[number] = facts(number, step, session)
         var order = LoadRequest(load: number, session: session.identity, url: "")
         describe(step, session.kind, &order)
+        if step.way == .webSocket {
+            order.messages = (0..<number % 4).map { "message \($0) of load \(number)" }
+            order.fields["X-Messages"] = "\(order.messages.count)"
+            world.loads[number]?.sent = order.messages
+        }
         change(&order)
         orders[number] = order
         worker.tell(.load(order))
@@ -253,7 +258,7 @@ final class HistoryRun {
         return number
     }
 
-    private func facts(_ number: Int, _ step: LoadStep, _ session: LiveSession) -> LoadFacts {
+    func facts(_ number: Int, _ step: LoadStep, _ session: LiveSession) -> LoadFacts {
         let page = step.page == .away ? Page.landing : step.page
         let origin = step.page == .away ? step.origin.other : step.origin
         let version = servers.content.version(of: page, at: origin)
@@ -267,10 +272,11 @@ final class HistoryRun {
         return facts
     }
 
-    private func describe(_ step: LoadStep, _ kind: SessionKind, _ order: inout LoadRequest) {
+    func describe(_ step: LoadStep, _ kind: SessionKind, _ order: inout LoadRequest) {
         let principal = step.principal
         order.url = servers.url(
-            step.origin, step.page, user: step.proof == .userInfo ? principal : nil, isByName: step.isByName)
+            step.origin, step.page, user: step.proof == .userInfo ? principal : nil, isByName: step.isByName,
+            isSocket: step.way == .webSocket)
         order.way = step.way
         order.policy = step.policy
         order.hasOwnTrust = step.hasOwnTrust
@@ -299,7 +305,7 @@ final class HistoryRun {
 
     /// Waits for the end of a load, and judges it.
     @discardableResult
-    private func finish(
+    func finish(
         _ number: Int?, by given: WorkerHandle? = nil, limit: Duration = HistoryRun.limit
     ) async throws -> WorkerReport? {
         guard let number, let worker = given ?? worker(of: number) else {
@@ -314,13 +320,14 @@ final class HistoryRun {
         return report
     }
 
-    private func judge(_ number: Int, _ report: WorkerReport) {
+    func judge(_ number: Int, _ report: WorkerReport) {
         noteRequests()
         guard var load = world.loads[number], ended.insert(number).inserted || background[number] != nil else { return }
         if !load.kind.isSubstituted { load.identities.insert(servers.identity) }
         let page = load.step.page == .away ? Page.landing : load.step.page
         let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
         load.versions = load.versions.lowerBound...servers.content.version(of: page, at: origin)
+        load.heard = servers.heard(number)
         world.loads[number] = load
         add(HistoryRules.faults(of: load, report, in: world))
     }
@@ -419,100 +426,6 @@ final class HistoryRun {
         worker.tell(.resumeDownload(second, of: number, session: resuming.identity, way: .download))
         mayLeaveDownloads = true
         try await finish(second, by: worker)
-    }
-
-    // MARK: In line
-
-    private func standInLine(_ slot: Int) async throws {
-        let name = -1
-        var kind = SessionKind()
-        kind.connections = 1
-        try await makeSession(name, slot, kind)
-        defer { sessions[name] = nil }
-        var step = LoadStep(session: name, origin: .clear, page: .noStore)
-        step.way = .delegate
-        guard let worker = workers[slot], let first = begin(step, { $0.fields["X-Hold"] = "head" }) else { return passOver() }
-        let servers = servers
-        defer { servers.open(first) }
-        try await within(Self.limit) { try await servers.held(first, at: "clear") }
-        guard let suspended = begin(step) else { return }
-        _ = try await hearing(worker, "load \(suspended) does not begin") { $0.kind == .begun && $0.load == suspended }
-        worker.tell(.suspend(suspended))
-        _ = try await hearing(worker, "load \(suspended) is not suspended") { $0.kind == .did && $0.load == suspended }
-        let last = begin(step)
-        servers.open(first)
-        try await finish(first, by: worker)
-        do {
-            try await finish(last, by: worker, limit: .seconds(4))
-        } catch is Fault {
-            throw Fault(.line, "a task that is suspended in line holds the next one up")
-        }
-        guard world.requests[suspended] == nil else { throw Fault(.line, "a task that is suspended in line is sent") }
-        worker.tell(.resume(suspended))
-        try await finish(suspended, by: worker)
-    }
-
-    // MARK: Protocol classes
-
-    private func answerByProtocol(_ slot: Int, stores: Bool) async throws {
-        let (name, plain) = (-2, -3)
-        var kind = SessionKind()
-        try await makeSession(plain, slot, kind)
-        kind.hasProtocol = true
-        try await makeSession(name, slot, kind)
-        defer { (sessions[name], sessions[plain]) = (nil, nil) }
-        let step = LoadStep(session: name, origin: .clear, page: .open)
-        for isFirst in [true, false] {
-            let report = try await finish(begin(step) { $0.fields["X-Stores"] = stores ? "1" : "0" })
-            guard let report, report.body?.hasPrefix(PageText.byProtocol) == true else {
-                throw Fault(.protocolClass, "the class of the session did not answer")
-            }
-            if stores != (report.isCached == true) {
-                throw Fault(.protocolClass, "a response that is \(stores ? "" : "not ")to be stored is \(stores ? "not" : "")")
-            }
-            if stores, !isFirst, report.wasGiven != true { throw Fault(.protocolClass, "the class is not given what it stored") }
-        }
-        try await finish(begin(LoadStep(session: plain, origin: .clear, page: .open)))
-    }
-
-    // MARK: The tool
-
-    private func use(_ tool: ToolStep) async throws {
-        let step = tool.load
-        loadCount += 1
-        sessionCount += 1
-        lives += 1
-        let number = loadCount
-        var facts = facts(
-            number, step, LiveSession(worker: -1, life: lives, identity: sessionCount, kind: tool.kind))
-        // Nothing tells what it had in its store of cookies.
-        facts.isAlone = step.login == nil && !(tool.isCached && step.page == .varyCookie)
-        world.loads[number] = facts
-        var order = LoadRequest(load: number, session: sessionCount, url: "")
-        describe(step, tool.kind, &order)
-        order.fields["X-Load"] = "\(number)"
-        var arguments = [order.url] + order.fields.sorted { $0.key < $1.key }.flatMap { ["-H", "\($0.key): \($0.value)"] }
-        if let user = order.user, let password = order.password { arguments += ["-u", "\(user):\(password)"] }
-        if tool.isInsecure { arguments.append("-k") }
-        if tool.isCached { arguments.append("--cached") }
-        if tool.isSubstituted {
-            arguments += servers.substitutions.sorted { $0.key < $1.key }.flatMap { ["--connect-to", ":\($0.key)::\($0.value)"] }
-        }
-        let (place, line) = (place, arguments)
-        let said: (code: Int32, output: String, errors: String)
-        do {
-            said = try await within(Self.limit) { try await place.runTool(line) }
-        } catch is Late {
-            throw Fault(.end, "the tool has not ended: \(arguments)")
-        }
-        var report = WorkerReport(.end, load: number)
-        if said.code == 0, let end = said.output.lastIndex(of: "\n") {
-            report.body = String(said.output[..<end])
-            report.status = Int(said.output[said.output.index(after: end)...])
-        } else {
-            (report.error, report.message) = (Int(said.code), said.errors)
-        }
-        judge(number, report)
     }
 
     // MARK: Background

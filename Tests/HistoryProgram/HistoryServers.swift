@@ -23,6 +23,8 @@ final class HistoryServers: Sendable {
         var ports: [Origin: Int] = [:]
         /// Loads whose first answer was cut off.
         var cut: Set<Int> = []
+        /// Over which connection of which server a load's WebSocket is.
+        var sockets: [Int: (server: String, connection: Int)] = [:]
     }
 
     /// What the answers are made of, which the closures of the servers share.
@@ -73,8 +75,10 @@ final class HistoryServers: Sendable {
         [port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure")]
     }
 
-    func url(_ origin: Origin, _ page: Page, user: Principal? = nil, isByName: Bool = false) -> String {
-        let scheme = origin == .clear ? "http" : "https"
+    func url(
+        _ origin: Origin, _ page: Page, user: Principal? = nil, isByName: Bool = false, isSocket: Bool = false
+    ) -> String {
+        let scheme = (isSocket ? "ws" : "http") + (origin == .clear ? "" : "s")
         let user = user.map { "\($0.rawValue):\($0.password)@" } ?? ""
         return "\(scheme)://\(user)\(isByName ? "localhost" : "127.0.0.1"):\(port(of: origin.rawValue))/\(page.rawValue)"
     }
@@ -95,6 +99,13 @@ final class HistoryServers: Sendable {
             defer { state.requests = [] }
             return state.requests
         }
+    }
+
+    /// The messages that a server got from a load.
+    func heard(_ load: Int) -> [String] {
+        guard let (server, connection) = content.state.withLock({ $0.sockets[load] }) else { return [] }
+        let frames = servers[server]?.frames(on: connection) ?? []
+        return frames.filter { $0.opcode == 1 }.map { String(decoding: $0.payload, as: UTF8.self) }
     }
 
     func hasSeen(_ load: Int) -> Bool { content.state.withLock { $0.requests.contains { $0.load == load } } }

@@ -25,6 +25,7 @@ final class Worker: Sendable {
         /// Loads whose password the delegate has given.
         var answered: Set<Int> = []
         var valid: Set<Int> = []
+        var sockets: [Int: SocketLoad] = [:]
         var whenInvalid: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -168,12 +169,13 @@ final class Worker: Sendable {
 
     // MARK: Loads
 
-    private func urlRequest(_ order: LoadRequest) -> URLRequest? {
+    func urlRequest(_ order: LoadRequest) -> URLRequest? {
         guard let url = URL(string: order.url) else { return nil }
         var request = URLRequest(url: url, cachePolicy: order.policy.cachePolicy, timeoutInterval: 8)
         request.httpMethod = order.method
         for (name, value) in order.fields { request.setValue(value, forHTTPHeaderField: name) }
         request.setValue("\(order.load)", forHTTPHeaderField: "X-Load")
+        if order.way == .becomesStream { request.setValue("history/1", forHTTPHeaderField: "Upgrade") }
         return request
     }
 
@@ -191,10 +193,11 @@ final class Worker: Sendable {
         }
         if order.session == Self.backgroundSession { return beginInBackground(order, request, session) }
         if order.way == .data { return beginAsync(order, request, session) }
+        if order.way == .webSocket { return beginSocket(order, request, session) }
         let load = order.load
         let task: URLSessionTask
         switch order.way {
-        case .data, .delegate:
+        case .data, .delegate, .webSocket, .becomesStream:
             task = order.body.map { session.uploadTask(with: request, from: Data($0.utf8)) } ?? session.dataTask(with: request)
         case .completion:
             let complete: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { self.end(load, $0, $1, $2) }
@@ -209,7 +212,7 @@ final class Worker: Sendable {
         start(task, load)
     }
 
-    private func start(_ task: URLSessionTask, _ load: Int) {
+    func start(_ task: URLSessionTask, _ load: Int) {
         task.taskDescription = "\(load)"
         state.withLock { $0.tasks[load] = task }
         task.resume()

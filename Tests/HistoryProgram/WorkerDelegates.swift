@@ -13,7 +13,7 @@ import Synchronization
 import URLLoading
 
 /// What a session's delegate of a worker is told, and what it answers.
-final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
+final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionWebSocketDelegate {
     private struct Told {
         var calls: [String] = []
         var body = Data()
@@ -82,7 +82,38 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
             told.response = response
             told.cookies = cookies
         }
-        completionHandler(.allow)
+        completionHandler((response as? HTTPURLResponse)?.statusCode == 101 ? .becomeStream : .allow)
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask) {
+        note(dataTask, "didBecome")
+        let load = Self.load(of: dataTask)
+        streamTask.taskDescription = "\(load)"
+        worker.state.withLock { $0.tasks[load] = streamTask }
+        read(streamTask)
+    }
+
+    /// Reads to the server's end.
+    private func read(_ task: URLSessionStreamTask) {
+        task.readData(ofMinLength: 1, maxLength: 30_000, timeout: 0) { data, isAtEnd, error in
+            let load = Self.load(of: task)
+            self.told.withLock { $0[load]?.body += data ?? Data() }
+            if isAtEnd { task.closeWrite() } else if error == nil { self.read(task) }
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
+    ) {
+        let cookies = worker.cookies(for: Self.load(of: webSocketTask))
+        note(webSocketTask, "didOpen") { $0.cookies = cookies }
+    }
+
+    func urlSession(
+        _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
+        didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?
+    ) {
+        note(webSocketTask, "didClose")
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
@@ -101,6 +132,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         note(task, "didComplete")
         let load = Self.load(of: task)
         let one = told.withLock { $0[load] } ?? Told()
+        if let socket = worker.state.withLock({ $0.sockets[load] }) { return socket.complete(one.calls, one.cookies, error) }
         worker.end(load, one.body, one.response ?? task.response, error, calls: one.calls, cookies: one.cookies)
     }
 }

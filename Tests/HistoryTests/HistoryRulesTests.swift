@@ -234,6 +234,92 @@ struct HistoryRulesTests {
             } == [.credential])
     }
 
+    @Test func `a handshake has no part in the cache`() {
+        #expect(rules { ($0.load.step.way, $0.report.status) = (.webSocket, 101) }.contains(.freshness))
+        #expect(rules { $0.before.step.way = .webSocket } == [.freshness])
+        #expect(rules { $0.before.step.way = .becomesStream } == [.freshness])
+        let redirect: (inout Outcome) -> Void = {
+            ($0.load.step.page, $0.before.step.page) = (.away, .away)
+            ($0.head.server, $0.head.identity, $0.head.page) = ("clear", nil, .landing)
+            ($0.head.load, $0.head.via) = (Self.own, Self.first)
+            $0.before.step.way = .webSocket
+        }
+        #expect(rules(redirect) == [.freshness])
+        var request = SeenRequest(load: Self.own, server: "secure", page: .open)
+        request.isConditional = true
+        #expect(faults(request) { $0.step.way = .webSocket } == [.freshness])
+        #expect(faults(request) == [])
+    }
+
+    @Test func `a handshake ends in another protocol, or fails`() {
+        let socket: (inout Outcome) -> Void = {
+            ($0.load.step.way, $0.load.kind.hasDelegate) = (.webSocket, false)
+            ($0.head.load, $0.report.status) = (Self.own, 101)
+        }
+        #expect(rules(socket) == [])
+        #expect(
+            rules {
+                socket(&$0)
+                $0.report.status = 200
+            } == [.answer])
+        let refused: (inout Outcome) -> Void = {
+            socket(&$0)
+            $0.page = .guarded
+            ($0.report.status, $0.report.error) = (401, -1013)
+        }
+        #expect(rules(refused) == [])
+        #expect(
+            rules {
+                refused(&$0)
+                ($0.load.step.principal, $0.load.step.proof) = (.ali, .userInfo)
+            } == [.answer])
+        #expect(
+            rules {
+                refused(&$0)
+                $0.page = .open
+            } == [.answer])
+    }
+
+    @Test func `a WebSocket opens first, and its end is told once, and last`() {
+        let calls: ([String]) -> [Fault.Rule] = { calls in
+            rules {
+                ($0.load.step.way, $0.head.load) = (.webSocket, Self.own)
+                ($0.report.status, $0.report.calls) = (101, calls)
+            }
+        }
+        #expect(calls(["didOpen", "didClose", "didComplete"]) == [])
+        #expect(calls(["didClose", "didOpen", "didComplete"]) == [.end])
+        #expect(calls(["didOpen", "didComplete", "didClose"]) == [.end])
+        #expect(calls(["didOpen", "didClose", "didComplete", "didComplete"]) == [.end])
+        #expect(calls(["didComplete"]) == [.end])
+    }
+
+    @Test func `a task becomes a stream at its response, and nowhere else`() {
+        let calls: ([String]) -> [Fault.Rule] = { calls in
+            rules {
+                ($0.load.step.way, $0.head.load) = (.becomesStream, Self.own)
+                ($0.report.status, $0.report.calls) = (101, calls)
+            }
+        }
+        #expect(calls(["didReceiveResponse", "didBecome", "didComplete"]) == [])
+        #expect(calls(["didBecome", "didReceiveResponse", "didComplete"]) == [.end])
+        #expect(calls(["didReceiveResponse", "didBecome", "didComplete", "didComplete"]) == [.end])
+    }
+
+    @Test func `messages come in their order, and all of them`() {
+        let messages: ([String]) -> [Fault.Rule] = { heard in
+            rules {
+                ($0.load.step.way, $0.load.kind.hasDelegate) = (.webSocket, false)
+                ($0.head.load, $0.report.status) = (Self.own, 101)
+                ($0.load.sent, $0.load.heard) = (["one", "two"], heard)
+            }
+        }
+        #expect(messages(["one", "two"]) == [])
+        #expect(messages(["one"]) == [.messages])
+        #expect(messages(["two", "one"]) == [.messages])
+        #expect(messages(["one", "two", "two"]) == [.messages])
+    }
+
     // MARK: Requests
 
     private func faults(_ request: SeenRequest, _ change: (inout LoadFacts) -> Void = { _ in }) -> [Fault.Rule] {

@@ -39,8 +39,13 @@ struct HistoryTests {
 
     @Test func `histories have every kind of step`() {
         var kinds: Set<String> = []
-        for step in HistoryMaker.history(seed: 1, steps: 1000) { kinds.insert(String("\(step)".prefix { $0 != "(" })) }
+        var ways: Set<Way> = []
+        for step in HistoryMaker.history(seed: 1, steps: 1000) {
+            kinds.insert(String("\(step)".prefix { $0 != "(" }))
+            if case .load(let load) = step { ways.insert(load.way) }
+        }
         #expect(kinds.count == 15, "\(kinds)")
+        #expect(ways == Set(Way.allCases))
     }
 
     @Test func `only the steps that matter are left of a failing history`() async {

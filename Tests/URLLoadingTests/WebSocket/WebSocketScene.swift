@@ -93,24 +93,8 @@ func settle(_ session: URLSession, times: Int = 20) async throws {
 
 // MARK: Handshakes of scripted servers, which speak TLS as well
 
-extension RecordedRequest {
-    /// What the server has to answer to the key (RFC 6455, section 4.2.2).
-    var acceptValue: String {
-        WebSocketPeer.acceptValue(for: header("Sec-WebSocket-Key") ?? "")
-    }
-}
-
 extension ScriptedReply {
-    /// A 101 that accepts, with more fields, and frames behind it.
-    static func webSocket(
-        _ request: RecordedRequest, _ fields: [(String, String)] = [], then frames: [UInt8] = []
-    ) -> ScriptedReply {
-        let all =
-            [("Upgrade", "websocket"), ("Connection", "Upgrade"), ("Sec-WebSocket-Accept", request.acceptValue)] + fields
-        return [.write(Array(head(101, all).utf8) + frames)]
-    }
-
-    /// The same with a message and a close frame behind it; the server's direction ends with it, so that the client waits for nothing.
+    /// A 101 with a message and a close frame behind it; the server's direction ends with it, so that the client waits for nothing.
     static func greeting(_ request: RecordedRequest, _ fields: [(String, String)] = []) -> ScriptedReply {
         .webSocket(request, fields, then: WebSocketPeer.frame(1, Array("hello".utf8)) + WebSocketPeer.frame(8, [0x03, 0xE8]))
             .then(.shutdownOutput)
@@ -123,50 +107,5 @@ extension ScriptedServer {
         let text = "ws" + url(path, host: host, user: user).absoluteString.dropFirst(4)
         guard let url = URL(string: text) else { preconditionFailure("'\(text)' is not a URL") }
         return url
-    }
-}
-
-/// The frames that a client sent, read from raw bytes, with their keys.
-struct ClientFrame: Sendable, Equatable {
-    var first: UInt8
-    var key: [UInt8]?
-    /// The length as in the second byte, without the mask bit.
-    var shortLength: UInt8
-    var payload: [UInt8]
-
-    var opcode: UInt8 { first & 0x0F }
-
-    /// All whole frames; what is left over is no frame.
-    static func all(_ bytes: [UInt8]) -> [ClientFrame] {
-        var (frames, rest) = ([ClientFrame](), bytes[...])
-        while let (frame, length) = one(rest) {
-            frames.append(frame)
-            rest = rest.dropFirst(length)
-        }
-        return frames
-    }
-
-    private static func one(_ bytes: ArraySlice<UInt8>) -> (ClientFrame, Int)? {
-        let bytes = Array(bytes)
-        guard bytes.count >= 2 else { return nil }
-        let short = bytes[1] & 0x7F
-        var start = 2
-        var length = Int(short)
-        if short >= 126 {
-            let width = short == 126 ? 2 : 8
-            guard bytes.count >= 2 + width else { return nil }
-            length = bytes[2..<(2 + width)].reduce(0) { $0 << 8 | Int($1) }
-            start += width
-        }
-        var key: [UInt8]?
-        if bytes[1] & 0x80 != 0 {
-            guard bytes.count >= start + 4 else { return nil }
-            key = Array(bytes[start..<(start + 4)])
-            start += 4
-        }
-        guard bytes.count >= start + length else { return nil }
-        var payload = Array(bytes[start..<(start + length)])
-        if let key { for index in payload.indices { payload[index] ^= key[index & 3] } }
-        return (ClientFrame(first: bytes[0], key: key, shortLength: short, payload: payload), start + length)
     }
 }
