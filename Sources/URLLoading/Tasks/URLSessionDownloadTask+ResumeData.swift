@@ -26,15 +26,19 @@ extension URLSession {
 }
 
 extension URLSessionDownloadTask {
-    /// Resume data without the header fields of the request, which may be secret: to be kept where others might read it, and used with
-    /// a request that has them.
+    /// Resume data without the header fields of the request, and without a password of its URL, which may be secret: to be kept where
+    /// others might read it, and used with a request that has them.
     ///
     /// Not in Apple's API.
     ///
     /// - Returns: The data, or nil where what was given is no resume data.
     public static func resumeDataWithoutHeaderFields(_ resumeData: Data) -> Data? {
-        guard var point = try? ResumePoint(decoding: resumeData) else { return nil }
+        guard var point = try? ResumePoint(decoding: resumeData), let url = point.url.withoutPassword,
+            let original = point.originalURL.withoutPassword
+        else { return nil }
         point.headers = HeaderBlock()
+        (point.url, point.originalURL) = (url, original)
+        point.settings.mainDocumentURL = point.settings.mainDocumentURL?.withoutPassword
         return point.encodedIfPossible()
     }
 
