@@ -37,6 +37,7 @@ let deque: Target.Dependency = .product(name: "DequeModule", package: "swift-col
 let nioCore: Target.Dependency = .product(name: "NIOCore", package: "swift-nio")
 let nioPosix: Target.Dependency = .product(name: "NIOPosix", package: "swift-nio")
 let nioTLS: Target.Dependency = .product(name: "NIOTLS", package: "swift-nio")
+let nioEmbedded: Target.Dependency = .product(name: "NIOEmbedded", package: "swift-nio")
 let asn1: Target.Dependency = .product(name: "SwiftASN1", package: "swift-asn1")
 let nioSSL: Target.Dependency = .product(name: "NIOSSL", package: "swift-nio-ssl")
 let x509: Target.Dependency = .product(name: "X509", package: "swift-certificates")
@@ -129,7 +130,7 @@ var targets: [Target] = [
     ),
     // Tests.
     room("SeededNumbers"),
-    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioSSL, x509, asn1, crypto]),
+    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto]),
     tests("HTTPWireTests", ["HTTPWire", "SeededNumbers"]),
     tests("HTTPRulesTests", ["HTTPRules", "HTTPWire", "SeededNumbers"]),
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire", "SeededNumbers"]),
@@ -137,7 +138,7 @@ var targets: [Target] = [
         "HTTPTransportTests",
         [
             "HTTPTransport", "LoadingEngine", "LoadingTestKit", "SeededNumbers", "LoadingModel", "HTTPWire", "HTTPRules", "CZlib",
-            nioCore, nioPosix, nioSSL, x509, crypto, .product(name: "NIOEmbedded", package: "swift-nio"),
+            nioCore, nioPosix, nioSSL, x509, crypto, nioEmbedded,
         ]
     ),
     tests("BackgroundProtocolTests", ["BackgroundProtocol", "LoadingModel", "HTTPRules", "HTTPWire", "SeededNumbers"]),
@@ -219,15 +220,13 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer(
             "FuzzResponseParserDifferential",
             [
-                "HTTPWire", nioCore, .product(name: "NIOHTTP1", package: "swift-nio"),
-                .product(name: "NIOEmbedded", package: "swift-nio"),
+                "HTTPWire", nioCore, .product(name: "NIOHTTP1", package: "swift-nio"), nioEmbedded,
             ]
         ),
         fuzzer(
             "FuzzResponsePath",
             [
-                "HTTPTransport", "HTTPWire", "LoadingModel", "URLLoading", nioCore,
-                .product(name: "NIOEmbedded", package: "swift-nio"),
+                "HTTPTransport", "HTTPWire", "LoadingModel", "URLLoading", nioCore, nioEmbedded,
             ]
         ),
         fuzzer("FuzzLibraryCoding", ["HTTPTransport", "LoadingEngine", nioCore]),
