@@ -53,7 +53,8 @@ package struct HistoryMaker {
         switch random.next(below: 100) {
         case 0..<9: return makeSession()
         case 9..<12: return invalidate()
-        case 12..<53: return .load(load())
+        case 12..<44: return .load(load())
+        case 44..<53: return transfer()
         case 53..<58: return .tool(tool())
         case 58..<62: return .together((0..<(2 + random.next(below: 3))).map { _ in load() })
         case 62..<69:
@@ -83,6 +84,7 @@ package struct HistoryMaker {
         kind.trust = any([.system, .system, .system, .ownRoots, .delegate])
         kind.isSubstituted = isOne(of: 8)
         if isOne(of: 5) { kind.principal = any([.ali, .bob]) }
+        kind.requiresSecureFTP = isOne(of: 3)
         kind.hasDelegate = kind.trust == .delegate || !isOne(of: 3)
         kind.connections = isOne(of: 4) ? 1 : 6
         count += 1
@@ -127,11 +129,13 @@ package struct HistoryMaker {
     private mutating func load() -> LoadStep {
         var load = plainLoad()
         let kind = sessions[load.session]?.kind ?? SessionKind()
-        load.way = any([.data, .data, .completion, .delegate, .delegate, .download, .webSocket, .webSocket, .becomesStream])
+        load.way = any([
+            .data, .data, .completion, .delegate, .delegate, .download, .webSocket, .webSocket, .becomesStream, .stream,
+        ])
         if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
         if load.way == .becomesStream, !kind.hasDelegate { load.way = .webSocket }
         // They have nothing else than what the server says.
-        if load.way.switchesProtocols, load.policy == .dontLoad { load.policy = .usual }
+        if load.way.switchesProtocols || load.way == .stream, load.policy == .dontLoad { load.policy = .usual }
         let wantsPrincipal = load.page.isGuarded ? !isOne(of: 5) : isOne(of: 3)
         if wantsPrincipal {
             load.principal = any([.ali, .ali, .bob, .bob, .mallory])
@@ -140,7 +144,8 @@ package struct HistoryMaker {
             if !kind.hasDelegate, load.proof == .challenge || load.proof == .challengeForSession { load.proof = .userInfo }
         }
         if load.page == .varyCookie, !isOne(of: 3) { load.login = any([.ali, .bob, .nobody]) }
-        let mayHaveOwnTrust = !kind.hasDelegate && (load.way == .data || load.way == .webSocket)
+        if load.way == .stream { makeStream(&load) }
+        let mayHaveOwnTrust = !kind.hasDelegate && [.data, .webSocket, .stream].contains(load.way)
         if mayHaveOwnTrust, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
         if isOne(of: 6) {
             load.isByName = true
@@ -150,10 +155,60 @@ package struct HistoryMaker {
         return load
     }
 
+    private mutating func makeStream(_ load: inout LoadStep) {
+        // The app shows nobody's credential, and follows no redirect.
+        (load.principal, load.proof) = (.nobody, .none)
+        if load.page == .away { load.page = .open }
+        load.startsInClear = isOne(of: 2)
+    }
+
+    // MARK: FTP
+
+    private mutating func fileLoad() -> LoadStep {
+        var load = plainLoad()
+        let kind = sessions[load.session]?.kind ?? SessionKind()
+        (load.service, load.policy, load.field) = (.ftp, .usual, nil)
+        if load.page == .away { load.page = .open }
+        load.way = any([.data, .completion, .delegate, .download])
+        if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
+        // In clear a server without TLS is asked for it now and then, and in vain.
+        if kind.requiresSecureFTP { load.origin = isOne(of: 4) ? .clear : .secure }
+        load.startsInClear = load.origin == .secure && kind.requiresSecureFTP && !isOne(of: 3)
+        if load.page.isGuarded ? !isOne(of: 4) : isOne(of: 3) {
+            load.principal = any([.ali, .ali, .bob, .bob, .mallory])
+            load.proof = kind.hasDelegate ? any([.userInfo, .challenge, .challengeForSession]) : .userInfo
+        }
+        if !kind.hasDelegate, load.way == .data, load.origin == .secure, isOne(of: 5) { load.hasOwnTrust = true }
+        load.isByName = isOne(of: 6)
+        return load
+    }
+
+    /// A load of a file, or one that stores a file, is interrupted or is cut off.
+    private mutating func transfer() -> HistoryStep {
+        var load = fileLoad()
+        switch random.next(below: 10) {
+        case 0..<5: return .load(load)
+        case 5..<7:
+            load.page = .send
+            if load.way == .download { load.way = .data }
+            return .post(load, nil)
+        case 7..<9:
+            (load.page, load.way, load.hasOwnTrust) = (.long, .download, false)
+            return .cutDownload(
+                load, deploys: isOne(of: 3), shows: isOne(of: 3) ? any(Identity.allCases) : nil,
+                resumesIn: isOne(of: 2) ? load.session : any(live))
+        default: return interruption(of: load)
+        }
+    }
+
     private mutating func interrupted() -> HistoryStep {
         var load = load()
         if load.page == .away { load.page = .open }
         load.policy = .reload
+        return interruption(of: load)
+    }
+
+    private mutating func interruption(of load: LoadStep) -> HistoryStep {
         let interruption = any(Interruption.allCases)
         if interruption == .kill || interruption == .killWhileSending, let worker = sessions[load.session]?.worker {
             forget(worker)
@@ -185,7 +240,7 @@ package struct HistoryMaker {
         load.page = .send
         load.login = nil
         load.policy = .usual
-        if load.way == .download || load.way.switchesProtocols { load.way = .data }
+        if load.way == .download || load.way == .stream || load.way.switchesProtocols { load.way = .data }
         if load.proof != .none { load.proof = .basicField }
         return .post(load, isOne(of: 3) ? nil : any(HistoryStep.Failure.allCases))
     }
@@ -195,6 +250,7 @@ package struct HistoryMaker {
         load.page = .long
         load.login = nil
         load.way = .download
+        load.startsInClear = false
         load.policy = .usual
         load.hasOwnTrust = false
         return .cutDownload(

@@ -24,7 +24,7 @@ package struct HistoryRules {
     /// What does not hold of a load that ended.
     package static func faults(of load: LoadFacts, _ report: WorkerReport, in world: HistoryWorld) -> [Fault] {
         let rules = HistoryRules(world, load, report)
-        return rules.order() + rules.answer() + rules.body() + rules.cookies() + rules.messages()
+        return rules.order() + rules.answer() + rules.body() + rules.rest() + rules.cookies() + rules.messages()
     }
 
     private func fault(_ rule: Fault.Rule, _ text: String) -> Fault { Fault(rule, "load \(load.number): \(text)") }
@@ -36,6 +36,10 @@ package struct HistoryRules {
     /// The end is told once, and last.
     private func order() -> [Fault] {
         if load.step.way == .webSocket { return orderOfSocket() }
+        if load.step.way == .stream, load.kind.hasDelegate {
+            let isRight = report.calls.count { $0 == "didComplete" } == 1 && report.calls.last == "didComplete"
+            return isRight ? [] : [fault(.end, "calls \(report.calls)")]
+        }
         guard load.step.way == .delegate || load.step.way == .becomesStream else { return [] }
         let ends = report.calls.count { $0 == "didComplete" }
         guard ends == 1, report.calls.last == "didComplete" else { return [fault(.end, "calls \(report.calls)")] }
@@ -77,7 +81,11 @@ package struct HistoryRules {
             let origins = load.step.page == .away ? Origin.allCases : [load.step.origin]
             let isRefused = origins.contains(.secure) && !load.identities.allSatisfy(load.accepts)
             // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
-            if isRefused || load.mayMeetClosed && error == -1005 { return [] }
+            if isRefused || isForbidden || load.mayMeetClosed && error == -1005 { return [] }
+            // A login that is refused is an error, where HTTP has a 401.
+            if load.step.service == .ftp, error == -1013, load.step.page.isGuarded || load.step.principal == .mallory {
+                return answerToStranger()
+            }
             // A handshake that is answered otherwise fails.
             if report.status == 401, load.step.page.isGuarded { return answerToStranger() }
             return [fault(.answer, "failed with \(error) (\(report.message ?? ""))")]
@@ -87,22 +95,30 @@ package struct HistoryRules {
         return isWhole ? [] : [fault(.answer, "status \(status)")]
     }
 
+    /// Whether TLS is required of a server that has none.
+    private var isForbidden: Bool {
+        load.step.service == .ftp && load.kind.requiresSecureFTP && load.step.origin == .clear
+    }
+
     /// A 401 is for loads that have no credential which the server knows.
     private func answerToStranger() -> [Fault] {
-        let isKnown = load.step.proof == .none ? load.kind.principal.isKnown : load.step.principal.isKnown
-        return isKnown ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
+        load.isKnown ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
     }
 
     // MARK: The body
 
     /// A body that is resumed is whole in the end, too.
     private var isWhole: Bool {
+        if load.step.service == .ftp { return report.error == nil }
         if load.switchesProtocols { return report.status == 101 }
         return report.status == 200 || report.status == 206 && load.step.page == .long
     }
 
+    /// Whether it stores a file at a server, which answers without a body.
+    private var stores: Bool { load.step.service == .ftp && load.step.page == .send }
+
     private func body() -> [Fault] {
-        guard report.error == nil, isWhole, let text = report.body else { return [] }
+        guard report.error == nil, isWhole, !stores, let text = report.body else { return [] }
         if text.hasPrefix(PageText.byProtocol) {
             return load.isByProtocol ? [] : [fault(.protocolClass, "a response that a protocol class made")]
         }
@@ -120,6 +136,19 @@ package struct HistoryRules {
         let trust = self.trust(head, at: origin)
         guard trust.isEmpty else { return trust }
         return credential(head, at: origin) + vary(head) + freshness(head) + redirect(head)
+    }
+
+    /// Of what a load shows before it fails, none comes from a server that it refuses.
+    private func rest() -> [Fault] {
+        guard report.error != nil, let text = report.body, let head = PageText.beginning(of: text) else { return [] }
+        return load.accepts(head.identity)
+            ? []
+            : [
+                fault(
+                    .trust,
+                    "fails, and has shown what the \(head.server) server sent with the \(head.identity.map(\.rawValue) ?? "") identity"
+                )
+            ]
     }
 
     /// What was obtained over a connection is for loads that would have accepted it, and only the system's roots vouch for all.
@@ -154,7 +183,7 @@ package struct HistoryRules {
         let accepted = world.known(to: load, at: head.server)
         let isFirst = load.step.page != .away
         if let credential = head.credential {
-            if isFirst, credential == load.credential || credential == load.kind.credential && !load.step.page.isGuarded {
+            if isFirst, credential == load.credential || credential == load.sessionCredential && !load.step.page.isGuarded {
                 return []
             }
             // A challenge that refuses the request's own field is answered by what the session knows.
@@ -198,8 +227,8 @@ package struct HistoryRules {
         }
         let what = "version \(head.version) of \(load.versions), obtained by load \(head.load)"
         if !head.page.isStored { return [fault(.freshness, "no-store: \(what)")] }
-        if [load, world.loads[head.load] ?? load].contains(where: { $0.step.way == .download || $0.switchesProtocols }) {
-            return [fault(.freshness, "downloads and other protocols have no part in the cache: \(what)")]
+        if [load, world.loads[head.load] ?? load].contains(where: \.hasNoCache) {
+            return [fault(.freshness, "downloads, streams and other protocols have no part in the cache: \(what)")]
         }
         let mayBeOld = load.step.policy == .elseLoad || load.step.policy == .dontLoad
         guard !mayBeOld, head.page.isCheckedAlways || load.step.policy.asksTheServer else { return [] }
@@ -236,7 +265,8 @@ package struct HistoryRules {
 
     /// A cookie is in the store before its response is told, and what is in the store is sent.
     private func cookies() -> [Fault] {
-        guard report.error == nil, load.isAlone, !load.isByProtocol else { return [] }
+        guard report.error == nil, load.isAlone, !load.isByProtocol, load.step.service == .http else { return [] }
+        if load.step.way == .stream { return cookiesOfStream() }
         var faults: [Fault] = []
         let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
         // Where a stored redirect answered, the first request is to where it leads.
@@ -254,11 +284,18 @@ package struct HistoryRules {
         return faults
     }
 
+    /// Over a stream cookies are the app's own.
+    private func cookiesOfStream() -> [Fault] {
+        if let cookie = own.first?.cookie { return [fault(.cookie, "the session adds \(cookie) to what the app writes")] }
+        let isStored = Self.cookie(report.cookies)?.hasSuffix("-\(load.number)") == true
+        return isStored ? [fault(.cookie, "a cookie is stored that the app itself read from a stream")] : []
+    }
+
     // MARK: Messages
 
-    /// What the app sends over a WebSocket comes in its order, and all of it where the task ends well.
+    /// What the app sends over a WebSocket comes in its order, and all of it where the task ends well; so does a file that it stores.
     private func messages() -> [Fault] {
-        guard load.step.way == .webSocket else { return [] }
+        guard load.step.way == .webSocket || stores && report.error == nil else { return [] }
         guard load.sent.starts(with: load.heard), report.error != nil || load.heard == load.sent else {
             return [fault(.messages, "the server got \(load.heard) of \(load.sent)")]
         }

@@ -80,10 +80,15 @@ package enum Way: String, Codable, Sendable, CaseIterable {
     case webSocket
     /// A data task that becomes a stream at the 101, over which the page comes.
     case becomesStream
+    /// A stream task over which the app itself writes a request.
+    case stream
 
     /// Whether it asks the server for another protocol than HTTP.
     package var switchesProtocols: Bool { self == .webSocket || self == .becomesStream }
 }
+
+/// Which servers have the page.
+package enum Service: String, Codable, Sendable, CaseIterable { case http, ftp }
 
 package enum Policy: String, Codable, Sendable, CaseIterable {
     case usual, reload, reloadAll, elseLoad, dontLoad, revalidate
@@ -110,6 +115,8 @@ package struct SessionKind: Codable, Sendable, Hashable {
     /// Whose `Authorization` the configuration's fields have.
     package var principal = Principal.nobody
     package var hasDelegate = true
+    /// Whether the control and data connections of `ftp` URLs are to be secured.
+    package var requiresSecureFTP = false
     /// Whether a `URLProtocol` class of its own answers.
     package var hasProtocol = false
     package var connections = 6
@@ -128,6 +135,9 @@ package struct LoadStep: Codable, Sendable, Hashable {
     package var proof = Proof.none
     package var way = Way.data
     package var policy = Policy.usual
+    package var service = Service.http
+    /// Whether what is to be secure begins in clear: a stream's `STARTTLS`, FTP's `AUTH TLS`.
+    package var startsInClear = false
     /// The value of the field that ``Page/varyField`` varies by.
     package var field: String?
     /// Whether the task has a delegate of its own, which trusts each server.

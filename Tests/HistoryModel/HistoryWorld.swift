@@ -117,11 +117,18 @@ package struct LoadFacts: Sendable {
     }
 
     /// What it shows by itself.
-    package var credential: String? { step.proof.credential(of: step.principal) ?? kind.credential }
+    package var credential: String? { step.proof.credential(of: step.principal) ?? sessionCredential }
+
+    /// What its session adds to its requests: nothing where the app writes them itself, nor in FTP.
+    var sessionCredential: String? { step.way == .stream || step.service == .ftp ? nil : kind.credential }
+
+    /// Whether servers know what it shows.
+    var isKnown: Bool { step.proof == .none ? sessionCredential != nil && kind.principal.isKnown : step.principal.isKnown }
 
     /// Whether its credential goes without a question of the server.
     package var sendsAtOnce: Bool {
-        step.proof == .basicField || step.proof == .bearerField || kind.credential != nil
+        step.proof == .basicField || step.proof == .bearerField || sessionCredential != nil
+            || step.proof == .userInfo && step.service == .ftp
     }
 
     package func accepts(_ identity: Identity?) -> Bool {
@@ -145,12 +152,21 @@ package struct LoadFacts: Sendable {
     /// but for a WebSocket.
     var switchesProtocols: Bool { step.way == .webSocket || step.way == .becomesStream && step.page != .away }
 
+    /// Whether it neither reads what is stored nor has anything stored.
+    var hasNoCache: Bool { step.way == .download || step.way == .stream || step.service == .ftp || switchesProtocols }
+
+    /// Whether its connections lead to servers that never change.
+    package var isSubstituted: Bool { kind.isSubstituted && step.service == .http }
+
     func readsWhatIsForAll(over origin: Origin) -> Bool {
         !kind.isSubstituted && !(kind.trust == .ownRoots && origin == .secure)
     }
 
     /// The server at the other end of its connections to an origin.
-    package func server(at origin: Origin) -> String { (kind.isSubstituted ? "substitute-" : "") + origin.rawValue }
+    package func server(at origin: Origin) -> String {
+        if step.service == .ftp { return origin == .clear ? "ftp" : step.startsInClear ? "ftp-secure" : "ftps" }
+        return (kind.isSubstituted ? "substitute-" : "") + origin.rawValue
+    }
 }
 
 /// All that has happened, as far as the rules look at it.
@@ -195,13 +211,16 @@ package struct HistoryWorld: Sendable {
         if request.isConditional, load.switchesProtocols {
             return [Fault(.freshness, "load \(load.number) asks by what is stored whether to switch protocols")]
         }
+        if load.step.service == .ftp, load.kind.requiresSecureFTP, request.identity == nil {
+            return [Fault(.trust, "load \(load.number) logs in to \(request.server) in clear, where TLS is required")]
+        }
         if let identity = request.identity, !load.accepts(identity) {
             return [Fault(.trust, "load \(load.number) spoke to a server with the \(identity) identity")]
         }
         guard let credential = request.credential, !accepted.contains(credential) else { return [] }
         if isSecond { return [Fault(.leak, "\(credential) of load \(load.number) went to \(request.server) by a redirect")] }
         // The request's own comes before a challenge's credential, that before the session's.
-        let own = [load.step.proof.credential(of: load.step.principal), load.kind.credential]
+        let own = [load.step.proof.credential(of: load.step.principal), load.sessionCredential]
         guard !own.contains(credential) else { return [] }
         return [Fault(.leak, "load \(load.number) sent \(credential), but has \(load.credential ?? "none")")]
     }

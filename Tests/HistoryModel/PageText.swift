@@ -49,7 +49,9 @@ package enum PageText {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
         let first = (try? encoder.encode(head)).map { String(decoding: $0, as: UTF8.self) } ?? ""
-        let name = "\(head.server) \(head.identity?.rawValue ?? "-") load \(head.load) version \(head.version)"
+        let name =
+            "\(head.server) \(head.identity?.rawValue ?? "-") load \(head.load) version \(head.version)"
+            + (head.credential.map { " for \($0)" } ?? "")
         var text = first + "\n"
         for number in 0..<head.lines { text += "line \(number) of \(name)\n" }
         return text + "end of \(name)\n"
@@ -61,6 +63,12 @@ package enum PageText {
             let head = try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8))
         else { return nil }
         return head.lines < 100_000 && Self.text(head) == text ? head : nil
+    }
+
+    /// The head of a text that may be cut off.
+    package static func beginning(of text: String) -> PageHead? {
+        guard let end = text.firstIndex(of: "\n") else { return nil }
+        return try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8))
     }
 
     /// The certificates over whose connections the parts came, if the text is one version of a page in two parts.

@@ -39,6 +39,9 @@ package struct LoadRequest: Codable, Sendable {
     package var hasOwnTrust = false
     /// What is sent over a WebSocket, from before it is resumed.
     package var messages: [String] = []
+    /// Whether a stream is to be secured, and whether from its first byte.
+    package var isSecure = false
+    package var startsInClear = false
 
     package init(load: Int, session: Int, url: String) {
         self.load = load

@@ -49,6 +49,12 @@ struct HistoryPages: Sendable {
         content.state.withLock { [seen] in $0.requests.append(seen) }
         let reply = answer(asked)
         if let switched = switched(reply, request, load) { return switched }
+        let held = held(reply, request, load)
+        return request.header("Connection") == "close" ? held.then(.close) : held
+    }
+
+    /// The reply as the test wants it to come.
+    private func held(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply {
         guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
         switch request.header("X-Hold") {
         // The head and a half of the body at first.

@@ -220,7 +220,7 @@ final class HistoryRun {
     /// Has new connections be shown another certificate, those of loads that are under way, too.
     private func show(_ identity: Identity) {
         servers.show(identity)
-        for (number, load) in world.loads where !ended.contains(number) && !load.kind.isSubstituted {
+        for (number, load) in world.loads where !ended.contains(number) && !load.isSubstituted {
             world.loads[number]?.identities.insert(identity)
         }
     }
@@ -253,6 +253,10 @@ final class HistoryRun {
         }
         change(&order)
         orders[number] = order
+        if step.service == .ftp {
+            servers.files.expect(number, step, hold: order.fields["X-Hold"])
+            world.loads[number]?.sent = order.body.map { [$0] } ?? []
+        }
         worker.tell(.load(order))
         if step.page == .strict { sessions[step.session]?.knowsStrictHost = true }
         return number
@@ -268,15 +272,15 @@ final class HistoryRun {
         facts.isByProtocol = session.kind.hasProtocol
         facts.process = session.life
         // Its connections end at a server that never changes.
-        if session.kind.isSubstituted { facts.identities = [.valid] }
+        if facts.isSubstituted { facts.identities = [.valid] }
         return facts
     }
 
     func describe(_ step: LoadStep, _ kind: SessionKind, _ order: inout LoadRequest) {
         let principal = step.principal
-        order.url = servers.url(
-            step.origin, step.page, user: step.proof == .userInfo ? principal : nil, isByName: step.isByName,
-            isSocket: step.way == .webSocket)
+        order.url = servers.url(of: step)
+        order.isSecure = step.origin == .secure
+        order.startsInClear = order.isSecure && step.startsInClear
         order.way = step.way
         order.policy = step.policy
         order.hasOwnTrust = step.hasOwnTrust
@@ -323,11 +327,11 @@ final class HistoryRun {
     func judge(_ number: Int, _ report: WorkerReport) {
         noteRequests()
         guard var load = world.loads[number], ended.insert(number).inserted || background[number] != nil else { return }
-        if !load.kind.isSubstituted { load.identities.insert(servers.identity) }
+        if !load.isSubstituted { load.identities.insert(servers.identity) }
         let page = load.step.page == .away ? Page.landing : load.step.page
         let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
         load.versions = load.versions.lowerBound...servers.content.version(of: page, at: origin)
-        load.heard = servers.heard(number)
+        load.heard = load.step.service == .ftp ? [servers.files.stored(at: load.server(at: origin)) ?? ""] : servers.heard(number)
         world.loads[number] = load
         add(HistoryRules.faults(of: load, report, in: world))
     }
@@ -389,7 +393,7 @@ final class HistoryRun {
 
     private func post(_ step: LoadStep, _ failure: HistoryStep.Failure?) async throws {
         let number = begin(step) { order in
-            order.method = "POST"
+            order.method = step.service == .ftp ? "PUT" : "POST"
             order.body = "posted by load \(order.load)"
             if let failure { order.fields["X-Failure"] = failure.rawValue }
         }
@@ -414,8 +418,9 @@ final class HistoryRun {
         let second = loadCount
         var next = step
         next.session = other
-        // The fields of a request are in its resume data; its user info, and what a delegate answered, are not.
-        if step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.nobody, .none) }
+        // The URL and the fields of a request are in its resume data; what a delegate answered is not.
+        let isInURL = step.service == .ftp && step.proof == .userInfo
+        if !isInURL, step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.nobody, .none) }
         world.loads[second] = facts(second, next, resuming)
         world.loads[second]?.isAlone = false
         // What came before may be delivered with the rest, as long as it is of one version.
@@ -423,6 +428,7 @@ final class HistoryRun {
             world.loads[second]?.versions = first.versions.lowerBound...servers.content.version(of: .long, at: step.origin)
         }
         aliases[number] = second
+        if next.service == .ftp { servers.files.expect(second, next, hold: nil) }
         worker.tell(.resumeDownload(second, of: number, session: resuming.identity, way: .download))
         mayLeaveDownloads = true
         try await finish(second, by: worker)

@@ -35,7 +35,10 @@ final class HistoryServers: Sendable {
     }
 
     let content: Content
+    let files: HistoryFiles
     private let servers: [String: ScriptedServer]
+    /// Before the secure server and the one in its place, where `STARTTLS` is said first.
+    private let relays: [StreamPeer]
     private static let identities: [Identity] = [.valid, .unknown, .expired]
 
     static func start(_ certificates: TestCertificates) async throws -> HistoryServers {
@@ -58,13 +61,25 @@ final class HistoryServers: Sendable {
                 },
                 reply: { pages.reply(to: $0) })
         }
-        let result = HistoryServers(servers, content)
+        let relays = try ["secure", "substitute-secure"].map { name in
+            let port = servers[name]?.port ?? 0
+            return try StreamPeer { connection in
+                guard try connection.line() == "STARTTLS" else { return }
+                try connection.write("go\r\n")
+                try connection.relay(to: port)
+            }
+        }
+        let result = HistoryServers(servers, relays, try HistoryFiles(certificates, content), content)
         for origin in Origin.allCases { content.state.withLock { $0.ports[origin] = result.port(of: origin.rawValue) } }
         return result
     }
 
-    private init(_ servers: [String: ScriptedServer], _ content: Content) {
+    private init(
+        _ servers: [String: ScriptedServer], _ relays: [StreamPeer], _ files: HistoryFiles, _ content: Content
+    ) {
         self.servers = servers
+        self.relays = relays
+        self.files = files
         self.content = content
     }
 
@@ -72,15 +87,28 @@ final class HistoryServers: Sendable {
 
     /// Which port stands in for which.
     var substitutions: [Int: Int] {
-        [port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure")]
+        [
+            port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure"),
+            relays[0].port: relays[1].port,
+        ]
     }
 
-    func url(
-        _ origin: Origin, _ page: Page, user: Principal? = nil, isByName: Bool = false, isSocket: Bool = false
-    ) -> String {
-        let scheme = (isSocket ? "ws" : "http") + (origin == .clear ? "" : "s")
-        let user = user.map { "\($0.rawValue):\($0.password)@" } ?? ""
-        return "\(scheme)://\(user)\(isByName ? "localhost" : "127.0.0.1"):\(port(of: origin.rawValue))/\(page.rawValue)"
+    func url(of step: LoadStep) -> String {
+        let isClear = step.origin == .clear
+        let scheme: String
+        var port = port(of: step.origin.rawValue)
+        switch (step.service, step.way) {
+        case (.ftp, _):
+            scheme = isClear || step.startsInClear ? "ftp" : "ftps"
+            port = files.port(of: isClear ? "ftp" : step.startsInClear ? "ftp-secure" : "ftps")
+        case (.http, .webSocket): scheme = isClear ? "ws" : "wss"
+        case (.http, .stream):
+            scheme = isClear ? "http" : "https"
+            if !isClear, step.startsInClear { port = relays[0].port }
+        case (.http, _): scheme = isClear ? "http" : "https"
+        }
+        let user = step.proof == .userInfo ? "\(step.principal.rawValue):\(step.principal.password)@" : ""
+        return "\(scheme)://\(user)\(step.isByName ? "localhost" : "127.0.0.1"):\(port)/\(step.page.rawValue)"
     }
 
     // MARK: What is done to them
@@ -113,14 +141,26 @@ final class HistoryServers: Sendable {
     // MARK: Gates
 
     /// Waits until the answer to a load is held back at one of the servers.
-    func held(_ load: Int, at server: String) async throws { try await servers[server]?.reached("load-\(load)") }
+    func held(_ load: Int, at server: String) async throws {
+        if files.has(server) { try await files.held(load) } else { try await servers[server]?.reached("load-\(load)") }
+    }
 
-    func open(_ load: Int) { for server in servers.values { server.open("load-\(load)") } }
+    func open(_ load: Int) {
+        files.open(load)
+        for server in servers.values { server.open("load-\(load)") }
+    }
 
     /// Waits until no connection is open.
-    func allClosed() async throws { for server in servers.values { try await server.waitForAllClosed() } }
+    func allClosed() async throws {
+        try await files.allClosed()
+        for server in servers.values { try await server.waitForAllClosed() }
+    }
 
-    var openConnections: Int { servers.values.reduce(0) { $0 + $1.openConnectionCount } }
+    var openConnections: Int { servers.values.reduce(files.openConnections) { $0 + $1.openConnectionCount } }
 
-    func close() async throws { for server in servers.values { try await server.close() } }
+    func close() async throws {
+        files.stop()
+        for relay in relays { relay.stop() }
+        for server in servers.values { try await server.close() }
+    }
 }

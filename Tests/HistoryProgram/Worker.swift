@@ -25,7 +25,8 @@ final class Worker: Sendable {
         /// Loads whose password the delegate has given.
         var answered: Set<Int> = []
         var valid: Set<Int> = []
-        var sockets: [Int: SocketLoad] = [:]
+        /// Loads whose app says more than a request.
+        var conversations: [Int: any Conversation] = [:]
         var whenInvalid: [CheckedContinuation<Void, Never>] = []
     }
 
@@ -144,6 +145,7 @@ final class Worker: Sendable {
             configuration.httpAdditionalHeaders = ["Authorization": Self.basic(kind.principal.rawValue, kind.principal.password)]
         }
         if kind.hasProtocol { configuration.protocolClasses = [HistoryProtocol.self] }
+        configuration.requiresSecureFTP = kind.requiresSecureFTP
         configuration.httpMaximumConnectionsPerHost = kind.connections
         let delegate = kind.hasDelegate ? HistoryDelegate(self, number, trusts: kind.trust == .delegate) : nil
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
@@ -194,10 +196,11 @@ final class Worker: Sendable {
         if order.session == Self.backgroundSession { return beginInBackground(order, request, session) }
         if order.way == .data { return beginAsync(order, request, session) }
         if order.way == .webSocket { return beginSocket(order, request, session) }
+        if order.way == .stream { return beginStream(order, request, session) }
         let load = order.load
         let task: URLSessionTask
         switch order.way {
-        case .data, .delegate, .webSocket, .becomesStream:
+        case .data, .delegate, .webSocket, .becomesStream, .stream:
             task = order.body.map { session.uploadTask(with: request, from: Data($0.utf8)) } ?? session.dataTask(with: request)
         case .completion:
             let complete: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { self.end(load, $0, $1, $2) }

@@ -132,7 +132,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         note(task, "didComplete")
         let load = Self.load(of: task)
         let one = told.withLock { $0[load] } ?? Told()
-        if let socket = worker.state.withLock({ $0.sockets[load] }) { return socket.complete(one.calls, one.cookies, error) }
+        if let talk = worker.state.withLock({ $0.conversations[load] }) { return talk.complete(one.calls, one.cookies, error) }
         worker.end(load, one.body, one.response ?? task.response, error, calls: one.calls, cookies: one.cookies)
     }
 }

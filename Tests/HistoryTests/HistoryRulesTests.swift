@@ -320,6 +320,126 @@ struct HistoryRulesTests {
         #expect(messages(["one", "two", "two"]) == [.messages])
     }
 
+    // MARK: Streams
+
+    private func stream(_ change: (inout Outcome) -> Void = { _ in }) -> [Fault.Rule] {
+        rules {
+            ($0.load.step.way, $0.load.kind.hasDelegate, $0.head.load) = (.stream, false, Self.own)
+            $0.requests = [SeenRequest(load: Self.own, server: "secure", page: .open)]
+            change(&$0)
+        }
+    }
+
+    @Test func `over a stream the session adds nothing to what the app writes, and keeps nothing of what it reads`() {
+        #expect(stream() == [])
+        #expect(stream { ($0.load.kind.principal, $0.head.credential) = (.ali, "basic:ali") } == [.credential])
+        #expect(stream { $0.requests[0].cookie = "sid=login-ali-1" } == [.cookie])
+        #expect(stream { ($0.load.step.login, $0.report.cookies) = (.ali, ["sid=login-ali-2"]) } == [.cookie])
+        #expect(stream { $0.head.load = Self.first } == [.freshness])
+        #expect(
+            stream {
+                $0.page = .guarded
+                ($0.report.status, $0.load.kind.principal) = (401, .ali)
+            } == [])
+        var request = SeenRequest(load: Self.own, server: "secure", page: .open)
+        request.credential = "basic:ali"
+        #expect(faults(request) { ($0.step.way, $0.kind.principal) = (.stream, .ali) } == [.leak])
+        #expect(faults(request) { $0.kind.principal = .ali } == [])
+    }
+
+    @Test func `a load that fails has shown nothing of a server that it refuses`() {
+        let refused: (inout Outcome) -> Void = {
+            ($0.head.load, $0.head.identity, $0.load.identities) = (Self.own, .unknown, [.unknown])
+            $0.report.error = -1202
+            $0.report.body = String(PageText.text($0.head).dropLast(20))
+        }
+        #expect(stream(refused) == [.trust])
+        #expect(rules(refused) == [.trust])
+        #expect(
+            stream {
+                refused(&$0)
+                $0.load.kind.trust = .delegate
+            } == [.answer])
+    }
+
+    // MARK: FTP
+
+    private func file(_ change: (inout Outcome) -> Void = { _ in }) -> [Fault.Rule] {
+        rules {
+            ($0.load.step.service, $0.before.step.service) = (.ftp, .ftp)
+            ($0.head.load, $0.head.server, $0.report.status) = (Self.own, "ftps", nil)
+            change(&$0)
+        }
+    }
+
+    @Test func `what FTP brings is whole, is the load's own, and is not stored`() {
+        #expect(file() == [])
+        #expect(file { $0.text = String(PageText.text($0.head).dropLast(40)) } == [.whole])
+        #expect(file { $0.head.load = Self.first } == [.freshness])
+        #expect(file { $0.head.identity = .unknown } == [.trust])
+        #expect(file { $0.head.server = "ftp" } == [.trust])
+        // Neither does HTTP see it.
+        #expect(rules { $0.head.server = "ftps" } == [.trust])
+    }
+
+    @Test func `a login of FTP is the load's own`() {
+        #expect(file { ($0.load.step.principal, $0.load.step.proof) = (.ali, .userInfo) } == [.notSent])
+        #expect(
+            file { ($0.load.step.principal, $0.load.step.proof, $0.head.credential) = (.ali, .userInfo, "basic:ali") } == [])
+        #expect(file { $0.head.credential = "basic:ali" } == [.credential])
+        #expect(file { $0.report.error = -1013 } == [.answer])
+        let guarded: (inout Outcome) -> Void = {
+            $0.page = .guarded
+            $0.report.error = -1013
+        }
+        #expect(file(guarded) == [])
+        #expect(
+            file {
+                guarded(&$0)
+                ($0.load.step.principal, $0.load.step.proof) = (.ali, .challenge)
+            } == [.answer])
+        // What HTTP sends by itself is none of it.
+        #expect(
+            file {
+                guarded(&$0)
+                $0.load.kind.principal = .ali
+            } == [])
+        var login = SeenRequest(load: Self.own, server: "ftps", page: .open, method: "FTP")
+        login.identity = .valid
+        #expect(faults(login) { $0.step.service = .ftp } == [])
+        login.credential = "basic:ali"
+        #expect(faults(login) { ($0.step.service, $0.kind.principal) = (.ftp, .ali) } == [.leak])
+        login.server = "ftp"
+        #expect(faults(login) { ($0.step.service, $0.step.principal, $0.step.proof) = (.ftp, .ali, .userInfo) } == [.leak])
+    }
+
+    @Test func `no login goes in clear where TLS is required`() {
+        let login = SeenRequest(load: Self.own, server: "ftp-secure", page: .open, method: "FTP")
+        let explicit: (inout LoadFacts) -> Void = { ($0.step.service, $0.step.startsInClear) = (.ftp, true) }
+        #expect(faults(login, explicit) == [])
+        #expect(
+            faults(login) {
+                explicit(&$0)
+                $0.kind.requiresSecureFTP = true
+            } == [.trust])
+        #expect(
+            file {
+                ($0.load.kind.requiresSecureFTP, $0.load.step.origin) = (true, .clear)
+                $0.report.error = -1200
+            } == [])
+    }
+
+    @Test func `a file that is stored is the one that was sent`() {
+        let stored: (String) -> [Fault.Rule] = { heard in
+            file {
+                $0.page = .send
+                ($0.load.sent, $0.load.heard, $0.report.body) = (["posted"], [heard], "")
+            }
+        }
+        #expect(stored("posted") == [])
+        #expect(stored("pos") == [.messages])
+    }
+
     // MARK: Requests
 
     private func faults(_ request: SeenRequest, _ change: (inout LoadFacts) -> Void = { _ in }) -> [Fault.Rule] {

@@ -40,12 +40,16 @@ struct HistoryTests {
     @Test func `histories have every kind of step`() {
         var kinds: Set<String> = []
         var ways: Set<Way> = []
+        var services: Set<Service> = []
         for step in HistoryMaker.history(seed: 1, steps: 1000) {
             kinds.insert(String("\(step)".prefix { $0 != "(" }))
-            if case .load(let load) = step { ways.insert(load.way) }
+            if case .load(let load) = step {
+                ways.insert(load.way)
+                services.insert(load.service)
+            }
         }
         #expect(kinds.count == 15, "\(kinds)")
-        #expect(ways == Set(Way.allCases))
+        #expect(ways == Set(Way.allCases) && services == Set(Service.allCases))
     }
 
     @Test func `only the steps that matter are left of a failing history`() async {

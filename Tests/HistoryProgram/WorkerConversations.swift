@@ -12,8 +12,14 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
+/// A load of a worker whose end is that of several calls.
+protocol Conversation: Sendable {
+    /// The delegate is told of the end.
+    func complete(_ calls: [String], _ cookies: [String]?, _ error: (any Error)?)
+}
+
 /// A WebSocket of a worker: what it got, and which calls have not come back yet.
-final class SocketLoad: Sendable {
+final class SocketLoad: Conversation {
     private struct State {
         var text = ""
         var error: (any Error)?
@@ -67,7 +73,6 @@ final class SocketLoad: Sendable {
         }
     }
 
-    /// The delegate is told of the end.
     func complete(_ calls: [String], _ cookies: [String]?, _ error: (any Error)?) {
         let isReported = state.withLock { state in
             state.end = (calls, cookies, error)
@@ -97,7 +102,7 @@ extension Worker {
         let task = session.webSocketTask(with: request)
         if order.hasOwnTrust { task.delegate = TrustingDelegate() }
         let socket = SocketLoad(self, order.load, task, hasDelegate: session.delegate != nil)
-        state.withLock { $0.sockets[order.load] = socket }
+        state.withLock { $0.conversations[order.load] = socket }
         socket.send(order.messages)
         socket.receive()
         start(task, order.load)

@@ -1,0 +1,179 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HistoryModel
+import LoadingTestKit
+
+/// The FTP servers of a history: one in clear, one with `AUTH TLS`, and one that begins with TLS.
+///
+/// Nothing that a client says there names its load, so that there is one load at a time.
+final class HistoryFiles: Sendable {
+    private struct Expected: Sendable {
+        var load: Int
+        var page: Page
+        var origin: Origin
+        var hold: String?
+        let gate = ThreadGate()
+    }
+
+    private struct Visitor: Sendable {
+        var expected: Expected?
+        var user = ""
+    }
+
+    private struct State: Sendable {
+        var expected: Expected?
+        /// By server and connection.
+        var visitors: [String: [Int: Visitor]] = [:]
+        var held: Set<Int> = []
+        var cut: Set<Int> = []
+    }
+
+    private static let identities: [Identity] = [.valid, .unknown, .expired]
+
+    private let content: HistoryServers.Content
+    private let state: Watched<State>
+    private let servers: [String: ScriptedFTP]
+
+    init(_ certificates: TestCertificates, _ content: HistoryServers.Content) throws {
+        let state = Watched(State())
+        let chain = [certificates.valid, certificates.unknownAuthority, certificates.expired]
+        let choice: @Sendable () -> Int = {
+            Self.identities.firstIndex(of: content.state.withLock { $0.identity }) ?? 0
+        }
+        var servers: [String: ScriptedFTP] = [:]
+        for name in ["ftp", "ftp-secure", "ftps"] {
+            let security =
+                name == "ftp" ? nil : try ScriptedFTP.Security(chain, isImplicit: name == "ftps", choice: choice)
+            servers[name] = try ScriptedFTP(
+                [:], security: security,
+                greeting: { visit in
+                    state.change { $0.visitors[name, default: [:]][visit.number] = Visitor(expected: $0.expected) }
+                    try visit.say("220 ready")
+                },
+                rule: { try Self.obey($1, $0, name, state, content) })
+        }
+        (self.servers, self.state, self.content) = (servers, state, content)
+    }
+
+    func port(of name: String) -> Int { servers[name]?.port ?? 0 }
+
+    /// Says which load is the next one.
+    func expect(_ load: Int, _ step: LoadStep, hold: String?) {
+        state.change { $0.expected = Expected(load: load, page: step.page, origin: step.origin, hold: hold) }
+    }
+
+    /// What a load has stored at a server.
+    func stored(at name: String) -> String? {
+        servers[name]?.content("/home/\(Page.send)").map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    func has(_ name: String) -> Bool { servers[name] != nil }
+
+    /// Waits until the answer to a load is held back.
+    func held(_ load: Int) async throws { try await state.value { $0.held.contains(load) ? () : nil } }
+
+    func open(_ load: Int) {
+        guard let expected = state.read(\.expected), expected.load == load else { return }
+        expected.gate.open()
+    }
+
+    func allClosed() async throws { for server in servers.values { try await server.waitForAllEnds() } }
+
+    var openConnections: Int { servers.values.reduce(0) { $0 + $1.state.read { $0.connections - $0.ends } } }
+
+    func stop() { for server in servers.values { server.stop() } }
+
+    // MARK: What the servers do
+
+    private static func obey(
+        _ order: ScriptedFTP.Order, _ visit: ScriptedFTP.Visit, _ name: String, _ state: Watched<State>,
+        _ content: HistoryServers.Content
+    ) throws -> Bool {
+        let visitor = state.read { $0.visitors[name]?[visit.number] } ?? Visitor()
+        switch order.word {
+        case "USER":
+            state.change { $0.visitors[name]?[visit.number]?.user = order.argument }
+            try visit.say("331 and the password?")
+        case "PASS": try logIn(order.argument, visitor, visit, name, content)
+        case "RETR":
+            guard let expected = visitor.expected, let hold = expected.hold, let file = visit.file(order.argument) else {
+                return false
+            }
+            let bytes = Array(file.content.dropFirst(visit.offset))
+            if hold == "cut" {
+                guard state.change({ $0.cut.insert(expected.load).inserted }) else { return false }
+                return try cut(bytes, visit)
+            }
+            try send(bytes, visit, after: hold == "head" ? 0 : bytes.count / 2) {
+                state.change { _ = $0.held.insert(expected.load) }
+                expected.gate.wait()
+            }
+        default: return false
+        }
+        return true
+    }
+
+    /// Takes note of a login, and has the page of the load in a file.
+    private static func logIn(
+        _ password: String, _ visitor: Visitor, _ visit: ScriptedFTP.Visit, _ name: String, _ content: HistoryServers.Content
+    ) throws {
+        guard let expected = visitor.expected else { return try visit.say("530 for which load?") }
+        let principal = Principal(rawValue: visitor.user).flatMap { $0.password == password ? $0 : nil }
+        let isAnonymous = visitor.user == "anonymous" && password == "anonymous@"
+        var seen = SeenRequest(load: expected.load, server: name, page: expected.page, method: "FTP")
+        seen.identity = visit.identity.map { identities[$0] }
+        seen.credential =
+            principal.flatMap { Proof.userInfo.credential(of: $0) } ?? (isAnonymous ? nil : "unknown:\(visitor.user) \(password)")
+        content.state.withLock { [seen] in $0.requests.append(seen) }
+        guard principal?.isKnown ?? (isAnonymous && !expected.page.isGuarded) else { return try visit.say("530 not you") }
+        let version = content.version(of: expected.page, at: expected.origin)
+        // What is resumed is the same for all with one login.
+        let isLong = expected.page == .long
+        var head = PageHead(
+            load: isLong ? 0 : expected.load, server: name, identity: seen.identity, page: expected.page, version: version,
+            lines: isLong ? 1500 : 10 + expected.load % 7 * 40)
+        (head.credential, head.mark) = (seen.credential, PageText.mark)
+        if expected.page != .send {
+            let modified = "202002020202" + String(format: "%02d", version % 60)
+            let file = ScriptedFTP.File(content: Array(PageText.text(head).utf8), modified: modified)
+            visit.server.change("/home/\(expected.page)", file)
+        }
+        try visit.say("230 welcome")
+    }
+
+    /// Sends a file, and does something in its midst.
+    private static func send(
+        _ bytes: [UInt8], _ visit: ScriptedFTP.Visit, after count: Int, _ act: @Sendable () -> Void
+    ) throws {
+        if count == 0 { act() }
+        try visit.say("150 here it comes")
+        try visit.take { data in
+            guard count > 0 else { return try data.write(bytes) }
+            try data.write(Array(bytes[..<count]))
+            act()
+            try data.write(Array(bytes[count...]))
+        }
+        visit.offset = 0
+        try visit.say("226 done")
+    }
+
+    /// Sends a half of a file, and says that it was lost, or nothing.
+    private static func cut(_ bytes: [UInt8], _ visit: ScriptedFTP.Visit) throws -> Bool {
+        try visit.say("150 here it comes")
+        try visit.take { data in
+            try data.write(Array(bytes[..<(bytes.count / 2)]))
+            data.cutTLS()
+        }
+        visit.offset = 0
+        if visit.number.isMultiple(of: 2) { try visit.say("426 lost") } else { visit.isOver = true }
+        return true
+    }
+}
