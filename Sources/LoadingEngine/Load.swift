@@ -110,8 +110,10 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
-    /// Whether responses to a hop are stored, and stored ones answer it: not where it asks for another protocol, as no stored one switches.
-    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) }
+    /// Whether responses to a hop are stored, and stored ones answer it.
+    ///
+    /// Not where it asks for another protocol, as no stored one switches, nor where it is about the state of an upload.
+    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.upload.isControl }
 
     /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
     ///
