@@ -139,7 +139,7 @@ final class Load: LoopCallee {
         if let hop = upload?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
         // The session's credentials are not meant for the server of a proxy script.
-        if order.isForProxies { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
+        if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
         return hop
     }
 

@@ -81,6 +81,8 @@ package struct TaskOrder: Sendable {
     package var upload: UploadOrder?
     /// The load is for what says which proxies there are, and goes past them.
     package var isForProxies = false
+    /// The load goes where a redirect of another one led: what its session has for the origin that the app chose stays there.
+    package var leftOrigin = false
     /// The load tells a server that an upload was given up: it may outlive its session for a while.
     package var endsUpload = false
 

@@ -72,7 +72,7 @@ import Testing
         // Uploads alone have the first; none of the others is carried.
         #expect(
             Self.unchanged(try Samples.order().task, from: plain.task) == [
-                "connectionHolder", "bodyFile", "upload", "isForProxies", "endsUpload",
+                "connectionHolder", "bodyFile", "upload", "isForProxies", "leftOrigin", "endsUpload",
             ])
         let outcome = TaskOutcome(result: .success(.none), response: nil, timelines: [], redirectCount: 0)
         #expect(Self.unchanged(try Samples.outcome(.failure(try Samples.error())), from: outcome) == [])

@@ -20,13 +20,16 @@ enum BodyHash {
     ///
     /// It is read in pieces, between which others have their turn on the threads: one that is mapped and becomes shorter meanwhile would end
     /// the process.
-    static func ofFile(_ path: String, _ algorithm: DigestAlgorithm, in control: LoadControl) async throws(LoadError) -> String? {
+    static func ofFile(
+        _ path: String, _ part: ResumableUpload.Part?, _ algorithm: DigestAlgorithm, in control: LoadControl
+    ) async throws(LoadError) -> String? {
         let opened = try await step(at: FilePlace(opening: path), in: control) { try? LoadedFile.openNow(path: path) }
         guard let source = opened else { return nil }
         var hasher = DigestAlgorithm.Hasher(algorithm)
-        var offset: Int64 = 0
-        while offset < source.length {
-            let count = min(source.length - offset, pieceSize)
+        var offset = part?.offset ?? 0
+        let end = part?.count.map { offset + $0 } ?? source.length
+        while offset < end {
+            let count = min(end - offset, pieceSize)
             let next = try await step(at: FilePlace(opening: path), in: control) { [hasher, offset] in
                 hashed(hasher, source, offset: offset, count: Int(count))
             }

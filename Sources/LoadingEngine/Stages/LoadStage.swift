@@ -54,6 +54,8 @@ final class Hop {
     var sideEffects = ResponseSideEffects.HopPart()
     var upload = UploadResumption.HopPart()
 
+    /// The URL is known to have none of the schemes that ``hasScheme(_:or:)`` is asked about, which it keeps.
+    private var isOfNetwork = false
     /// The stages that the hop has come to, where the first of them is to go on with it.
     private var place: LowerStages?
     /// What it came to before its load had a task.
@@ -72,12 +74,14 @@ final class Hop {
 
     /// Whether the URL has one of two schemes, which begin with d or f.
     ///
-    /// It is read off the text, as every request of the network is asked.
+    /// It is read off the text, as every request of the network is asked; what begins with another letter is asked once.
     func hasScheme(_ one: String, or other: String) -> Bool {
-        guard let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
+        guard !isOfNetwork, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {
         case UInt8(ascii: "d"), UInt8(ascii: "f"): break
-        default: return false
+        default:
+            isOfNetwork = true
+            return false
         }
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
         return scheme.elementsEqual(one.utf8) || scheme.elementsEqual(other.utf8)

@@ -60,12 +60,14 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether an answer has to be looked at.
+    /// Whether an answer has to be looked at: an upload that is answered without a word about it is over.
     func mayFollowUp(_ answer: Answer) -> Bool {
         guard let upload, !upload.isOver else { return false }
-        guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status
+        guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status,
+            !head.headers.contains("Upload-Complete"), !head.headers.contains("Upload-Incomplete")
         else { return true }
-        return head.headers.contains("Upload-Complete") || head.headers.contains("Upload-Incomplete")
+        self.upload?.end()
+        return false
     }
 
     // MARK: Hops

@@ -9,6 +9,7 @@
 
 public import Foundation
 internal import LoadingModel
+internal import Synchronization
 
 extension URLSession {
     /// Loads a request and returns as soon as the response has come, with the body as a sequence of bytes.
@@ -21,11 +22,19 @@ extension URLSession {
     public nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
+        try await bytes(for: request, delegate: delegate, leftOrigin: false)
+    }
+
+    /// The same for a URL that a redirect of another task may have led to.
+    nonisolated(nonsending) func bytes(
+        for request: URLRequest, delegate: (any URLSessionTaskDelegate)?, leftOrigin: Bool
+    ) async throws -> (AsyncBytes, URLResponse) {
         let stream = ByteStream()
         let task = URLSessionDataTask(
             session: self, identifier: registry.nextIdentifier(), request: request, delivery: .stream,
             audience: .bytes(stream)
         )
+        task.mutex.withLock { $0.leftOrigin = leftOrigin }
         announce(task, delegate: delegate)
         let lease = ByteLease(task)
         let response = try await withTaskCancellationHandler {

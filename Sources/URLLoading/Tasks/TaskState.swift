@@ -24,6 +24,8 @@ struct TaskState: ~Copyable, Sendable {
     var priorityInPool: UInt8?
     /// Stands in for the body of the request in upload tasks.
     var uploadBody: RequestBody?
+    /// It goes where a redirect of another task led.
+    var leftOrigin = false
     /// Set for uploads: how they are continued.
     var upload: UploadOrder?
 

@@ -132,6 +132,7 @@ extension URLSessionTask {
             priority: state.priority,
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
+        order.leftOrigin = state.leftOrigin
         if let upload = state.upload, upload.resuming != nil || mayContinue(request.body, state, equipment) {
             order.upload = upload
         }

@@ -1,0 +1,107 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// Reads a stream of server-sent events (WHATWG HTML, section 9.2.6, "Interpreting an event stream"), byte by byte.
+package struct EventStreamReader: Sendable {
+    /// What a blank line dispatches.
+    package struct Event: Hashable, Sendable {
+        /// `message` where the stream names none.
+        package var type: String
+        package var data: String
+        /// The last identifier that the stream gave, in this event or before; empty where it gave none.
+        package var lastIdentifier: String
+    }
+
+    /// An event, or a line, is longer than the limit.
+    package struct TooLong: Error, Hashable {}
+
+    private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+
+    /// Bytes of one event's data, and of one line.
+    private let limit: Int
+    private var line: [UInt8] = []
+    private var isAtStart = true
+    /// The last byte ended a line, and was a CR: an LF behind it belongs to that.
+    private var followsReturn = false
+    private var type: [UInt8] = []
+    private var data: [UInt8] = []
+    private var hasData = false
+    /// What is sent as `Last-Event-ID` when the stream is asked for again.
+    package private(set) var lastIdentifier: String
+    private var identifier: [UInt8]
+    /// Milliseconds to wait before that, where the stream said so.
+    package var retry: Int?
+
+    package init(lastIdentifier: String = "", limit: Int) {
+        self.lastIdentifier = lastIdentifier
+        identifier = Array(lastIdentifier.utf8)
+        self.limit = limit
+    }
+
+    /// Takes the next byte.
+    ///
+    /// - Returns: The event that it completes, or nil.
+    package mutating func take(_ byte: UInt8) throws(TooLong) -> Event? {
+        switch byte {
+        case 0x0A where followsReturn:
+            followsReturn = false
+            return nil
+        case 0x0A, 0x0D:
+            followsReturn = byte == 0x0D
+            defer { line.removeAll(keepingCapacity: true) }
+            return try endLine()
+        default:
+            followsReturn = false
+            guard line.count < limit + 16 else { throw TooLong() }
+            line.append(byte)
+            return nil
+        }
+    }
+
+    private mutating func endLine() throws(TooLong) -> Event? {
+        var text = line[...]
+        if isAtStart {
+            isAtStart = false
+            if text.starts(with: Self.mark) { text = text.dropFirst(Self.mark.count) }
+        }
+        guard !text.isEmpty else { return dispatch() }
+        let colon = text.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
+        var value = text[colon...].dropFirst()
+        if value.first == UInt8(ascii: " ") { value = value.dropFirst() }
+        switch String(decoding: text[..<colon], as: UTF8.self) {
+        case "data":
+            guard data.count + value.count < limit else { throw TooLong() }
+            data += value
+            data.append(0x0A)
+            hasData = true
+        case "event": type = Array(value)
+        case "id": if !value.contains(0) { identifier = Array(value) }
+        case "retry":
+            if !value.isEmpty, value.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {
+                retry = Int(String(decoding: value, as: UTF8.self)) ?? .max
+            }
+        // Also comments, whose name is empty.
+        default: break
+        }
+        return nil
+    }
+
+    private mutating func dispatch() -> Event? {
+        lastIdentifier = String(decoding: identifier, as: UTF8.self)
+        defer {
+            type = []
+            data.removeAll(keepingCapacity: true)
+            hasData = false
+        }
+        guard hasData else { return nil }
+        return Event(
+            type: type.isEmpty ? "message" : String(decoding: type, as: UTF8.self),
+            data: String(decoding: data.dropLast(), as: UTF8.self), lastIdentifier: lastIdentifier)
+    }
+}

@@ -1,0 +1,144 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Events of a server as a sequence (WHATWG HTML, section 9.2).
+@Suite(.timeLimit(.minutes(1)))
+struct ServerSentEventTests {
+    private static let kind = [("Content-Type", "text/event-stream; charset=utf-8")]
+
+    /// An answer that ends with its connection.
+    private static func stream(_ text: String) -> ScriptedReply {
+        ScriptedReply([.write(Array((ScriptedReply.head(200, kind + [("Connection", "close")]) + text).utf8)), .close])
+    }
+
+    /// The events, as far as they come, and how they end.
+    private static func collect(
+        _ events: ServerSentEvents, atMost count: Int = .max
+    ) async -> (events: [ServerSentEvent], error: URLError?) {
+        var found: [ServerSentEvent] = []
+        do {
+            for try await event in events {
+                found.append(event)
+                if found.count == count { break }
+            }
+            return (found, nil)
+        } catch {
+            return (found, error as? URLError)
+        }
+    }
+
+    @Test func `an answer that ends is asked for again where it ended, until there is no more`() async throws {
+        let texts = ["retry: 1\nid: 7\ndata: a\n\ndata: b\n\ndata: cut", "id: 8\nevent: add\ndata: c\n\n"]
+        try await withScenario(reply: { $0.order < 2 ? Self.stream(texts[$0.order]) : .status(204) }) {
+            (server, session) async throws in
+            let (events, error) = await Self.collect(session.serverSentEvents(for: URLRequest(server.url("/e"))))
+            #expect(error == nil)
+            #expect(events.map(\.data) == ["a", "b", "c"])
+            #expect(events.map(\.id) == ["7", "7", "8"])
+            #expect(events.map(\.type) == ["message", "message", "add"])
+            #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, "7", "8"])
+            for request in server.requests {
+                #expect(request.header("Accept") == "text/event-stream")
+                #expect(request.header("Cache-Control") == "no-store")
+            }
+        }
+    }
+
+    @Test func `what is not an event stream is not one`() async throws {
+        let replies: [ScriptedReply] = [
+            .ok("data: a\n\n", [("Content-Type", "text/plain")]), .status(404, Self.kind),
+            .status(500, Self.kind, body: "data: a\n\n"),
+        ]
+        for reply in replies {
+            try await withScenario(reply: { _ in reply }) { (server, session) async throws in
+                let (events, error) = await Self.collect(session.serverSentEvents(for: URLRequest(server.url("/e"))))
+                #expect(events == [])
+                #expect(error?.code == .badServerResponse)
+                #expect(error?.failingURL == server.url("/e"))
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `the first request that fails is a failure`() async throws {
+        let port = try RefusingPort()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/e"))
+        let (events, error) = await Self.collect(
+            URLSession(configuration: .ephemeral).serverSentEvents(for: URLRequest(url: url)))
+        #expect(events == [])
+        #expect(error?.code == .cannotConnectToHost)
+    }
+
+    @Test func `a POST is sent once`() async throws {
+        try await withScenario(reply: { _ in Self.stream("data: a\n\n") }) { (server, session) async throws in
+            var request = URLRequest(server.url("/e"), method: "POST")
+            request.httpBody = Data("{}".utf8)
+            let (events, error) = await Self.collect(session.serverSentEvents(for: request))
+            #expect(events.map(\.data) == ["a"])
+            #expect(error == nil)
+            #expect(server.requests.count == 1)
+            #expect(server.requests[0].body == Array("{}".utf8))
+        }
+    }
+
+    @Test func `the server is asked again where it answered, without what was for another origin`() async throws {
+        try await withScriptedServer(reply: { $0.order == 0 ? Self.stream("retry: 1\ndata: a\n\n") : .status(204) }) {
+            (other) async throws in
+            let target = other.url("/there").absoluteString
+            try await withScenario(
+                configure: { $0.httpAdditionalHeaders = ["Authorization": "Basic secret"] },
+                reply: { _ in .redirect(307, to: target) }
+            ) { (server, session) async throws in
+                let request = URLRequest(server.url("/e"), headers: ["Cookie": "session=secret"])
+                let (events, error) = await Self.collect(session.serverSentEvents(for: request))
+                #expect(events.map(\.data) == ["a"])
+                #expect(error == nil)
+                #expect(server.requests.count == 1)
+                #expect(server.requests[0].header("Authorization") == "Basic secret")
+                #expect(other.requests.map(\.path) == ["/there", "/there"])
+                for request in other.requests { #expect(!request.headText.contains("secret")) }
+            }
+        }
+    }
+
+    @Test func `an event that is too long is a failure`() async throws {
+        try await withScenario(reply: { _ in Self.stream("data: " + String(repeating: "a", count: 5000)) }) {
+            (server, session) async throws in
+            let source = session.serverSentEvents(for: URLRequest(server.url("/e")), maximumEventSize: 1000)
+            let (events, error) = await Self.collect(source)
+            #expect(events == [])
+            #expect(error?.code == .dataLengthExceedsMaximum)
+        }
+    }
+
+    @Test func `a server that does not begin to answer is late, and one that is silent then is not`() async throws {
+        try await withScenario(reply: { _ in ScriptedReply([.gate("never")]) }) { (server, session) async throws in
+            var request = URLRequest(server.url("/e"))
+            request.timeoutInterval = 0.2
+            let (_, error) = await Self.collect(session.serverSentEvents(for: request))
+            #expect(error?.code == .timedOut)
+            server.open("never")
+        }
+    }
+
+    @Test func `leaving the loop ends the load`() async throws {
+        let head = ScriptedReply.head(200, Self.kind) + "data: a\n\n"
+        try await withScenario(reply: { _ in ScriptedReply([.write(Array(head.utf8)), .stall]) }) {
+            (server, session) async throws in
+            let (events, _) = await Self.collect(session.serverSentEvents(for: URLRequest(server.url("/e"))), atMost: 1)
+            #expect(events.map(\.data) == ["a"])
+            try await server.waitForClose(0)
+        }
+    }
+}
