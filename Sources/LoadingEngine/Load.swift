@@ -113,7 +113,7 @@ final class Load: LoopCallee {
     /// Whether responses to a hop are stored, and stored ones answer it.
     ///
     /// Not where it asks for another protocol, as no stored one switches, nor where it is about the state of an upload.
-    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.upload.isControl }
+    func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
 
     /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
     ///

@@ -283,7 +283,7 @@ enum RequestAuthentication {
         case .stream, .streamOnDemand: return false
         case .file(let path):
             guard let algorithm = authenticator.proof?.digest?.algorithm else { return false }
-            guard let hash = try await BodyHash.ofFile(path, hop.upload.part, algorithm, in: control) else { return false }
+            guard let hash = try await BodyHash.ofFile(path, hop.upload?.part, algorithm, in: control) else { return false }
             authenticator.bodyHash = { _ in hash }
             return true
         }

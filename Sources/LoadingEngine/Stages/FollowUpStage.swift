@@ -262,7 +262,7 @@ final class FollowUpStage {
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
-            if hop.upload.isControl, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
+            if hop.goesToUpload, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
             // A document that moves takes its site along.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
@@ -280,7 +280,7 @@ final class FollowUpStage {
         _ proposed: LoadRequest, from answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
         var request = proposed
-        let isOfUpload = hop.upload.isControl
+        let isOfUpload = hop.goesToUpload
         if load.wants(.redirects), !isOfUpload {
             load.take(answer.response)
             guard case .request(let chosen) = try await load.ask(.redirect(response: answer.response, proposed: proposed)),

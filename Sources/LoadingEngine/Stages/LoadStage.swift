@@ -52,7 +52,8 @@ final class Hop {
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()
     var sideEffects = ResponseSideEffects.HopPart()
-    var upload = UploadResumption.HopPart()
+    /// Nil for all hops but those of uploads that continue.
+    var upload: UploadResumption.HopPart?
 
     /// The URL is known to have none of the schemes that ``hasScheme(_:or:)`` is asked about, which it keeps.
     private var isOfNetwork = false
@@ -86,6 +87,9 @@ final class Hop {
         let scheme = text.prefix { $0 != UInt8(ascii: ":") }.map(ASCII.lowercased)
         return scheme.elementsEqual(one.utf8) || scheme.elementsEqual(other.utf8)
     }
+
+    /// Whether the hop goes to an upload resource, and not where the app's request does.
+    var goesToUpload: Bool { upload?.goesToUpload ?? false }
 
     func stand(at place: LowerStages) { self.place = place }
     var stands: Bool { place != nil }

@@ -24,28 +24,28 @@ enum UploadBody {
             return try part(.data(data), of: hop)
         case .file(let path):
             // What is sent anew is sent as it is then; the rest of something is of the same.
-            let version = hop.upload.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
+            let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
             }
             return try part(.file(file), of: hop)
-        case .stream(let stream) where !hop.isRepeated && hop.upload.part == nil:
+        case .stream(let stream) where !hop.isRepeated && hop.upload?.part == nil:
             return .stream(stream, length: declaredLength(load.order.request.headers))
         case .stream, .streamOnDemand:
-            let start = hop.upload.part?.offset ?? 0
+            let start = hop.upload?.part?.offset ?? 0
             guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
                 throw LoadError(
                     .requestBodyStreamExhausted,
                     "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
                 )
             }
-            if let count = hop.upload.part?.count { return .stream(StreamPart(stream, count: count), length: count) }
+            if let count = hop.upload?.part?.count { return .stream(StreamPart(stream, count: count), length: count) }
             return .stream(stream, length: declaredLength(load.order.request.headers).map { $0 - start })
         }
     }
 
     static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {
-        guard let wanted = hop.upload.part else { return body }
+        guard let wanted = hop.upload?.part else { return body }
         guard let part = body.part(from: wanted.offset, count: wanted.count) else {
             throw LoadError(.cannotOpenFile, "the body has fewer bytes than the server has of it; start the upload anew")
         }

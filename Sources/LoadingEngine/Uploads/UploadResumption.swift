@@ -19,12 +19,19 @@ import NIOCore
 /// The request that creates the upload is the app's. Those that ask how far it is, and that send the rest, are hops of the load like those that
 /// follow a redirect; the app sees them in the metrics alone.
 final class UploadResumption {
-    struct HopPart {
+    /// In memory of its own, as few hops have one.
+    final class HopPart {
         /// The part of the body that the hop sends; nil for all.
-        fileprivate(set) var part: ResumableUpload.Part?
-        /// The hop goes to the upload resource.
-        fileprivate(set) var isControl = false
-        fileprivate var redirectCount = 0
+        let part: ResumableUpload.Part?
+        /// The hop goes to the upload resource, and not where the app's request does.
+        let goesToUpload: Bool
+        fileprivate let redirectCount: Int
+
+        fileprivate init(part: ResumableUpload.Part?, goesToUpload: Bool, redirectCount: Int = 0) {
+            self.part = part
+            self.goesToUpload = goesToUpload
+            self.redirectCount = redirectCount
+        }
     }
 
     /// What follows from a response.
@@ -113,17 +120,16 @@ final class UploadResumption {
         let hop = Hop(number: number, request: request)
         hop.authentication = creation.authentication.afterRedirect
         hop.followUp = FollowUpStage.HopPart(leftOrigin: creation.followUp.leftOrigin || crosses)
-        hop.upload.part = part
-        hop.upload.isControl = true
+        hop.upload = HopPart(part: part, goesToUpload: true)
         return hop
     }
 
     /// The fields of a hop that are about the upload, for a message that is about to be composed.
     func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
-        if hop.upload.isControl { return upload?.fields ?? [] }
-        guard announces, let length = body.length, length != 0 || hop.upload.part != nil else { return [] }
+        if hop.goesToUpload { return upload?.fields ?? [] }
+        guard announces, let length = body.length, length != 0 || hop.upload?.part != nil else { return [] }
         // A part is one of a body that is known.
-        let whole = hop.upload.part == nil ? (length < 0 ? nil : length) : upload?.length
+        let whole = hop.upload?.part == nil ? (length < 0 ? nil : length) : upload?.length
         if upload == nil { upload = ResumableUpload(length: whole) }
         guard upload?.isCreating == true else { return [] }
         if case .file(let body) = body { file = body.found }
@@ -135,10 +141,10 @@ final class UploadResumption {
     /// A message of the hop is on its way.
     func sends(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
-        transaction.sentOffset = hop.upload.part?.offset ?? (hop.upload.isControl ? upload.acknowledged : 0)
+        transaction.sentOffset = hop.upload?.part?.offset ?? (hop.goesToUpload ? upload.acknowledged : 0)
         transaction.sentBodyLength = upload.length ?? -1
-        if !hop.upload.isControl || hop.upload.part != nil, let exchange = transaction.exchange {
-            carrying = (exchange, hop.upload.part?.offset ?? 0)
+        if !hop.goesToUpload || hop.upload?.part != nil, let exchange = transaction.exchange {
+            carrying = (exchange, hop.upload?.part?.offset ?? 0)
         }
     }
 
@@ -200,7 +206,8 @@ final class UploadResumption {
 
     /// Whether a redirect of a request to the upload resource is followed: never to where the server could be another without TLS.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
-        guard let url = hop.request.url, proposal.method == hop.request.method, hop.upload.redirectCount < RedirectPolicy.limit,
+        guard let url = hop.request.url, proposal.method == hop.request.method,
+            hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
             let origin = Origin(proposal.url)
         else { return false }
         return origin.isSecure || Origin(url)?.isSecure == false
@@ -208,8 +215,9 @@ final class UploadResumption {
 
     /// Where a redirect of such a request leads.
     func redirected(_ hop: Hop, to next: Hop) {
-        next.upload = hop.upload
-        next.upload.redirectCount += 1
+        next.upload = hop.upload.map {
+            HopPart(part: $0.part, goesToUpload: $0.goesToUpload, redirectCount: $0.redirectCount + 1)
+        }
     }
 
     private static func interrupts(_ error: LoadError) -> Bool {
@@ -230,14 +238,14 @@ final class UploadResumption {
         case .deliver:
             guard let answer else { throw failure(nil) }
             dropKept()
-            return .answer(hop.upload.isControl ? asOfTheRequest(answer) : answer)
+            return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
         case .deliverKept:
             answer?.body.cancel()
             guard let kept = kept.take() else { throw failure(nil) }
             return .answer(kept)
         case .create(let part):
             if let answer { await stage.discard(answer, in: load.control) }
-            hop.upload.part = part == ResumableUpload.Part() ? nil : part
+            hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .retrieve(let seconds, let keepsResponse):
             if keepsResponse, let answer {
