@@ -9,12 +9,15 @@
 
 extension UploadServer {
     static let program = #"""
-        import json, os, socket, struct, sys, threading
+        import itertools, json, os, select, signal, socket, ssl, struct, sys, threading
 
         plan = json.load(open(sys.argv[1]))
         place = sys.argv[2]
         lock = threading.RLock()
         uploads = {}
+        # Something to read is there when all that is held is let go of.
+        released, release = os.pipe()
+        numbers = itertools.count()
 
         class Cut(Exception):
             pass
@@ -94,8 +97,23 @@ extension UploadServer {
                 self.peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 self.peer.close()
 
+            def hold(self, seen, upload):
+                seen["offset"], seen["isHeld"] = upload.size if upload else 0, True
+                self.note(seen)
+                poll = select.poll()
+                poll.register(self.peer, select.POLLRDHUP)
+                poll.register(released, select.POLLIN)
+                if any(end != released for end, _ in poll.poll()):
+                    raise EOFError
+
+            def note(self, seen):
+                with lock:
+                    print(json.dumps({name: value for name, value in seen.items() if name != "upload"}), flush=True)
+
             def serve(self):
                 try:
+                    if isinstance(self.peer, ssl.SSLSocket):
+                        self.peer.do_handshake()
                     while True:
                         self.request()
                 except Cut:
@@ -104,12 +122,14 @@ extension UploadServer {
                     self.peer.close()
 
             def request(self):
-                method, path, _ = self.line().split(" ", 2)
+                method, target, _ = self.line().split(" ", 2)
+                path = "/" + target.split("/", 3)[3] if target.startswith("http://") else target
                 fields = {}
                 while line := self.line():
                     name, value = line.split(":", 1)
                     fields[name.lower()] = value.strip()
-                seen = {"method": method, "path": path, "fields": fields, "received": 0, "offset": 0}
+                seen = {"number": next(numbers), "method": method, "path": path, "target": target, "fields": fields,
+                        "received": 0, "offset": 0}
                 upload = uploads.get(path)
                 try:
                     if self.is_of_another_version(path, fields):
@@ -117,11 +137,9 @@ extension UploadServer {
                     else:
                         self.answer(method, path, fields, seen, upload, fault(method))
                 finally:
-                    upload = uploads.get(path) or seen.pop("upload", None)
-                    seen.pop("upload", None)
+                    upload = uploads.get(path) or seen.get("upload")
                     seen["offset"] = upload.size if upload else 0
-                    with lock:
-                        print(json.dumps(seen), flush=True)
+                    self.note(seen)
 
             def state(self, upload):
                 complete = ("Upload-Incomplete", "?0" if upload.complete else "?1") if plan.get("version") == 3 else (
@@ -145,7 +163,17 @@ extension UploadServer {
                     fields.append(("Content-Length", str(len(body))))
                 self.send(status, fields, b"" if method == "HEAD" else body)
 
+            def place(self, where):
+                return (plan.get("location") or where).replace("{port}", str(self.peer.getsockname()[1]))
+
+            def drain(self, fields, seen):
+                for data in self.content(fields):
+                    seen["received"] += len(data)
+
             def answer(self, method, path, fields, seen, upload, fault):
+                if fault.get("refuses"):
+                    self.drain(fields, seen)
+                    return self.final(method, fault["status"], fault=fault)
                 if upload is not None and upload.writer not in (None, self):
                     # The earlier request is given up ("Concurrency").
                     try:
@@ -154,6 +182,8 @@ extension UploadServer {
                         pass
                     with upload.busy:
                         pass
+                if "holds" in fault and method in ("HEAD", "DELETE"):
+                    self.hold(seen, upload)
                 if upload is not None and method == "HEAD":
                     return self.final(method, 204, self.version() + self.state(upload) + self.limits(), fault=fault)
                 if upload is not None and method == "DELETE":
@@ -163,13 +193,11 @@ extension UploadServer {
                 if path.startswith(plan["place"]) and method == "PATCH" and upload is not None:
                     offset = int(fields.get("upload-offset", -1))
                     if offset != upload.size:
-                        for _ in self.content(fields):
-                            pass
+                        self.drain(fields, seen)
                         return self.final(method, 409, self.version() + self.state(upload), fault=fault)
                     return self.take_content(method, fields, seen, upload, fault)
                 if path.startswith(plan["place"]):
-                    for _ in self.content(fields):
-                        pass
+                    self.drain(fields, seen)
                     return self.final(method, 404, self.version(), fault=fault)
                 asks = "upload-complete" in fields or "upload-incomplete" in fields
                 with lock:
@@ -179,7 +207,7 @@ extension UploadServer {
                     uploads[where] = upload
                     if not fault.get("mute"):
                         for _ in range(plan["announcements"]):
-                            self.send(104, self.version() + [("Location", where)] + self.limits())
+                            self.send(104, self.version() + [("Location", self.place(where))] + self.limits())
                 self.take_content(method, fields, seen, upload, fault, where if asks and plan["knowsUploads"] else None)
 
             def is_of_another_version(self, path, fields):
@@ -212,6 +240,8 @@ extension UploadServer {
                         raise Cut
                     upload.append(data)
                     seen["received"] += len(data)
+                    if "isHeld" not in seen and seen["received"] >= fault.get("holds", sys.maxsize):
+                        self.hold(seen, upload)
                     step = plan.get("progressStep")
                     if step and upload.size - told >= step:
                         told = upload.size
@@ -229,8 +259,14 @@ extension UploadServer {
 
         def main():
             listener = socket.socket(fileno=3)
+            signal.signal(signal.SIGUSR1, lambda *_: os.write(release, b"."))
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER) if len(sys.argv) > 3 else None
+            if context:
+                context.load_cert_chain(sys.argv[3], sys.argv[4])
             while True:
                 peer, _ = listener.accept()
+                if context:
+                    peer = context.wrap_socket(peer, server_side=True, do_handshake_on_connect=False)
                 threading.Thread(target=Connection(peer).serve, daemon=True).start()
 
         main()

@@ -32,10 +32,14 @@ package final class UploadServer: Sendable {
         package var body: String?
         /// No 104 is sent.
         package var mute: Bool?
+        /// The content is read, and not kept; the answer has `status`.
+        package var refuses: Bool?
+        /// No more is read after so many bytes of the content, and nothing answered, until the client leaves or the server is released.
+        package var holds: Int?
 
         package init(
             _ method: String, cut: Int? = nil, silent: Bool? = nil, loses: Int? = nil, status: Int? = nil,
-            fields: [[String]]? = nil, body: String? = nil, mute: Bool? = nil
+            fields: [[String]]? = nil, body: String? = nil, mute: Bool? = nil, refuses: Bool? = nil, holds: Int? = nil
         ) {
             self.method = method
             self.cut = cut
@@ -45,6 +49,8 @@ package final class UploadServer: Sendable {
             self.fields = fields
             self.body = body
             self.mute = mute
+            self.refuses = refuses
+            self.holds = holds
         }
     }
 
@@ -55,6 +61,8 @@ package final class UploadServer: Sendable {
         package var version: Int?
         /// Where uploads are, in front of their number.
         package var place = "/uploads/"
+        /// What a 104 says of an upload's place, if not that; `{port}` is the server's.
+        package var location: String?
         /// The value of `Upload-Limit`.
         package var limits: String?
         /// After each so many bytes a 104 tells how many there are.
@@ -82,24 +90,36 @@ package final class UploadServer: Sendable {
         package var received: Int
         /// How many bytes of the upload the server has after it.
         package var offset: Int
+        package var number: Int
+        /// Whether it is held, or was.
+        package var isHeld: Bool?
+        /// What it asks for, as its first line has it: to a proxy, a whole URL.
+        package var target: String
     }
 
     private let directory: ServerDirectory
     private let process: ServerProcess
     package let port: Int
+    private let isSecure: Bool
     private let lines: Watched<(text: String, hasEnded: Bool)>
 
-    package init(_ plan: Plan) throws {
+    /// Starts a server; one with an identity speaks TLS.
+    package init(_ plan: Plan, identity: TestCertificates.Identity? = nil) throws {
         let python = try ServerProcess.program("python3", package: "python3")
         directory = try ServerDirectory()
         let order = try directory.write(try JSONEncoder().encode(plan), to: "plan.json")
         let program = try directory.write(Self.program.utf8, to: "server.py")
+        var arguments = [python, program.path, order.path, directory.path]
+        if let identity {
+            arguments.append(try directory.write(identity.chainPEM.utf8, to: "chain.pem").path)
+            arguments.append(try directory.write(identity.keyPEM.utf8, to: "key.pem").path)
+        }
         let socket = try ServerProcess.listeningSocket()
         defer { Glibc.close(socket.descriptor) }
         let lines = Watched((text: "", hasEnded: false))
         process = try ServerProcess.start(
             ServerProcess.Order(
-                [python, program.path, order.path, directory.path],
+                arguments,
                 output: .pipe { data in
                     lines.change { lines in
                         lines.text += String(decoding: data, as: UTF8.self)
@@ -108,11 +128,13 @@ package final class UploadServer: Sendable {
                 },
                 errors: .file(directory.file("log")), sockets: [socket.descriptor]))
         port = socket.port
+        isSecure = identity != nil
         self.lines = lines
     }
 
-    package func url(_ path: String = "/files") -> URL {
-        guard let url = URL(string: "http://127.0.0.1:\(port)\(path)") else { preconditionFailure("'\(path)' is no path") }
+    package func url(_ path: String = "/files", host: String? = nil) -> URL {
+        let origin = "\(isSecure ? "https" : "http")://\(host ?? (isSecure ? "localhost" : "127.0.0.1")):\(port)"
+        guard let url = URL(string: origin + path) else { preconditionFailure("'\(path)' is no path") }
         return url
     }
 
@@ -131,7 +153,17 @@ package final class UploadServer: Sendable {
     }
 
     private static func requests(_ text: String) -> [Request] {
-        text.split(separator: "\n").compactMap { try? JSONDecoder().decode(Request.self, from: Data($0.utf8)) }
+        var requests: [Request] = []
+        for line in text.split(separator: "\n") {
+            guard let request = try? JSONDecoder().decode(Request.self, from: Data(line.utf8)) else { continue }
+            // One that was held is told of twice.
+            if let index = requests.firstIndex(where: { $0.number == request.number }) {
+                requests[index] = request
+            } else {
+                requests.append(request)
+            }
+        }
+        return requests
     }
 
     /// What the server has of the upload with this number.
@@ -140,6 +172,9 @@ package final class UploadServer: Sendable {
     package func isComplete(_ number: Int = 1) -> Bool {
         FileManager.default.fileExists(atPath: directory.file("complete-\(number)").path)
     }
+
+    /// Lets go of all that is held, for good.
+    package func release() { process.signal(SIGUSR1) }
 
     package func stop() { process.stop(SIGKILL) }
 
