@@ -1,0 +1,58 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import URLLoading
+
+/// Sees the first 104 and the end of an upload, and answers challenges by the server's port.
+final class UploadWatcher: NSObject, URLSessionDataDelegate {
+    /// The ports that a login was asked for, in order.
+    let challenges = Watched<[Int]>([])
+    /// Nil before the end.
+    let status = Watched<Int?>(nil)
+    private let ends = Watched<[URLError?]>([])
+    private let announcements = Watched(0)
+    private let login: [Int: URLCredential]
+    private let atFirst104: @Sendable (URLSessionTask) -> Void
+
+    init(login: [Int: URLCredential] = [:], atFirst104: @escaping @Sendable (URLSessionTask) -> Void = { _ in }) {
+        self.login = login
+        self.atFirst104 = atFirst104
+    }
+
+    /// Waits until the task has ended, and says how.
+    func end() async throws -> URLError? { try await ends.value { $0.first } }
+    var endCount: Int { ends.read(\.count) }
+    /// Waits for the first 104.
+    func announcement() async throws { try await announcements.value { $0 > 0 ? () : nil } }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse) {
+        guard response.statusCode == 104 else { return }
+        if announcements.read({ $0 }) == 0 { atFirst104(task) }
+        announcements.change { $0 += 1 }
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic else {
+            return completionHandler(.performDefaultHandling, nil)
+        }
+        challenges.change { $0.append(challenge.protectionSpace.port) }
+        let credential = login[challenge.protectionSpace.port]
+        completionHandler(credential == nil ? .performDefaultHandling : .useCredential, credential)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        status.change { $0 = (task.response as? HTTPURLResponse)?.statusCode }
+        ends.change { $0.append(error as? URLError) }
+    }
+}
