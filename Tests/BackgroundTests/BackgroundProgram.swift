@@ -105,6 +105,9 @@ final class ProgramWork: Sendable {
             let session = try session(plain[0])
             guard let data = state.withLock({ $0.resumeData }) else { return journal.say("no resume data") }
             begin(session.downloadTask(withResumeData: data), plain[0], plain.dropFirst().first, options)
+        case "continueUpload":
+            guard let data = state.withLock({ $0.resumeData }) else { return journal.say("no resume data") }
+            begin(try session(plain[0]).uploadTask(withResumeData: data), plain[0], nil, options)
         case "download":
             let request = try request(plain[1], options)
             begin(try session(plain[0]).downloadTask(with: request), plain[0], plain.dropFirst(2).first, options)
@@ -251,10 +254,12 @@ final class ProgramWork: Sendable {
         case "resume": task.resume()
         case "describe": task.taskDescription = words[1]
         default:
-            (task as? URLSessionDownloadTask)?.cancel { data in
+            let handler: @Sendable (Data?) -> Void = { data in
                 self.state.withLock { $0.resumeData = data }
                 self.journal.say("produced \(words[0]) \(data == nil ? "nothing" : "data")")
             }
+            (task as? URLSessionDownloadTask)?.cancel(byProducingResumeData: handler)
+            (task as? URLSessionUploadTask)?.cancel(byProducingResumeData: handler)
         }
         journal.say("did \(verb) \(words[0])")
     }

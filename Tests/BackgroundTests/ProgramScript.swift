@@ -17,6 +17,7 @@ import Foundation
 ///     tasks NAME                      says what getAllTasks has
 ///     cancel, suspend, resume, produce TASK       a task is NAME.NUMBER
 ///     continue NAME                   downloads on with what `produce` had
+///     continueUpload NAME             uploads on with it
 ///     take move|leave|die|...        what becomes of what was downloaded
 ///     await LINE                      waits until it has written such a line itself
 ///     sync                            waits until the daemon heard all that was said

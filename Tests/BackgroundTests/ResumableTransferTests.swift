@@ -1,0 +1,165 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Uploads of background sessions that the server lets continue: whole in the end, and no byte twice that it has.
+@Suite(.timeLimit(.minutes(2)))
+struct ResumableTransferTests {
+    private typealias Fault = UploadServer.Fault
+
+    private static let content = ScriptedFile.pattern(6_000_000, seed: 31)
+
+    /// Begins an upload in the session `main` of a program.
+    private static func begin(_ server: UploadServer, _ place: BackgroundPlace) throws -> ProgramHandle {
+        let file = try place.write(content, to: "upload")
+        let program = try place.start("one")
+        program.tell("session", "main")
+        program.tell("upload", "main", server.url().absoluteString, file.path)
+        return program
+    }
+
+    /// Waits until the server stands in the midst of the upload, and the daemon has kept where it is.
+    private static func middle(_ server: UploadServer, _ program: ProgramHandle, held: Int = 1) async throws {
+        _ = try await server.requests { $0.filter { $0.isHeld == true }.count >= held }
+        // What is kept later is kept after it.
+        program.tell("describe", "main.1", "held\(held)")
+        program.tell("sync")
+        try await program.line("synced", number: held - 1)
+    }
+
+    private static func expectWhole(_ server: UploadServer, _ methods: [String]? = nil) throws {
+        #expect(server.isComplete())
+        #expect(try server.content() == Data(content))
+        let requests = server.requests
+        if let methods { #expect(requests.map(\.method) == methods) }
+        #expect(requests.map(\.received).reduce(0, +) == content.count, "a byte was sent twice that the server had")
+        #expect(!requests.contains { $0.method == "DELETE" })
+    }
+
+    private static func expectToldOnce(_ lines: [String], task: String = "main.1") {
+        #expect(lines.filter { $0.hasPrefix("completed \(task) ") }.count == 1)
+        #expect(lines.filter { $0.hasPrefix("data \(task) ") } == ["data \(task) stored \(content.count)"])
+    }
+
+    @Test func `an upload whose connection is cut continues`() async throws {
+        let server = try UploadServer(
+            UploadServer.Plan(faults: [Fault("PUT", cut: 1_000_000), Fault("PATCH", cut: 2_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await program.line("completed main.1 ok status=200 sent=6000000")
+            try await program.leave()
+            Self.expectToldOnce(program.lines)
+            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
+        }
+    }
+
+    @Test func `an upload whose daemon is killed, twice, continues`() async throws {
+        let server = try UploadServer(
+            UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000), Fault("PATCH", holds: 2_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await Self.middle(server, program)
+            place.killDaemon()
+            try await Self.middle(server, program, held: 2)
+            place.killDaemon()
+            try await program.line("completed main.1 ok status=200")
+            try await program.leave()
+            Self.expectToldOnce(program.lines)
+            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH", "HEAD", "PATCH"])
+        }
+    }
+
+    @Test(arguments: [true, false]) func `an upload whose program is killed continues, and a later program is told`(
+        daemonDies: Bool
+    ) async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let before = try Self.begin(server, place)
+            try await Self.middle(server, before)
+            try await before.kill()
+            if daemonDies { place.killDaemon() }
+            server.release()
+            let after = try place.start("after")
+            after.tell("session", "main")
+            try await after.line("completed main.1 ok status=200")
+            try await after.leave()
+            Self.expectToldOnce(after.lines)
+            #expect(!before.lines.contains { $0.hasPrefix("completed") })
+            try Self.expectWhole(server, daemonDies ? ["PUT", "HEAD", "PATCH"] : ["PUT"])
+        }
+    }
+
+    @Test(arguments: [true, false]) func `an upload that is suspended in the midst continues`(daemonDies: Bool) async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await Self.middle(server, program)
+            program.tell("suspend", "main.1")
+            try await program.line("did suspend main.1")
+            program.tell("sync")
+            try await program.line("synced", number: 1)
+            if daemonDies { place.killDaemon() }
+            server.release()
+            program.tell("resume", "main.1")
+            try await program.line("completed main.1 ok status=200")
+            try await program.leave()
+            Self.expectToldOnce(program.lines)
+            try Self.expectWhole(server)
+        }
+    }
+
+    @Test func `an upload that the program cancels is forgotten by the server`() async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await Self.middle(server, program)
+            program.tell("cancel", "main.1")
+            try await program.line("completed main.1 -999")
+            let requests = try await server.requests { $0.contains { $0.method == "DELETE" } }
+            #expect(requests.map { "\($0.method) \($0.path)" } == ["PUT /files", "DELETE /uploads/1"])
+            try await program.leave()
+            #expect(program.lines.filter { $0.hasPrefix("completed") }.count == 1)
+        }
+    }
+
+    @Test(arguments: [true, false]) func `an upload that is cancelled with resume data continues as another task`(
+        daemonDies: Bool
+    ) async throws {
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await Self.middle(server, program)
+            program.tell("produce", "main.1")
+            try await program.line("completed main.1 -999")
+            try await program.line("produced main.1 data")
+            if daemonDies { place.killDaemon() }
+            program.tell("continueUpload", "main")
+            try await program.line("completed main.2 ok status=200")
+            try await program.leave()
+            Self.expectToldOnce(program.lines, task: "main.2")
+            try Self.expectWhole(server, ["PUT", "HEAD", "PATCH"])
+        }
+    }
+
+    @Test func `an upload that the server has forgotten begins anew`() async throws {
+        let server = try UploadServer(
+            UploadServer.Plan(faults: [Fault("PUT", cut: 1_000_000), Fault("HEAD", status: 404, fields: [])]))
+        try await withBackgroundPlace { (place) async throws in
+            let program = try Self.begin(server, place)
+            try await program.line("completed main.1 ok status=200 sent=6000000")
+            try await program.leave()
+            Self.expectToldOnce(program.lines)
+            #expect(server.requests.map(\.method) == ["PUT", "HEAD", "PUT"])
+            #expect(try server.content(of: 2) == Data(Self.content))
+        }
+    }
+}
