@@ -86,8 +86,8 @@ struct ResumableTransferTests {
             let before = try Self.begin(server, place)
             try await Self.middle(server, before)
             try await before.kill()
-            if daemonDies { place.killDaemon() }
-            server.release()
+            // What is in the buffers of a connection that is lost is not read.
+            if daemonDies { place.killDaemon() } else { server.release() }
             let after = try place.start("after")
             after.tell("session", "main")
             try await after.line("completed main.1 ok status=200")
