@@ -19,10 +19,15 @@ struct GetCommand: AsyncParsableCommand {
         discussion: "Redirects are followed and compressed bodies are decoded without being asked for."
     )
 
-    @Argument(help: "The URL; http:// where there is no scheme.")
-    var url: String
+    @Argument(help: ArgumentHelp("The URLs; http:// where there is no scheme.", valueName: "url"))
+    var addresses: [String] = []
+
+    @Option(name: .customLong("url"), help: "A URL, as one that no option comes before.")
+    var namedAddresses: [String] = []
 
     @OptionGroup(title: "Common options") var result: ResultOptions
+
+    @OptionGroup(title: "Options for what is kept") var keeping: KeepingOptions
 
     @OptionGroup(title: "Options for what is sent") var body: BodyOptions
 
@@ -43,15 +48,28 @@ struct GetCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("With --repeat: how many at once.", valueName: "count"))
     var parallel = 1
 
+    @Flag(name: .customLong("fail-early"), help: "Of several URLs load none after one that failed.")
+    var failsEarly = false
+
+    private var urls: [String] { addresses + namedAddresses }
+
     func validate() throws {
+        if urls.isEmpty { throw ValidationError("There is no URL.") }
+        if `repeat` != nil, urls.count > 1 { throw ValidationError("--repeat is for one URL.") }
         if [cached, offline, options.ignoresCache].count(where: { $0 }) > 1 {
             throw ValidationError("--cached, --offline and --no-cache exclude each other.")
         }
         if parallel < 1 || `repeat` ?? 1 < 1 {
             throw ValidationError("--repeat and --parallel begin at 1.")
         }
+        if keeping.cookieJar != nil, options.ignoresCookies {
+            throw ValidationError("--no-cookies and --cookie-jar exclude each other.")
+        }
+        if `repeat` != nil, result.failsWithBody || keeping.headFile != nil || result.timeCondition != nil {
+            throw ValidationError("--repeat excludes --fail-with-body, --dump-header and --time-cond.")
+        }
         // It shows no response, and counts HTTP errors as failures anyway.
-        if `repeat` != nil, result.output != nil || result.include || result.fail || options.verbose || options.metrics {
+        if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
             throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
         }
         if `repeat` != nil, result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty {
@@ -59,10 +77,31 @@ struct GetCommand: AsyncParsableCommand {
         }
     }
 
-    func run() async throws { try await options.carryOut(load) }
+    func run() async throws { try await options.carryOut(loadAll) }
 
-    private func load() async throws {
-        let visit = try options.visit(url)
+    /// As curl does it, one after the other; how the last one ended is how the command ends.
+    private func loadAll() async throws {
+        let cookies = try options.cookieStorage(jar: keeping.cookieJar)
+        let heads = try keeping.headSink()
+        var last: ToolFailure?
+        for (index, url) in urls.enumerated() {
+            if let last {
+                if failsEarly { break }
+                options.heard(last).show()
+            }
+            last = nil
+            do {
+                try await load(url, at: index, cookies: cookies, heads: heads)
+            } catch let failure as ToolFailure where failure.code != 0 || failure.message != nil {
+                last = failure
+            } catch is ToolFailure {}
+        }
+        try keeping.keep(cookies)
+        if let last { throw last }
+    }
+
+    private func load(_ url: String, at index: Int, cookies: HTTPCookieStorage?, heads: BodySink?) async throws {
+        let visit = try options.visit(url, cookies: cookies)
         var request = options.request(for: visit.url)
         let addition = try body.add(
             to: &request, keepsMethod: options.common.method != nil, omitting: options.common.omittedHeaders)
@@ -71,6 +110,7 @@ struct GetCommand: AsyncParsableCommand {
             // What is asked about is the file as it is.
             if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
         }
+        let condition = try addConditions(to: &request, visit)
         if offline {
             request.cachePolicy = .returnCacheDataDontLoad
         } else if !cached, !options.ignoresCache {
@@ -83,22 +123,48 @@ struct GetCommand: AsyncParsableCommand {
             try await repetition.run(isSilent: options.silent && !options.showsErrors)
             return
         }
-        let file = result.takesName ? try DownloadPlace.name(of: visit.url) : result.output
+        let file = try result.file(for: visit.url, at: index)
         try await options.transfer(visit, to: file) { [request] session, attempts in
             let sink = BodySink(path: file, sparesTerminal: true)
-            let plan = options.plan(
-                showsHeaders: result.include || result.head, failsOnHTTPError: result.fail, attempts: attempts)
+            var plan = options.plan(
+                showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
+                attempts: attempts)
+            plan.keepsErrorBody = result.failsWithBody
+            plan.headSink = heads
             let meter = options.silent || file == nil || file == "-" ? nil : ProgressMeter()
+            let body: (@Sendable () -> InputStream?)? = if case .form(let form) = addition { { form.stream() } } else { nil }
+            let observer = TransferObserver(
+                plan: plan, answers: visit.answers, sink: sink, meter: meter, bodyStream: body,
+                objection: { response in
+                    guard let response = response as? HTTPURLResponse, condition?.isMet(by: response) == false else { return nil }
+                    // What is not wanted is no failure, and the file stays as it is.
+                    return ToolFailure(0, nil)
+                }
+            )
+            let opened = session(observer)
             switch addition {
-            case .none:
-                let observer = TransferObserver(plan: plan, answers: visit.answers, sink: sink, meter: meter)
-                return (observer, session(observer).dataTask(with: request))
-            case .form(let form):
-                let observer = TransferObserver(
-                    plan: plan, answers: visit.answers, sink: sink, meter: meter, bodyStream: { form.stream() }
-                )
-                return (observer, session(observer).uploadTask(withStreamedRequest: request))
+            case .none: return (observer, opened.dataTask(with: request))
+            case .form: return (observer, opened.uploadTask(withStreamedRequest: request))
             }
         }
+    }
+
+    /// Adds what `--range` and `--time-cond` ask for.
+    private func addConditions(to request: inout URLRequest, _ visit: Visit) throws -> TimeCondition? {
+        let isHTTP = ServerPlace(visit.url) != nil
+        if let range = result.range {
+            guard isHTTP else { throw ToolFailure(2, "--range is for http and https URLs") }
+            request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
+            // Parts are of the file as it is.
+            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
+        }
+        guard let text = result.timeCondition else { return nil }
+        guard isHTTP else { throw ToolFailure(2, "--time-cond is for http and https URLs") }
+        guard let condition = TimeCondition(text) else {
+            options.say("warning: '\(text)' is neither a date nor a file: loading without --time-cond")
+            return nil
+        }
+        request.setValue(condition.field.value, forHTTPHeaderField: condition.field.name)
+        return condition
     }
 }

@@ -17,6 +17,8 @@ struct URLSessionTool: AsyncParsableCommand {
         commandName: "urlsession",
         abstract: "Loads URLs.",
         discussion: """
+            Without a command it gets: "urlsession URL" is "urlsession get URL", and takes the options that curl's users write.
+
             Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 5 could not resolve proxy, \
             6 could not resolve host, 7 could not connect, 8 the server broke the protocol, 18 partial body, \
             22 HTTP error with --fail, 23 write error, 26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, \
@@ -43,17 +45,14 @@ enum EntryPoint {
         // A closed pipe is a write error of a load, with a message and an exit code; a list ends quietly (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
-            var command = try URLSessionTool.parseAsRoot()
+            var command = try URLSessionTool.parseAsRoot(CommandLineWords.read(Array(CommandLine.arguments.dropFirst())))
             if var asynchronous = command as? any AsyncParsableCommand {
                 try await asynchronous.run()
             } else {
                 try command.run()
             }
         } catch let failure as ToolFailure {
-            if let message = failure.message {
-                StandardError.print("urlsession: (\(failure.code)) \(message)")
-                if let cause = failure.cause { StandardError.print("* the cause: \(cause)") }
-            }
+            failure.show()
             exit(failure.code)
         } catch {
             guard URLSessionTool.exitCode(for: error) == .validationFailure else {

@@ -14,7 +14,7 @@ import URLLoading
 /// The options that say what a request brings along: a body, or with `--get` a query.
 struct BodyOptions: ParsableArguments {
     @Option(
-        name: [.customShort("d"), .long],
+        name: [.customShort("d"), .long, .customLong("data-ascii")],
         help: ArgumentHelp(
             "A body to POST; @file reads a file without its line breaks, - standard input; several are joined by &.",
             valueName: "body"),
@@ -28,6 +28,13 @@ struct BodyOptions: ParsableArguments {
         transform: DataPiece.binary
     )
     var binary: [DataPiece] = []
+
+    @Option(
+        name: .customLong("data-raw"),
+        help: ArgumentHelp("The same, of which @ and - mean nothing.", valueName: "body"),
+        transform: DataPiece.raw
+    )
+    var raw: [DataPiece] = []
 
     @Option(
         name: .customLong("data-urlencode"),
@@ -54,7 +61,9 @@ struct BodyOptions: ParsableArguments {
     var asQuery = false
 
     func validate() throws {
-        if [!data.isEmpty || !binary.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: { $0 }) > 1 {
+        if [!data.isEmpty || !binary.isEmpty || !raw.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: {
+            $0
+        }) > 1 {
             throw ValidationError("--data, --json and --form exclude each other.")
         }
         if asQuery, !json.isEmpty || !form.isEmpty {
@@ -94,7 +103,7 @@ struct BodyOptions: ParsableArguments {
             }
             return .none
         }
-        let pieces = (data + binary + encoded).sorted { $0.order < $1.order }
+        let pieces = (data + binary + raw + encoded).sorted { $0.order < $1.order }
         guard !pieces.isEmpty else { return .none }
         var content = Data()
         for (index, piece) in pieces.enumerated() {

@@ -13,7 +13,8 @@ import ArgumentParser
 struct CommonOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .long],
-        help: ArgumentHelp("A request header; without a value, send none; may be repeated.", valueName: "name: value"))
+        help: ArgumentHelp(
+            "A request header; without a value, send none; @file has one a line; may be repeated.", valueName: "name: value"))
     var header: [String] = []
 
     @Option(name: [.customShort("X"), .customLong("request")], help: "The request method.")
@@ -28,7 +29,9 @@ struct CommonOptions: ParsableArguments {
         name: [.customShort("e"), .customLong("referer")], help: ArgumentHelp("Say that this page led here.", valueName: "url"))
     var referer: String?
 
-    @Option(name: .customLong("max-time"), help: ArgumentHelp("The most the whole load may take.", valueName: "seconds"))
+    @Option(
+        name: [.customShort("m"), .customLong("max-time")],
+        help: ArgumentHelp("The most the whole load may take.", valueName: "seconds"))
     var maximumTime: Double?
 
     @Option(
@@ -90,7 +93,7 @@ struct CommonOptions: ParsableArguments {
     var writeOut: String?
 
     func validate() throws {
-        for field in header where HeaderLine(field) == nil {
+        for field in header where !field.hasPrefix("@") && HeaderLine(field) == nil {
             throw ValidationError("'\(field)' is not a header: \(HeaderLine.advice).")
         }
         if ignoresCookies, !cookieFiles.isEmpty {
@@ -101,7 +104,12 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    var headerLines: [HeaderLine] { header.compactMap(HeaderLine.init) }
+    /// Reads the files of header fields, so that those that cannot be read are said.
+    func readHeaderFiles() throws(ToolFailure) {
+        for argument in header { _ = try HeaderLine.lines(of: argument) }
+    }
+
+    var headerLines: [HeaderLine] { header.flatMap { (try? HeaderLine.lines(of: $0)) ?? [] } }
 
     /// The fields that are not to be sent, in lower case.
     var omittedHeaders: Set<String> {

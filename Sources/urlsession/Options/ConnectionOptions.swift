@@ -48,8 +48,30 @@ struct ConnectionOptions: ParsableArguments {
     )
     var dnssec = false
 
+    @Option(
+        name: .customLong("proto"),
+        help: ArgumentHelp(
+            "The protocols to allow: '=https' for https alone, '-ftp' for all but ftp; also of redirects.", valueName: "list")
+    )
+    var schemes: SchemeRule?
+
+    @Option(
+        name: .customLong("proto-redir"), help: ArgumentHelp("The same for redirects alone.", valueName: "list"))
+    var redirectSchemes: SchemeRule?
+
+    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Connect to IPv4 addresses alone.")
+    var ipv4 = false
+
+    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "Connect to IPv6 addresses alone.")
+    var ipv6 = false
+
     @Flag(name: .customLong("http1.1"), help: "Speak HTTP/1.1 alone.")
     var http1Only = false
+
+    @Flag(
+        name: [.customShort("N"), .customLong("no-buffer")],
+        help: ArgumentHelp("Write the body as it comes: the default.", visibility: .hidden))
+    var unbuffered = false
 
     @Flag(
         name: .customLong("http2"),
@@ -62,6 +84,9 @@ struct ConnectionOptions: ParsableArguments {
     func validate() throws {
         if http1Only, http2PriorKnowledge || http2 {
             throw ValidationError("--http1.1 and --http2 or --http2-prior-knowledge exclude each other.")
+        }
+        if ipv4 && ipv6 || (ipv4 || ipv6) && interface != nil {
+            throw ValidationError("--ipv4, --ipv6 and --interface exclude each other.")
         }
         for text in resolve where Self.addresses(text) == nil {
             throw ValidationError("'\(text)' does not say which addresses a host has: write 'host:port:address'.")
@@ -83,6 +108,9 @@ struct ConnectionOptions: ParsableArguments {
         if http2PriorKnowledge { configuration.connectionOptions.httpVersions = .http2PriorKnowledge }
         configuration.connectionOptions.nameServers =
             nameServers?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
+        // Connections from any address of a family lead to addresses of the same.
+        if ipv4 { configuration.connectionOptions.localAddress = "0.0.0.0" }
+        if ipv6 { configuration.connectionOptions.localAddress = "::" }
         if let interface {
             let (isName, isAddress) = (interface.hasPrefix("if!"), interface.hasPrefix("host!"))
             let text = isName ? String(interface.dropFirst(3)) : isAddress ? String(interface.dropFirst(5)) : interface

@@ -13,7 +13,7 @@ import Synchronization
 
 /// A piece of a body, from `--data` or `--data-urlencode`; those of both kinds are joined in the order in which they were given.
 struct DataPiece: Sendable {
-    enum Kind: Sendable { case plain, binary, encoded }
+    enum Kind: Sendable { case plain, binary, raw, encoded }
 
     let kind: Kind
     let text: String
@@ -32,6 +32,7 @@ struct DataPiece: Sendable {
 
     @Sendable static func plain(_ text: String) -> DataPiece { DataPiece(.plain, text) }
     @Sendable static func binary(_ text: String) -> DataPiece { DataPiece(.binary, text) }
+    @Sendable static func raw(_ text: String) -> DataPiece { DataPiece(.raw, text) }
     @Sendable static func encoded(_ text: String) -> DataPiece { DataPiece(.encoded, text) }
 
     func content() throws(ToolFailure) -> Data {
@@ -42,6 +43,7 @@ struct DataPiece: Sendable {
                 ? Data(try InputFile.read(argument: text).filter { ![0, 0x0A, 0x0D].contains($0) })
                 : try InputFile.read(argument: text)
         case .binary: try InputFile.read(argument: text)
+        case .raw: Data(text.utf8)
         case .encoded: try encodedContent()
         }
     }

@@ -30,5 +30,16 @@ struct HeaderLine {
         if name.isEmpty { return nil }
     }
 
+    /// What one `-H` says: a line, or those of a file after `@`, where lines that are none are passed over.
+    ///
+    /// - Parameter argument: Its value.
+    /// - Throws: Where the file cannot be read.
+    /// - Returns: The lines.
+    static func lines(of argument: String) throws(ToolFailure) -> [HeaderLine] {
+        guard argument.hasPrefix("@") else { return [HeaderLine(argument)].compactMap(\.self) }
+        let text = String(decoding: try InputFile.readOnce(String(argument.dropFirst())), as: UTF8.self)
+        return text.split(whereSeparator: \.isNewline).compactMap { HeaderLine(String($0)) }
+    }
+
     static let advice = "write 'Name: value', or 'Name:' to leave it out"
 }

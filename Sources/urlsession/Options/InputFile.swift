@@ -8,16 +8,29 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import Synchronization
 
 /// What options read: files, and standard input where the name is `-`.
 enum InputFile {
+    /// What was read once and is wanted again: standard input, and files of header fields, which may be pipes.
+    private static let known = Mutex<[String: Data]>([:])
+
+    /// The same as ``read(_:)``, which then has it for good.
+    static func readOnce(_ path: String) throws(ToolFailure) -> Data {
+        if let data = known.withLock({ $0[path] }) { return data }
+        let data = try read(path)
+        known.withLock { $0[path] = data }
+        return data
+    }
+
     static func read(_ path: String) throws(ToolFailure) -> Data {
         if path == "-" {
-            do {
-                return try FileHandle.standardInput.readToEnd() ?? Data()
-            } catch {
+            if let data = known.withLock({ $0[path] }) { return data }
+            guard let data = try? FileHandle.standardInput.readToEnd() ?? Data() else {
                 throw ToolFailure(26, "cannot read standard input")
             }
+            known.withLock { $0[path] = data }
+            return data
         }
         // By a handle: what a shell's `<(…)` names is a pipe, and has no length.
         guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.readToEnd() ?? Data() else {

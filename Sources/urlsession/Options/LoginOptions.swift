@@ -22,6 +22,11 @@ struct LoginOptions: ParsableArguments {
     )
     var user: String?
 
+    @Option(
+        name: .customLong("oauth2-bearer"),
+        help: ArgumentHelp("Send this token (Authorization: Bearer). Never sent to another host.", valueName: "token"))
+    var bearerToken: String?
+
     @Flag(help: "With --user: by Basic alone; may be given together with the next ones.")
     var basic = false
 
@@ -62,6 +67,12 @@ struct LoginOptions: ParsableArguments {
     var noProxy: String?
 
     func validate() throws {
+        if bearerToken != nil, user != nil {
+            throw ValidationError("--oauth2-bearer and --user exclude each other.")
+        }
+        if bearerToken?.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) == true || bearerToken?.isEmpty == true {
+            throw ValidationError("What --oauth2-bearer says is no token.")
+        }
         if user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true {
             throw ValidationError("There is no user name: write 'user:password'.")
         }

@@ -63,6 +63,7 @@ extension RequestOptions {
                 } catch {
                     throw ToolFailure(23, error.message)
                 }
+                if let verdict = outcome.verdict { throw verdict }
             }
         }
     }

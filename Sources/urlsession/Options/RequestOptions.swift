@@ -26,10 +26,19 @@ struct RequestOptions: ParsableArguments {
 
     subscript<Value>(dynamicMember option: KeyPath<CommonOptions, Value>) -> Value { common[keyPath: option] }
 
-    var redirects: RedirectRule { RedirectRule(follows: !common.staysPut, most: common.maximumRedirects) }
+    var redirects: RedirectRule {
+        RedirectRule(
+            follows: !common.staysPut, most: common.maximumRedirects, schemes: connections.schemes,
+            redirectSchemes: connections.redirectSchemes)
+    }
 
     /// With the stored cookies and responses, which all runs of the tool share.
-    func configuration() throws -> URLSessionConfiguration {
+    ///
+    /// - Parameter cookies: The cookies in place of them, if any.
+    /// - Throws: Where a file that the options name cannot be read.
+    /// - Returns: What a session is made with.
+    func configuration(cookies: HTTPCookieStorage?) throws -> URLSessionConfiguration {
+        try common.readHeaderFiles()
         let configuration = URLSessionConfiguration.default
         if let idleTime = common.idleTime {
             configuration.timeoutIntervalForRequest = idleTime
@@ -39,9 +48,7 @@ struct RequestOptions: ParsableArguments {
         }
         configuration.waitsForConnectivity = common.waitsForNetwork
         configuration.omittedHeaders = common.omittedHeaders
-        if !common.cookieFiles.isEmpty {
-            configuration.httpCookieStorage = try storage(of: common.cookieFiles)
-        }
+        if let cookies = try cookies ?? cookieStorage() { configuration.httpCookieStorage = cookies }
         return configuration
     }
 
@@ -58,6 +65,9 @@ struct RequestOptions: ParsableArguments {
             if let value, !omitted.contains(name.lowercased()), request.value(forHTTPHeaderField: name) == nil {
                 request.setValue(value, forHTTPHeaderField: name)
             }
+        }
+        if let token = login.bearerToken, request.value(forHTTPHeaderField: "Authorization") == nil {
+            request.setValue("Bearer " + token, forHTTPHeaderField: "Authorization")
         }
         let given = common.cookies.filter(CommonOptions.isPair)
         if !given.isEmpty {
@@ -89,9 +99,15 @@ struct RequestOptions: ParsableArguments {
     /// In memory: what the server sets joins them for this run alone, and the files stay as they are.
     ///
     /// An empty name stands for no cookies, as with curl.
-    private func storage(of files: [String]) throws -> HTTPCookieStorage {
+    ///
+    /// - Parameter jar: The file that the cookies are written to, and that need not be there yet.
+    /// - Throws: Where a file cannot be read.
+    /// - Returns: Nil where the stored cookies are meant.
+    func cookieStorage(jar: String? = nil) throws -> HTTPCookieStorage? {
+        let files = common.cookieFiles
+        guard !files.isEmpty || jar != nil else { return nil }
         let storage = HTTPCookieStorage()
-        for file in files where !file.isEmpty {
+        for file in files where !file.isEmpty && (file != jar || FileManager.default.fileExists(atPath: file)) {
             for cookie in HTTPCookie.cookies(netscapeFile: try CookieFile.read(file)) {
                 storage.setCookie(cookie)
             }
@@ -121,11 +137,17 @@ struct RequestOptions: ParsableArguments {
     func carryOut(_ work: () async throws -> Void) async throws {
         do {
             try await work()
-        } catch var failure as ToolFailure {
-            if common.silent, !common.showsErrors { failure.message = nil }
-            if !common.verbose { failure.cause = nil }
-            throw failure
+        } catch let failure as ToolFailure {
+            throw heard(failure)
         }
+    }
+
+    /// As much of a failure as the user wants to hear.
+    func heard(_ failure: ToolFailure) -> ToolFailure {
+        var failure = failure
+        if common.silent, !common.showsErrors { failure.message = nil }
+        if !common.verbose { failure.cause = nil }
+        return failure
     }
 
     /// For a command that keeps one connection, and sends what is read.

@@ -8,14 +8,23 @@
 //===----------------------------------------------------------------------===//
 
 import ArgumentParser
+import Foundation
 
 /// The options that say where a response goes, and how much of it.
 struct ResultOptions: ParsableArguments {
-    @Option(name: .shortAndLong, help: ArgumentHelp("Write the body to this file.", valueName: "file"), completion: .file())
-    var output: String?
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("Write the body to this file; of several URLs each has its own.", valueName: "file"),
+        completion: .file())
+    var output: [String] = []
 
-    @Flag(name: [.customShort("O"), .customLong("remote-name")], help: "Write the body to a file of the URL's name.")
-    var takesName = false
+    @Flag(
+        name: [.customShort("O"), .customLong("remote-name")],
+        help: "Write the body to a file of the URL's name; once for each URL.")
+    var names: Int
+
+    @Flag(name: .customLong("remote-name-all"), help: "The same for every URL.")
+    var namesAll = false
 
     @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
     var include = false
@@ -26,8 +35,46 @@ struct ResultOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Show no body and exit with 22 when the server answers 400 or more.")
     var fail = false
 
+    @Flag(name: .customLong("fail-with-body"), help: "The same, but show the body.")
+    var failsWithBody = false
+
+    @Option(
+        name: .shortAndLong,
+        help: ArgumentHelp("Ask for these bytes alone, as in 0-99, 100- or -100.", valueName: "range"))
+    var range: String?
+
+    @Option(
+        name: [.customShort("z"), .customLong("time-cond")],
+        help: ArgumentHelp(
+            "Only what was changed after this date, or after this file was; with a - before it, only what was not.",
+            valueName: "date|file")
+    )
+    var timeCondition: String?
+
+    var takesName: Bool { names > 0 || namesAll }
+
+    /// The file for the body of a URL; nil for standard output.
+    ///
+    /// - Parameters:
+    ///   - url: The URL.
+    ///   - index: Which one it is, from 0 on.
+    /// - Throws: Where it is to have the URL's name, and that has none.
+    /// - Returns: Its path.
+    func file(for url: URL, at index: Int) throws(ToolFailure) -> String? {
+        if index < output.count { return output[index] }
+        return namesAll || index < names ? try DownloadPlace.name(of: url) : nil
+    }
+
     func validate() throws {
-        if output != nil, takesName {
+        if fail, failsWithBody {
+            throw ValidationError("--fail and --fail-with-body exclude each other.")
+        }
+        if let range,
+            range.isEmpty || !range.allSatisfy({ $0.isASCII && ($0.isNumber || "-, ".contains($0)) }) || !range.contains("-")
+        {
+            throw ValidationError("'\(range)' is no range: write '0-99', '100-' or '-100'.")
+        }
+        if !output.isEmpty, takesName {
             throw ValidationError("--output and --remote-name exclude each other.")
         }
     }

@@ -32,6 +32,22 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
+    /// Curl's flags for what `--tls-min` says.
+    enum LeastVersion: String, EnumerableFlag {
+        case any, v1_0, v1_1, v1_2, v1_3
+
+        var version: Version { Version(rawValue: String(rawValue.dropFirst().replacing("_", with: "."))) ?? .v1_0 }
+
+        static func name(for value: LeastVersion) -> NameSpecification {
+            .customLong(value == .any ? "tlsv1" : "tls" + value.rawValue.replacing("_", with: "."))
+        }
+
+        static func help(for value: LeastVersion) -> ArgumentHelp? {
+            ArgumentHelp(
+                "The same as --tls-min \(value.version.rawValue).", visibility: value.version >= .v1_2 ? .default : .hidden)
+        }
+    }
+
     @Option(
         name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"),
         completion: .file())
@@ -67,6 +83,9 @@ struct TrustOptions: ParsableArguments {
     @Option(name: .customLong("tls-max"), help: ArgumentHelp("The highest version of TLS to offer; 1.3.", valueName: "version"))
     var highestVersion: Version?
 
+    @Flag(exclusivity: .chooseLast)
+    var leastVersion: LeastVersion?
+
     @Flag(name: [.customShort("k"), .long], help: "Trust whatever certificate the server has.")
     var insecure = false
 
@@ -88,7 +107,10 @@ struct TrustOptions: ParsableArguments {
         if insecure, ats {
             throw ValidationError("--insecure and --ats exclude each other.")
         }
-        let (lowest, highest) = (lowestVersion ?? .v1_2, highestVersion ?? .v1_3)
+        if lowestVersion != nil, leastVersion != nil {
+            throw ValidationError("--tls-min and --tlsv1.2 or its like exclude each other.")
+        }
+        let (lowest, highest) = (lowestVersion ?? leastVersion?.version ?? .v1_2, highestVersion ?? .v1_3)
         if lowest > highest {
             throw ValidationError("No version of TLS is left from \(lowest.rawValue) to \(highest.rawValue).")
         }
@@ -99,8 +121,8 @@ struct TrustOptions: ParsableArguments {
         if let trustRoots {
             configuration.tlsTrustRoots = try PEMFile.certificates(of: trustRoots)
         }
-        if let lowestVersion {
-            configuration.tlsMinimumSupportedProtocolVersion = lowestVersion.tls
+        if let lowest = lowestVersion ?? leastVersion?.version {
+            configuration.tlsMinimumSupportedProtocolVersion = lowest.tls
         }
         if let highestVersion {
             configuration.tlsMaximumSupportedProtocolVersion = highestVersion.tls

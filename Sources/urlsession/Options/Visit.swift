@@ -20,9 +20,16 @@ struct Visit {
 
 extension RequestOptions {
     /// Reads the files that the options name, and asks for the passwords that they leave out.
-    func visit(_ address: String) throws -> Visit {
+    ///
+    /// - Parameters:
+    ///   - address: What is to be loaded.
+    ///   - cookies: The cookies in place of the stored ones and those of files.
+    /// - Throws: Where a file cannot be read, or a password is not given.
+    /// - Returns: What a load needs.
+    func visit(_ address: String, cookies: HTTPCookieStorage? = nil) throws -> Visit {
         let url = try Self.url(address)
-        let configuration = try configuration()
+        try connections.schemes?.check(url, option: "--proto")
+        let configuration = try configuration(cookies: cookies)
         try trust.apply(to: configuration)
         connections.apply(to: configuration)
         var plan = ChallengeAnswers.Plan()

@@ -43,6 +43,13 @@ struct ToolFailure: Error {
         mayPass = [5, 6, 28].contains(code)
     }
 
+    /// Says on standard error what went wrong.
+    func show() {
+        guard let message else { return }
+        StandardError.print("urlsession: (\(code)) \(message)")
+        if let cause { StandardError.print("* the cause: \(cause)") }
+    }
+
     private static func exitCode(_ code: URLError.Code, text: String, answered: Bool, partial: Bool) -> Int32 {
         switch code {
         case .unsupportedURL, .appTransportSecurityRequiresSecureConnection: 1

@@ -74,6 +74,9 @@ final class BodySink: Sendable {
         }
     }
 
+    /// Creates the file, or empties it, before anything comes.
+    func begin() throws(Failure) { _ = try open() }
+
     func close() throws(Failure) {
         let file = try open()
         guard path != nil else { return }

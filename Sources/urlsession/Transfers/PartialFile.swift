@@ -45,11 +45,11 @@ struct PartialFile {
         guard response.statusCode == 206 || response.statusCode == 416 else {
             return .refused("the server sends all of the file")
         }
-        guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(Self.date) else {
+        guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
             return .refused("the server does not say of when the file is, so that \(path) may be of another version")
         }
         // By the server's clock.
-        let lead = response.value(forHTTPHeaderField: "Date").flatMap(Self.date).map { $0.timeIntervalSince(now) } ?? 0
+        let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
         guard changed < birth + lead else { return .refused("the file was changed after \(path) was begun") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
         if response.statusCode == 416 {
@@ -60,15 +60,6 @@ struct PartialFile {
             return .refused("the server sends another part than was asked for")
         }
         return .goesOn
-    }
-
-    /// RFC 9110, section 5.6.7.
-    private static func date(_ text: String) -> Date? {
-        let reader = DateFormatter()
-        reader.locale = Locale(identifier: "en_US_POSIX")
-        reader.timeZone = TimeZone(secondsFromGMT: 0)
-        reader.dateFormat = "EEE, dd MMM yyyy HH:mm:ss zzz"
-        return reader.date(from: text)
     }
 
     /// When a file was made: by statx(2), which Foundation does not ask.

@@ -63,7 +63,7 @@ final class Repetition: Sendable {
                 return loads[task.taskIdentifier]?.redirects ?? 1
             }
             do throws(ToolFailure) {
-                completionHandler(try redirects.admits(number) ? request : nil)
+                completionHandler(try redirects.admits(number, to: request.url) ? request : nil)
             } catch {
                 loads.withLock { $0[task.taskIdentifier]?.failure = error }
                 task.cancel()

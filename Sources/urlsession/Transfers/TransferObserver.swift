@@ -17,11 +17,15 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var redirects = RedirectRule()
         var showsHeaders = false
         var failsOnHTTPError = false
+        /// The body of an HTTP error is shown before the failure.
+        var keepsErrorBody = false
         var isVerbose = false
         var isSilent = false
         /// A response after which another attempt follows is a failure, whose body nobody sees.
         var attempts: RetryOptions.Attempts
         var connectTimeout: Double?
+        /// Where the heads of all responses go, besides.
+        var headSink: BodySink?
     }
 
     struct State: Sendable {
@@ -30,6 +34,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var error: (any Error)?
         /// Why the tool itself stopped the load; it explains the cancellation that follows.
         var failure: ToolFailure?
+        /// What is wrong though the load goes well.
+        var verdict: ToolFailure?
         var metrics: URLSessionTaskMetrics?
         var redirects = 0
         var received: Int64 = 0
@@ -157,7 +163,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             return state.redirects
         }
         do throws(ToolFailure) {
-            guard try plan.redirects.admits(number) else {
+            guard try plan.redirects.admits(number, to: request.url) else {
                 state.withLock { $0.redirects -= 1 }
                 return completionHandler(nil)
             }
@@ -197,6 +203,10 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         let failure = objection?(response) ?? httpFailure(response)
         show(response, of: dataTask, isFinal: failure?.retryWait == nil)
         if let failure {
+            if plan.keepsErrorBody, failure.code == 22, failure.retryWait == nil {
+                state.withLock { $0.verdict = failure }
+                return completionHandler(.allow)
+            }
             state.withLock { $0.failure = failure }
             return completionHandler(.cancel)
         }
@@ -328,6 +338,14 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             let head = HeadText.response(response, prefix: "< ")
             state.withLock { $0.shownHeads.append(head) }
             StandardError.write(head)
+        }
+        if let headSink = plan.headSink, let response = response as? HTTPURLResponse {
+            let text = (response.headLines + [""]).map { $0 + "\r\n" }.joined()
+            do {
+                try headSink.write(Data(text.utf8), isHead: true)
+            } catch {
+                stop(task, because: ToolFailure(23, error.message))
+            }
         }
         if plan.showsHeaders, isFinal {
             let text = HeadText.response(response, prefix: "", isForPeople: sink.isTerminal)

@@ -68,7 +68,7 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
             state.redirectCount += 1
             return state.redirectCount
         }
-        completionHandler((try? redirects.admits(count)) == true ? request : nil)
+        completionHandler((try? redirects.admits(count, to: request.url)) == true ? request : nil)
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {

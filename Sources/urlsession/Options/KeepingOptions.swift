@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options of what is kept of a load besides its body: its heads and its cookies.
+struct KeepingOptions: ParsableArguments {
+    @Option(
+        name: [.customShort("D"), .customLong("dump-header")],
+        help: ArgumentHelp("Write the heads of all responses to this file, as they came.", valueName: "file"),
+        completion: .file())
+    var headFile: String?
+
+    @Option(
+        name: [.customShort("c"), .customLong("cookie-jar")],
+        help: ArgumentHelp(
+            "Write the cookies to this cookies.txt at the end; none of the stored ones are sent.", valueName: "file"),
+        completion: .file())
+    var cookieJar: String?
+
+    /// Where the heads of all URLs go.
+    func headSink() throws(ToolFailure) -> BodySink? {
+        guard let headFile else { return nil }
+        let sink = BodySink(path: headFile)
+        do throws(BodySink.Failure) {
+            try sink.begin()
+        } catch {
+            throw ToolFailure(23, error.message)
+        }
+        return sink
+    }
+
+    /// Writes the cookies that are there at the end, be it good or bad.
+    func keep(_ cookies: HTTPCookieStorage?) throws(ToolFailure) {
+        guard let cookieJar, let cookies else { return }
+        let text = HTTPCookie.netscapeFile(cookies.cookies ?? [])
+        if cookieJar == "-" { try StandardOutput.write(text) } else { try CookieFile.write(text, to: cookieJar) }
+    }
+}
