@@ -51,7 +51,7 @@ struct BackgroundDownloadCommand: AsyncParsableCommand {
         // All of them, or none.
         let wanted = try urls.map { text in
             let url = try BackgroundOrderOptions.url(text)
-            let name = output ?? DownloadPlace(output: nil, url: url).path
+            let name = try output ?? DownloadPlace(output: nil, url: url).path
             let target = URL(fileURLWithPath: name, relativeTo: folder).standardizedFileURL
             try Self.check(target)
             return (url, target.path)

@@ -19,13 +19,14 @@ enum CommandLineWords {
     static let flags: [Character: String] = [
         "O": "remote-name", "i": "include", "I": "head", "f": "fail", "s": "silent", "S": "show-error", "v": "verbose",
         "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer",
+        "J": "remote-header-name", "R": "remote-time", "#": "progress-bar",
     ]
 
     /// Curl's letters for options with one.
     static let options: [Character: String] = [
         "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer", "b": "cookie", "d": "data", "F": "form",
         "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert", "m": "max-time",
-        "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar",
+        "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar", "C": "continue-at",
     ]
 
     /// The long names of options with a value that may begin with a dash.
@@ -33,6 +34,7 @@ enum CommandLineWords {
         "output", "header", "request", "user-agent", "referer", "cookie", "cookies", "data", "data-binary", "data-urlencode",
         "data-raw",
         "data-ascii", "range", "time-cond", "oauth2-bearer", "dump-header", "cookie-jar",
+        "continue-at", "output-dir", "max-filesize",
         "json", "form", "user", "proxy-user", "write-out", "proto", "proto-redir",
     ]
 

@@ -47,13 +47,15 @@ struct DownloadCommand: AsyncParsableCommand {
 
     @OptionGroup(title: "Common options") var result: Result
 
+    @OptionGroup(title: "File options") var file: PlaceOptions
+
     @OptionGroup var options: RequestOptions
 
     func run() async throws { try await options.carryOut(download) }
 
     private func download() async throws {
         let visit = try options.visit(url)
-        let place = DownloadPlace(output: result.output, url: visit.url)
+        let place = try DownloadPlace(output: result.output, url: visit.url, file)
         var mayBePartial = result.resume && place.resumeData() == nil
         if mayBePartial, PartialFile(place.path) == nil {
             options.say("nothing to go on with; beginning afresh")
@@ -81,6 +83,12 @@ struct DownloadCommand: AsyncParsableCommand {
         }
     }
 
+    private func plan(_ attempts: RetryOptions.Attempts) -> TransferObserver.Plan {
+        var plan = options.plan(failsOnHTTPError: true, attempts: attempts)
+        plan.maximumSize = file.maximumSize?.bytes
+        return plan
+    }
+
     private enum Ending {
         case done
         /// The resume data is of no use, and why.
@@ -93,7 +101,7 @@ struct DownloadCommand: AsyncParsableCommand {
         try place.prepare()
         let target = Mutex(place.path)
         let observer = TransferObserver(
-            plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: BodySink(path: nil),
+            plan: plan(attempts), answers: visit.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
             // What cannot be kept now is of no use to whom nobody kills.
             noteBeginning: { data in try? place.keep(data) },
@@ -128,6 +136,7 @@ struct DownloadCommand: AsyncParsableCommand {
             throw error
         }
         place.removeRemains()
+        try file.date(target.withLock { $0 }, by: outcome.response)
         let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
         options.say("saved as \(target.withLock { $0 })\(size)")
         return .done
@@ -140,7 +149,7 @@ struct DownloadCommand: AsyncParsableCommand {
         let judgement = Mutex<PartialFile.Judgement?>(nil)
         let sink = BodySink(path: partial.path, appends: true)
         let observer = TransferObserver(
-            plan: options.plan(failsOnHTTPError: true, attempts: attempts), answers: visit.answers, sink: sink,
+            plan: plan(attempts), answers: visit.answers, sink: sink,
             meter: options.silent ? nil : ProgressMeter(),
             objection: { response in
                 guard let response = response as? HTTPURLResponse else {
@@ -179,6 +188,7 @@ struct DownloadCommand: AsyncParsableCommand {
             options.say("what is there is kept; go on with: \(continuation(partial.path))")
             throw error
         }
+        try file.date(partial.path, by: outcome.response)
         options.say("saved as \(partial.path) (went on at \(ByteText.size(partial.size)))")
         return .done
     }

@@ -9,6 +9,7 @@
 
 import ArgumentParser
 import Foundation
+import Synchronization
 import URLLoading
 
 /// `urlsession get`: one request, its body to standard output or a file as it comes.
@@ -26,6 +27,8 @@ struct GetCommand: AsyncParsableCommand {
     var namedAddresses: [String] = []
 
     @OptionGroup(title: "Common options") var result: ResultOptions
+
+    @OptionGroup(title: "File options") var place: PlaceOptions
 
     @OptionGroup(title: "Options for what is kept") var keeping: KeepingOptions
 
@@ -67,6 +70,12 @@ struct GetCommand: AsyncParsableCommand {
         }
         if `repeat` != nil, result.failsWithBody || keeping.headFile != nil || result.timeCondition != nil {
             throw ValidationError("--repeat excludes --fail-with-body, --dump-header and --time-cond.")
+        }
+        if `repeat` != nil, result.continueAt != nil || place.maximumSize != nil {
+            throw ValidationError("--repeat excludes --continue-at and --max-filesize.")
+        }
+        if result.continueAt != nil, !body.isEmpty {
+            throw ValidationError("--continue-at excludes what has a body.")
         }
         // It shows no response, and counts HTTP errors as failures anyway.
         if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
@@ -123,22 +132,36 @@ struct GetCommand: AsyncParsableCommand {
             try await repetition.run(isSilent: options.silent && !options.showsErrors)
             return
         }
-        let file = try result.file(for: visit.url, at: index)
+        let file = try result.file(for: visit.url, at: index, place)
+        let continuation = try result.continueAt.flatMap { try Continuation($0, file: file) }
+        if let continuation {
+            guard ServerPlace(visit.url) != nil else { throw ToolFailure(2, "--continue-at is for http and https URLs") }
+            request.setValue("bytes=\(continuation.start)-", forHTTPHeaderField: "Range")
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+            visit.configuration.omittedHeaders.insert("accept-encoding")
+        }
+        let name = Mutex<String?>(nil)
         try await options.transfer(visit, to: file) { [request] session, attempts in
-            let sink = BodySink(path: file, sparesTerminal: true)
+            let sink = BodySink(path: file, appends: continuation?.isFile == true, sparesTerminal: true)
             var plan = options.plan(
                 showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
                 attempts: attempts)
+            if continuation != nil { plan.failsOnHTTPError = true }
             plan.keepsErrorBody = result.failsWithBody
             plan.headSink = heads
+            plan.maximumSize = place.maximumSize?.bytes
             let meter = options.silent || file == nil || file == "-" ? nil : ProgressMeter()
+            if let continuation { meter?.begin(at: continuation.start) }
             let body: (@Sendable () -> InputStream?)? = if case .form(let form) = addition { { form.stream() } } else { nil }
             let observer = TransferObserver(
                 plan: plan, answers: visit.answers, sink: sink, meter: meter, bodyStream: body,
                 objection: { response in
-                    guard let response = response as? HTTPURLResponse, condition?.isMet(by: response) == false else { return nil }
+                    if let continuation { return continuation.objection(to: response) }
                     // What is not wanted is no failure, and the file stays as it is.
-                    return ToolFailure(0, nil)
+                    if let response = response as? HTTPURLResponse, condition?.isMet(by: response) == false {
+                        return ToolFailure(0, nil)
+                    }
+                    return name.withLock { takeServerName(of: response, sink, own: &$0) }
                 }
             )
             let opened = session(observer)
@@ -146,6 +169,30 @@ struct GetCommand: AsyncParsableCommand {
             case .none: return (observer, opened.dataTask(with: request))
             case .form: return (observer, opened.uploadTask(withStreamedRequest: request))
             }
+        } finish: { outcome, path in
+            try place.date(path, by: outcome.response)
+            if let path, result.takesServerName { options.say("saved as \(path)") }
+        }
+    }
+
+    /// Takes the name that the server gives the file, where `--remote-header-name` wants it.
+    ///
+    /// - Parameters:
+    ///   - response: The response.
+    ///   - sink: Where the body goes.
+    ///   - own: The name that an attempt before took, whose file is there for that reason.
+    /// - Returns: Why that file cannot be created.
+    private func takeServerName(of response: URLResponse, _ sink: BodySink, own: inout String?) -> ToolFailure? {
+        guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
+            let name = DownloadPlace.suggestion(response)
+        else { return nil }
+        do throws(BodySink.Failure) {
+            let path = place.folder.map { "\($0)/\(name)" } ?? name
+            try sink.take(path, replaces: own == path)
+            own = path
+            return nil
+        } catch {
+            return ToolFailure(23, error.message)
         }
     }
 

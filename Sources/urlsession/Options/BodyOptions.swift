@@ -72,6 +72,8 @@ struct BodyOptions: ParsableArguments {
         for field in form { _ = try FormField(field) }
     }
 
+    var isEmpty: Bool { data.isEmpty && binary.isEmpty && raw.isEmpty && encoded.isEmpty && json.isEmpty && form.isEmpty }
+
     /// What the request is to send besides what is in it.
     enum Addition {
         case none

@@ -40,9 +40,11 @@ extension RequestOptions {
     ///   - visit: Where it goes.
     ///   - file: The file; standard output where it is nil.
     ///   - begin: Makes an observer, and a task in the session that it opens for it.
+    ///   - finish: Is given what ended well, and its file.
     /// - Throws: Why the last attempt failed.
     func transfer(
-        _ visit: Visit, to file: String?, _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask)
+        _ visit: Visit, to file: String?, _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
+        finish: (TransferObserver.State, String?) throws -> Void = { _, _ in }
     ) async throws {
         try await reporting(visit) { report in
             try await retries.repeating(say: say) { attempts in
@@ -56,13 +58,14 @@ extension RequestOptions {
                 )
                 let outcome = await observer.load(task)
                 session?.finishTasksAndInvalidate()
-                report.note(outcome, file: file)
+                report.note(outcome, file: observer.sink.path ?? file)
                 try conclude(outcome)
                 do throws(BodySink.Failure) {
                     try observer.sink.close()
                 } catch {
                     throw ToolFailure(23, error.message)
                 }
+                try finish(outcome, observer.sink.path)
                 if let verdict = outcome.verdict { throw verdict }
             }
         }

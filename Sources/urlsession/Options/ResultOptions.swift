@@ -26,6 +26,19 @@ struct ResultOptions: ParsableArguments {
     @Flag(name: .customLong("remote-name-all"), help: "The same for every URL.")
     var namesAll = false
 
+    @Flag(
+        name: [.customShort("J"), .customLong("remote-header-name")],
+        help: "With --remote-name: take the name that the server gives the file, unless it is there.")
+    var takesServerName = false
+
+    @Option(
+        name: [.customShort("C"), .customLong("continue-at")],
+        help: ArgumentHelp(
+            "Go on behind so many bytes, or with - behind what the file has; exit with 33 where the rest may be of another version.",
+            valueName: "offset")
+    )
+    var continueAt: String?
+
     @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
     var include = false
 
@@ -58,16 +71,32 @@ struct ResultOptions: ParsableArguments {
     /// - Parameters:
     ///   - url: The URL.
     ///   - index: Which one it is, from 0 on.
+    ///   - place: Where files are to be.
     /// - Throws: Where it is to have the URL's name, and that has none.
     /// - Returns: Its path.
-    func file(for url: URL, at index: Int) throws(ToolFailure) -> String? {
-        if index < output.count { return output[index] }
-        return namesAll || index < names ? try DownloadPlace.name(of: url) : nil
+    func file(for url: URL, at index: Int, _ place: PlaceOptions) throws(ToolFailure) -> String? {
+        if index < output.count { return output[index] == "-" ? "-" : try place.path(output[index]) }
+        return namesAll || index < names ? try place.path(DownloadPlace.name(of: url)) : nil
     }
 
     func validate() throws {
         if fail, failsWithBody {
             throw ValidationError("--fail and --fail-with-body exclude each other.")
+        }
+        if takesServerName, !takesName {
+            throw ValidationError("--remote-header-name is for --remote-name.")
+        }
+        if takesServerName, include || head {
+            throw ValidationError("--remote-header-name excludes --include and --head.")
+        }
+        if let continueAt {
+            guard continueAt == "-" || Int64(continueAt).map({ $0 >= 0 }) == true else {
+                throw ValidationError("--continue-at is a number of bytes, or '-'.")
+            }
+            if range != nil || timeCondition != nil || takesServerName || include || head || failsWithBody {
+                throw ValidationError(
+                    "--continue-at excludes --range, --time-cond, --remote-header-name, --include, --head and --fail-with-body.")
+            }
         }
         if let range,
             range.isEmpty || !range.allSatisfy({ $0.isASCII && ($0.isNumber || "-, ".contains($0)) }) || !range.contains("-")

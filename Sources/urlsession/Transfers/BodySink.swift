@@ -20,10 +20,16 @@ final class BodySink: Sendable {
         var isClosedPipe = false
     }
 
-    private let path: String?
+    private struct Target {
+        var path: String?
+        /// The file must not be there.
+        var isNew = false
+        var handle: FileHandle?
+    }
+
+    private let target: Mutex<Target>
     private let appends: Bool
     private let advice: String
-    private let handle: Mutex<FileHandle?>
     /// How many bytes of the body are still to be looked at.
     private let unseen: Mutex<Int>
 
@@ -40,9 +46,23 @@ final class BodySink: Sendable {
     ) {
         self.advice = advice
         self.appends = appends
-        self.path = path == "-" ? nil : path
-        handle = Mutex(self.path == nil ? FileHandle.standardOutput : nil)
+        let isFile = path != nil && path != "-"
+        target = Mutex(Target(path: isFile ? path : nil, handle: isFile ? nil : FileHandle.standardOutput))
         unseen = Mutex(sparesTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
+    }
+
+    /// The file; nil for standard output.
+    var path: String? { target.withLock { $0.path } }
+
+    /// Takes another file before anything is written, which is created now.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - replaces: Whether it may be there.
+    /// - Throws: Where it cannot be created.
+    func take(_ path: String, replaces: Bool) throws(Failure) {
+        target.withLock { $0 = Target(path: path, isNew: !replaces) }
+        try begin()
     }
 
     /// Whether what is written is seen by people alone.
@@ -88,17 +108,21 @@ final class BodySink: Sendable {
     }
 
     private func open() throws(Failure) -> FileHandle {
-        try handle.withLock { (file: inout FileHandle?) throws(Failure) -> FileHandle in
-            if let file { return file }
-            let path = path ?? "/dev/stdout"
+        try target.withLock { (target: inout Target) throws(Failure) -> FileHandle in
+            if let file = target.handle { return file }
+            let path = target.path ?? "/dev/stdout"
             var descriptor: Int32
-            let flags = appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | O_TRUNC
+            let flags =
+                appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
             repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
             guard descriptor >= 0 else {
+                if target.isNew, errno == EEXIST {
+                    throw Failure(message: "the server calls it \(path), which is there already: choose with --output")
+                }
                 throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
             }
             let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-            file = opened
+            target.handle = opened
             return opened
         }
     }

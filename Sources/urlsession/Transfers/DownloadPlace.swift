@@ -19,10 +19,19 @@ struct DownloadPlace: Sendable {
     /// Whether the server may suggest another name.
     let takesSuggestion: Bool
 
-    init(output: String?, url: URL) {
+    /// The folder in which a name that the server suggests is put.
+    private let folder: String
+
+    init(output: String?, url: URL, _ place: PlaceOptions? = nil) throws(ToolFailure) {
         takesSuggestion = output == nil
-        path = output ?? Self.safe(url.lastPathComponent) ?? "download"
+        let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
+        path = try place?.path(name) ?? name
+        folder = String(path.dropLast(name.count))
+        isUnnamed = output == nil && name == "download"
     }
+
+    /// Whether neither the user nor the URL says a name.
+    private let isUnnamed: Bool
 
     var partFolder: String { path + ".part" }
     var resumeFile: String { path + ".resume" }
@@ -46,8 +55,8 @@ struct DownloadPlace: Sendable {
     /// What was there under the same name is replaced, as curl does it; a name that the server alone chose replaces nothing.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
-        if takesSuggestion, path == "download" || Self.isNamed(response),
-            let name = response?.suggestedFilename.flatMap(Self.safe), name != path
+        if takesSuggestion, isUnnamed || Self.isNamed(response),
+            let name = response?.suggestedFilename.flatMap(Self.safe).map({ folder + $0 }), name != path
         {
             guard access(name, F_OK) != 0 else {
                 throw ToolFailure(

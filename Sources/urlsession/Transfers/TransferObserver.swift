@@ -26,6 +26,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var connectTimeout: Double?
         /// Where the heads of all responses go, besides.
         var headSink: BodySink?
+        /// The most bytes that a body may have.
+        var maximumSize: Int64?
     }
 
     struct State: Sendable {
@@ -200,7 +202,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.response = response
             state.connectTimer?.cancel()
         }
-        let failure = objection?(response) ?? httpFailure(response)
+        let failure = objection?(response) ?? httpFailure(response) ?? excess(response.expectedContentLength)
         show(response, of: dataTask, isFinal: failure?.retryWait == nil)
         if let failure {
             if plan.keepsErrorBody, failure.code == 22, failure.retryWait == nil {
@@ -218,7 +220,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.received += Int64(data.count)
             return state.failure == nil
         }
-        if isWanted {
+        if isWanted, let failure = excess(state.withLock { $0.received }) {
+            stop(dataTask, because: failure)
+        } else if isWanted {
             write(data, for: dataTask)
             let (received, expected) = state.withLock { ($0.received, $0.response?.expectedContentLength ?? -1) }
             meter?.update(received, of: expected)
@@ -240,6 +244,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         totalBytesExpectedToWrite: Int64
     ) {
         state.withLock { $0.received = totalBytesWritten }
+        if let failure = excess(max(totalBytesWritten, totalBytesExpectedToWrite)) { stop(downloadTask, because: failure) }
         meter?.update(totalBytesWritten, of: totalBytesExpectedToWrite)
     }
 
@@ -322,6 +327,11 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var failure = ToolFailure(22, "the server answered \(response.statusCode)")
         failure.retryWait = wait
         return failure
+    }
+
+    private func excess(_ length: Int64) -> ToolFailure? {
+        guard let most = plan.maximumSize, length > most else { return nil }
+        return ToolFailure(63, "the body has more than \(most) bytes (--max-filesize)")
     }
 
     private func show(_ response: URLResponse, of task: URLSessionTask, isFinal: Bool = true) {

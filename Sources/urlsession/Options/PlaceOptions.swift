@@ -1,0 +1,61 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options of the file that a body goes to: where it is, when it was changed, how large it may be.
+struct PlaceOptions: ParsableArguments {
+    @Option(
+        name: .customLong("output-dir"), help: ArgumentHelp("Put files into this folder.", valueName: "folder"),
+        completion: .directory)
+    var folder: String?
+
+    @Flag(name: .customLong("create-dirs"), help: "Make the folders of a file that are not there.")
+    var createsFolders = false
+
+    @Flag(
+        name: [.customShort("R"), .customLong("remote-time")],
+        help: "Give the file the time at which the server's was changed.")
+    var takesTime = false
+
+    @Option(
+        name: .customLong("max-filesize"),
+        help: ArgumentHelp("Exit with 63 where the body is longer; k, M and G may follow.", valueName: "bytes"))
+    var maximumSize: ByteCount?
+
+    @Flag(name: [.customShort("#"), .customLong("progress-bar")], help: ArgumentHelp("The default.", visibility: .hidden))
+    var bar = false
+
+    /// Where a file of a name is to be, and makes its folders where they are wanted.
+    func path(_ name: String) throws(ToolFailure) -> String {
+        let path = folder.map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
+        guard createsFolders else { return path }
+        let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
+        do {
+            try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
+        } catch {
+            throw ToolFailure(23, "cannot create \(parent): \(ToolFailure.reason(error))")
+        }
+        return path
+    }
+
+    /// Gives a complete file the server's time, where that is known.
+    func date(_ file: String?, by response: URLResponse?) throws(ToolFailure) {
+        guard takesTime, let file, file != "-",
+            let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)
+        else { return }
+        do {
+            try FileManager.default.setAttributes([.modificationDate: changed], ofItemAtPath: file)
+        } catch {
+            throw ToolFailure(23, "cannot set the time of \(file): \(ToolFailure.reason(error))")
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Options of the file that a body goes to, as curl has them.
+@Suite(.timeLimit(.minutes(3)))
+struct FileOptionTests {
+    private static let changed = "Tue, 02 Apr 2024 10:00:00 GMT"
+
+    private func text(_ name: String, in folder: TemporaryDirectory) throws -> String {
+        try String(contentsOf: folder.file(name), encoding: .utf8)
+    }
+
+    @Test func `-J takes the server's name, leads nowhere else and replaces nothing`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            let name = request.path == "/bad" ? "../out" : "named.txt"
+            return .ok("body", [("Content-Disposition", "attachment; filename=\"\(name)\"")])
+        }) { (server) async throws in
+            let address = server.url("/file").absoluteString
+            let named = try await Tool.run(["-sOJ", address], in: folder)
+            #expect(named.code == 0, "\(named.errors)")
+            #expect(try folder.names == ["named.txt"])
+            let again = try await Tool.run(["-sSOJ", address], in: folder)
+            #expect(again.code == 23 && again.errors.contains("there already"), "\(again.errors)")
+            let bad = try await Tool.run(["-sOJ", server.url("/bad").absoluteString], in: folder)
+            #expect(bad.code == 0, "\(bad.errors)")
+            #expect(try folder.names.count == 2)
+            #expect(!FileManager.default.fileExists(atPath: folder.url.deletingLastPathComponent().path + "/out"))
+        }
+    }
+
+    @Test func `a file has the server's time, in a folder that is made`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { _ in .ok("body", [("Last-Modified", Self.changed)]) }) { (server) async throws in
+            let address = server.url("/file").absoluteString
+            for command in ["get", "download"] {
+                let words = [command, "-s", "-R", "--output-dir", "a/\(command)", "-o", "file", address]
+                #expect(try await Tool.run(words, in: folder).code == 23)
+                let made = try await Tool.run(words + ["--create-dirs"], in: folder)
+                #expect(made.code == 0, "\(made.errors)")
+                let path = folder.file("a/\(command)/file").path
+                let date = try FileManager.default.attributesOfItem(atPath: path)[.modificationDate] as? Date
+                #expect(date?.timeIntervalSince1970 == 1_712_052_000)
+            }
+        }
+    }
+
+    @Test func `a body that is too long ends with 63`() async throws {
+        try await withScriptedServer(reply: { $0.path == "/chunked" ? .chunked(["12345", "67890"]) : .ok("1234567890") }) {
+            (server) async throws in
+            for path in ["/whole", "/chunked"] {
+                let address = server.url(path).absoluteString
+                for command in ["get", "download"] {
+                    let folder = try TemporaryDirectory()
+                    let words = [command, "-sS", "-o", "file", address, "--max-filesize"]
+                    let long = try await Tool.run(words + ["9"], in: folder)
+                    #expect(long.code == 63, "\(command) \(path) \(long.errors)")
+                    #expect(try await Tool.run(words + ["1k"], in: folder).code == 0)
+                    #expect(try text("file", in: folder) == "1234567890")
+                }
+            }
+        }
+    }
+
+    @Test func `-C goes on behind what is there, and mixes no versions`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            let changed = request.path == "/new" ? "Tue, 02 Apr 2999 10:00:00 GMT" : Self.changed
+            guard request.path != "/whole" else { return .ok("0123456789") }
+            guard request.header("Range") == "bytes=4-" else {
+                return .status(416, [("Content-Range", "bytes */10"), ("Last-Modified", changed)])
+            }
+            return .status(206, [("Content-Range", "bytes 4-9/10"), ("Last-Modified", changed)], body: "456789")
+        }) { (server) async throws in
+            let words = ["-sS", "-C", "-", "-o", "file"]
+            for path in ["/new", "/whole"] {
+                try folder.write(Array("0123".utf8), to: "file")
+                let refused = try await Tool.run(words + [server.url(path).absoluteString], in: folder)
+                #expect(refused.code == 33, "\(refused.errors)")
+                #expect(try text("file", in: folder) == "0123")
+            }
+            for _ in 0..<2 {
+                let whole = try await Tool.run(words + [server.url("/a").absoluteString], in: folder)
+                #expect(whole.code == 0, "\(whole.errors)")
+                #expect(try text("file", in: folder) == "0123456789")
+            }
+            let shown = try await Tool.run(["-sS", "-C4", server.url("/a").absoluteString])
+            #expect(shown.code == 0 && shown.text == "456789", "\(shown.errors)")
+            #expect(try await Tool.run(["-sS", "-C", "4", server.url("/whole").absoluteString]).code == 33)
+        }
+    }
+}
