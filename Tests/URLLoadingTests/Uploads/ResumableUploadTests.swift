@@ -141,7 +141,7 @@ struct ResumableUploadTests {
     }
 
     @Test func `a limit for one request makes it several`() async throws {
-        var plan = UploadServer.Plan()
+        var plan = UploadServer.Plan(faults: [Fault("POST", holds: 4_000_000)])
         plan.limits = "max-append-size=5000000"
         let server = try UploadServer(plan)
         // More than the buffers between two sockets hold.
