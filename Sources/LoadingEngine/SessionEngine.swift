@@ -120,7 +120,9 @@ package actor SessionEngine {
     }
 
     /// In one turn of the loop: a connection that one of them leaves finds no other in line.
-    func cancelAllNow() { for load in loads.values { load.cancel(producingResumeData: false) } }
+    func cancelAllNow() {
+        for load in loads.values where !load.order.endsUpload { load.cancel(producingResumeData: false) }
+    }
 
     func stopTakingOrders() {
         isInvalidated = true
@@ -256,7 +258,7 @@ package actor SessionEngine {
 
     @inline(never)
     func accept(_ order: TaskOrder, _ client: any LoadClient) -> Load? {
-        guard !isInvalidated else {
+        guard !isInvalidated || order.endsUpload else {
             let error = LoadError(.cancelled, "the session was invalidated", url: order.request.url)
             client.tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
             return nil

@@ -130,6 +130,7 @@ extension UploadServer {
                     fields[name.lower()] = value.strip()
                 seen = {"number": next(numbers), "method": method, "path": path, "target": target, "fields": fields,
                         "received": 0, "offset": 0}
+                self.seen = seen
                 upload = uploads.get(path)
                 try:
                     if self.is_of_another_version(path, fields):
@@ -137,9 +138,16 @@ extension UploadServer {
                     else:
                         self.answer(method, path, fields, seen, upload, fault(method))
                 finally:
-                    upload = uploads.get(path) or seen.get("upload")
-                    seen["offset"] = upload.size if upload else 0
-                    self.note(seen)
+                    self.note_end()
+
+            def note_end(self):
+                # Before the answer is sent: who has it may look at what the server noted.
+                seen, self.seen = self.seen, None
+                if seen is None:
+                    return
+                upload = uploads.get(seen["path"]) or seen.get("upload")
+                seen["offset"] = upload.size if upload else 0
+                self.note(seen)
 
             def state(self, upload):
                 complete = ("Upload-Incomplete", "?0" if upload.complete else "?1") if plan.get("version") == 3 else (
@@ -161,6 +169,7 @@ extension UploadServer {
                 fields = list(fields)
                 if status != 204:
                     fields.append(("Content-Length", str(len(body))))
+                self.note_end()
                 self.send(status, fields, b"" if method == "HEAD" else body)
 
             def place(self, where):

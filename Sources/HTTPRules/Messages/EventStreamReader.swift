@@ -58,7 +58,7 @@ package struct EventStreamReader: Sendable {
             return try endLine()
         default:
             followsReturn = false
-            guard line.count < limit + 16 else { throw TooLong() }
+            guard line.count - 16 < limit else { throw TooLong() }
             line.append(byte)
             return nil
         }

@@ -293,6 +293,8 @@ final class FollowUpStage {
         if isOfUpload {
             load.upload?.redirected(hop, to: next)
         } else {
+            // A part stays one.
+            if request.method == hop.request.method { next.upload = hop.upload }
             load.followUp.redirected.append(answer.transaction)
             load.tell(.requestChanged(request))
         }

@@ -21,6 +21,8 @@ enum UploadCancellation {
 
     static func start(at resource: URL, fields: [(String, String)], _ creation: Hop?, in load: Load) {
         guard let creation, let url = creation.request.url, let start = load.session.start else { return }
+        // Over TLS an app that judges servers is asked about each; its task is over, so that it cannot be.
+        guard !load.wants(.challenges) || Origin(resource)?.isSecure == false else { return }
         let proposal = RedirectPolicy.Proposal(
             url: resource, method: "DELETE", keepsBody: false, dropsContentFields: true,
             crossesOrigin: Origin(resource) != Origin(url))
@@ -32,10 +34,10 @@ enum UploadCancellation {
         request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)
         for (name, value) in fields { request.headers.set(name, value) }
         let id = BackgroundLoads.next()
-        var interests = load.order.interests.intersection([.cookies, .credentials])
-        if load.wants(.challenges) { interests.insert(.redirects) }
+        let interests = load.order.interests.intersection([.cookies, .credentials])
         var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
         order.endsUpload = true
+        order.leftOrigin = creation.followUp.leftOrigin || proposal.crossesOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
         // However slowly it answers.
         let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }

@@ -17,11 +17,14 @@ enum UploadProblem {
         var type: String?
     }
 
+    /// Whether the content is one.
+    static func isStated(by head: ResponseHead) -> Bool {
+        head.headers.first("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true
+    }
+
     /// Its type; nil where there is none.
     static func type(_ head: ResponseHead, _ bytes: ByteBuffer) -> String? {
-        guard let type = head.headers.first("Content-Type"), type.lowercased().hasPrefix("application/problem+json") else {
-            return nil
-        }
+        guard isStated(by: head) else { return nil }
         return (try? JSONDecoder().decode(Content.self, from: Data(bytes.readableBytesView)))?.type
     }
 }

@@ -44,6 +44,7 @@ final class UploadResumption {
     private static let keptBodyLimit = 262_144
 
     private let order: UploadOrder
+    private var hasBegun = false
     private var upload: ResumableUpload?
     /// What the body's file was when it was first sent.
     private(set) var file: FileVersion?
@@ -81,10 +82,17 @@ final class UploadResumption {
 
     /// The first hop of a load that continues an earlier one's upload; nil for others.
     func firstHop(of load: Load) -> Hop? {
+        hasBegun = true
         guard let data = order.resuming else { return nil }
-        let request = load.order.request
+        var request = load.order.request
         do {
             let earlier = try UploadResumeData(decoding: data)
+            // A redirect led away from the app's origin, if perhaps back to it: what was left behind stays so.
+            if earlier.leftOrigin {
+                for name in request.headers.fields.map(\.name) where RedirectPolicy.isBoundToOrigin(name) {
+                    request.headers.remove(name)
+                }
+            }
             let first = Hop(number: 0, request: request)
             first.followUp = FollowUpStage.HopPart(leftOrigin: earlier.leftOrigin)
             if case .file(_, let size, let changed, let inode) = earlier.body {
@@ -192,7 +200,7 @@ final class UploadResumption {
         }
         var answer = answer
         var problem: String?
-        if upload.method == "PATCH", 400...499 ~= head.status {
+        if upload.method == "PATCH", 400...499 ~= head.status, UploadProblem.isStated(by: head) {
             let content = try await keep(answer)
             answer = content.answer
             problem = UploadProblem.type(head, content.bytes)
@@ -248,9 +256,9 @@ final class UploadResumption {
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .retrieve(let seconds, let keepsResponse):
-            if keepsResponse, let answer {
+            if keepsResponse, kept == nil, let answer {
                 let content = try await keep(answer)
-                kept = content.answer
+                kept = hop.goesToUpload ? asOfTheRequest(content.answer) : content.answer
             } else if let answer {
                 await stage.discard(answer, in: load.control)
             }
@@ -331,7 +339,12 @@ final class UploadResumption {
     /// The load fails: gives the error what a later load continues with, or has the server forget the upload.
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
-        guard let resource = upload?.resource else { return }
+        hearTheRest(in: load)
+        guard let resource = upload?.resource else {
+            // What a load was to continue that never began still stands.
+            if !hasBegun, error.kind != .cancelled || load.wantsResumeData { error.uploadResumeData = order.resuming }
+            return
+        }
         let isGivenUp = error.kind == .cancelled && !load.wantsResumeData
         if !isGivenUp, let data = resumeData(load) {
             error.uploadResumeData = data
@@ -340,6 +353,19 @@ final class UploadResumption {
         guard isRefused || isGivenUp && upload?.isOver == false else { return }
         UploadCancellation.start(at: resource, fields: upload?.version.controlFields ?? [], creation, in: load)
         upload?.end()
+    }
+
+    /// Takes in what came before the load was given up, and was not looked at.
+    private func hearTheRest(in load: Load) {
+        guard upload?.isCreating == true, let exchange = carrying?.exchange, let url = creation?.request.url else { return }
+        while let event = exchange.takeEvent() {
+            switch event {
+            case .informational(let head):
+                _ = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
+            case .sent: break
+            case .head: return
+            }
+        }
     }
 
     private func resumeData(_ load: Load) -> Data? {
@@ -364,18 +390,4 @@ final class UploadResumption {
         data.settings.cookiePartition = request.cookiePartition
         return data.encoded()
     }
-}
-
-/// Content that is in memory.
-private final class KeptBody: ResponseBody {
-    private var bytes: ByteBuffer?
-
-    init(_ bytes: ByteBuffer) { self.bytes = bytes }
-
-    func next() async throws(LoadError) -> ByteBuffer? {
-        guard let piece = bytes.take(), piece.readableBytes > 0 else { return nil }
-        return piece
-    }
-
-    func cancel() { bytes = nil }
 }

@@ -39,6 +39,10 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
 
     private func readNow(_ count: Int, _ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         let result = read(count)
+        if unwanted > 0, case .success(let data) = result, data.isEmpty {
+            let message = "the new body stream ends before the place that the upload continues from"
+            return reply(.failure(LoadError(.requestBodyStreamExhausted, message)))
+        }
         guard unwanted > 0, case .success(let data) = result, !data.isEmpty else { return reply(result) }
         let dropped = min(unwanted, Int64(data.count))
         unwanted -= dropped

@@ -113,7 +113,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         public nonisolated(nonsending) mutating func next() async throws -> ServerSentEvent? {
             while !isOver {
                 if bytes == nil { try await open() }
-                guard !isOver, var bytes else { break }
+                // The attempt failed, and there is another, unless it is over.
+                guard !isOver, var bytes else { continue }
                 do {
                     while let byte = try await bytes.next() {
                         guard let event = try reader.take(byte) else { continue }
@@ -139,7 +140,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 if let error { throw error }
                 return
             }
-            let usual = reader.retry.map { Double($0) / 1000 } ?? Self.usualPause
+            // Once it may be at once; but nothing doubled is nothing.
+            let usual = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.usualPause, failures > 0 ? 0.25 : 0)
             let pause = Swift.max(usual, Swift.min(usual * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1
             // What was read of an event that is not complete is dropped.

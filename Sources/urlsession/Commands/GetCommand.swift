@@ -74,6 +74,9 @@ struct GetCommand: AsyncParsableCommand {
         if `repeat` != nil, result.continueAt != nil || place.maximumSize != nil {
             throw ValidationError("--repeat excludes --continue-at and --max-filesize.")
         }
+        if result.continueAt != nil, options.retries.retry > 0 {
+            throw ValidationError("--continue-at excludes --retry: begin again with -C - where a load failed.")
+        }
         if result.continueAt != nil, !body.isEmpty {
             throw ValidationError("--continue-at excludes what has a body.")
         }

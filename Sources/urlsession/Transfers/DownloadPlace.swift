@@ -26,7 +26,8 @@ struct DownloadPlace: Sendable {
         takesSuggestion = output == nil
         let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
         path = try place?.path(name) ?? name
-        folder = String(path.dropLast(name.count))
+        // By scalars: a mark that a name begins with is one character with the slash before it.
+        folder = String(path.unicodeScalars.dropLast(name.unicodeScalars.count))
         isUnnamed = output == nil && name == "download"
     }
 

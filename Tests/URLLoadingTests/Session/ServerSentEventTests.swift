@@ -55,6 +55,26 @@ struct ServerSentEventTests {
         }
     }
 
+    @Test func `attempts that fail behind the first answer are made again`() async throws {
+        let lost = ScriptedReply([.close])
+        try await withScenario(
+            reply: { request in
+                switch request.order {
+                case 0: Self.stream("retry: 1\nid: 1\ndata: a\n\n")
+                case 1, 2: lost
+                case 3: Self.stream("data: b\n\n")
+                default: .status(204)
+                }
+            }
+        ) { (server, session) async throws in
+            let source = session.serverSentEvents(for: URLRequest(server.url("/e")), maximumEventSize: .max)
+            let (events, error) = await Self.collect(source)
+            #expect(events.map(\.data) == ["a", "b"])
+            #expect(error == nil)
+            #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, "1", "1", "1", "1"])
+        }
+    }
+
     @Test func `what is not an event stream is not one`() async throws {
         let replies: [ScriptedReply] = [
             .ok("data: a\n\n", [("Content-Type", "text/plain")]), .status(404, Self.kind),

@@ -359,12 +359,13 @@ struct ResumableUploadSafetyTests {
             #expect(error?.code == (way == "complete" ? nil : way == "timeout" ? .timedOut : .cancelled))
             if way != "resume data" { #expect((error?.uploadTaskResumeData != nil) == (way == "timeout")) }
         }
-        if way == "cancel" {
+        let isForgotten = way == "cancel" || way == "invalidate"
+        if isForgotten {
             _ = try await server.requests { $0.contains { $0.method == "DELETE" } }
         }
         // Some request that comes after it.
         try await withSession { session in _ = try await session.text(server.url("/later")) }
         let deletions = server.requests.filter { $0.method == "DELETE" }
-        #expect(deletions.map(\.path) == (way == "cancel" ? ["/uploads/1"] : []))
+        #expect(deletions.map(\.path) == (isForgotten ? ["/uploads/1"] : []))
     }
 }

@@ -110,7 +110,7 @@ struct ResumableUploadTests {
         let directory = try TemporaryDirectory()
         let file = directory.file("body")
         try Self.content.write(to: file)
-        var plan = UploadServer.Plan()
+        var plan = UploadServer.Plan(faults: [Fault("POST", holds: 1_000_000)])
         plan.progressStep = 100_000
         let server = try UploadServer(plan)
         let recorder = ProgressRecorder()
@@ -129,7 +129,7 @@ struct ResumableUploadTests {
     }
 
     @Test func `a cancelled upload without resume data is given up at the server`() async throws {
-        let server = try UploadServer(UploadServer.Plan())
+        let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", holds: 1_000_000)]))
         let recorder = ProgressRecorder()
         let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
         let task = session.uploadTask(with: Self.request(server), from: Self.content)

@@ -1,0 +1,26 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// Content that is in memory.
+final class KeptBody: ResponseBody {
+    private var bytes: ByteBuffer?
+
+    init(_ bytes: ByteBuffer) { self.bytes = bytes }
+
+    func next() async throws(LoadError) -> ByteBuffer? {
+        guard let piece = bytes.take(), piece.readableBytes > 0 else { return nil }
+        return piece
+    }
+
+    func cancel() { bytes = nil }
+}
