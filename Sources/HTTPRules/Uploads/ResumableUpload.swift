@@ -49,15 +49,12 @@ package struct ResumableUpload: Sendable {
     private var hasChangedVersion = false
     /// The first request does not have to be interrupted again to be sent in parts.
     private var isInParts = false
-    /// This load has not begun the upload.
-    private let isContinued: Bool
 
     /// An upload that begins.
     package init(length: Int64?, version: UploadVersion = .newest) {
         self.length = length
         self.version = version
         stage = .creating(Part())
-        isContinued = false
     }
 
     /// One that an earlier load began.
@@ -71,7 +68,6 @@ package struct ResumableUpload: Sendable {
         // What the earlier load gave the network last may not be known.
         sent = point.length ?? .max
         stage = .retrieving
-        isContinued = true
     }
 
     /// Content of the request that is under way; nil where it has none.
@@ -343,7 +339,9 @@ extension ResumableUpload {
     }
 
     private func pause(_ head: ResponseHead, now: Double) -> Double {
-        let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: now) } ?? 0
+        // A date is counted from 1970.
+        let since1970 = now + Date.timeIntervalBetween1970AndReferenceDate
+        let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: since1970) } ?? 0
         return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
     }
 
