@@ -47,6 +47,14 @@ extension ResumableUpload {
         case gone(status: Int)
         /// What was to be continued was not interrupted by this load, and the server cannot be reached or does not answer.
         case unanswered(status: Int)
+
+        /// The server may have an upload that is not continued.
+        package var isRefusal: Bool {
+            switch self {
+            case .contradiction, .tooLarge, .tooSmall: true
+            case .gone, .unanswered: false
+            }
+        }
     }
 
     /// Seconds before another attempt, doubled each time.

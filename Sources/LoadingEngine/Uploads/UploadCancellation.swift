@@ -19,25 +19,17 @@ enum UploadCancellation {
     /// Seconds that the server may take.
     private static let patience = 10.0
 
-    static func start(at resource: URL, fields: [(String, String)], _ creation: Hop?, in load: Load) {
-        guard let creation, let url = creation.request.url, let start = load.session.start else { return }
+    static func start(_ request: LoadRequest, leftOrigin: Bool, in load: Load) {
+        guard let url = request.url, let start = load.session.start else { return }
         // Over TLS an app that judges servers is asked about each; its task is over, so that it cannot be.
-        guard !load.wants(.challenges) || Origin(resource)?.isSecure == false else { return }
-        let proposal = RedirectPolicy.Proposal(
-            url: resource, method: "DELETE", keepsBody: false, dropsContentFields: true,
-            crossesOrigin: Origin(resource) != Origin(url))
-        var request = creation.request
-        request.url = resource
-        request.method = "DELETE"
-        request.body = .none
+        guard !load.wants(.challenges) || Origin(url)?.isSecure == false else { return }
+        var request = request
         request.timeout = patience
-        request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal)
-        for (name, value) in fields { request.headers.set(name, value) }
         let id = BackgroundLoads.next()
         let interests = load.order.interests.intersection([.cookies, .credentials])
         var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
         order.endsUpload = true
-        order.leftOrigin = creation.followUp.leftOrigin || proposal.crossesOrigin
+        order.leftOrigin = leftOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
         // However slowly it answers.
         let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }

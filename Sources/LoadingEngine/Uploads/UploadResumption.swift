@@ -110,11 +110,22 @@ final class UploadResumption {
 
     /// A hop to the upload resource: one that asks how far it is, or one that sends a part.
     private func control(part: ResumableUpload.Part?, number: Int, proxies: Bool) -> Hop? {
-        guard let upload, let resource = upload.resource, let creation, let url = creation.request.url, let method = upload.method
+        guard let creation, let method = upload?.method,
+            let (request, leavesOrigin) = request(method, hasBody: part != nil, proxies: proxies)
         else { return nil }
+        let hop = Hop(number: number, request: request)
+        hop.authentication = creation.authentication.afterRedirect
+        hop.followUp = FollowUpStage.HopPart(leftOrigin: creation.followUp.leftOrigin || leavesOrigin)
+        hop.upload = HopPart(part: part, goesToUpload: true)
+        return hop
+    }
+
+    /// A request to the upload resource, and whether that is at another origin than what created it.
+    private func request(_ method: String, hasBody: Bool, proxies: Bool) -> (LoadRequest, leavesOrigin: Bool)? {
+        guard let resource = upload?.resource, let creation, let url = creation.request.url else { return nil }
         let crosses = Origin(resource) != Origin(url)
         let proposal = RedirectPolicy.Proposal(
-            url: resource, method: method, keepsBody: part != nil, dropsContentFields: true, crossesOrigin: crosses)
+            url: resource, method: method, keepsBody: hasBody, dropsContentFields: true, crossesOrigin: crosses)
         var request = creation.request
         request.url = resource
         request.method = method
@@ -123,13 +134,9 @@ final class UploadResumption {
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range"] {
             request.headers.remove(name)
         }
-        if part == nil { request.body = .none }
+        if !hasBody { request.body = .none }
         request.cachePolicy = .reloadIgnoringLocalCacheData
-        let hop = Hop(number: number, request: request)
-        hop.authentication = creation.authentication.afterRedirect
-        hop.followUp = FollowUpStage.HopPart(leftOrigin: creation.followUp.leftOrigin || crosses)
-        hop.upload = HopPart(part: part, goesToUpload: true)
-        return hop
+        return (request, crosses)
     }
 
     /// The fields of a hop that are about the upload, for a message that is about to be composed.
@@ -155,8 +162,6 @@ final class UploadResumption {
             carrying = (exchange, hop.upload?.part?.offset ?? 0)
         }
     }
-
-    // MARK: What comes
 
     /// An interim response came; throws where the request under way is to be given up for another.
     func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
@@ -311,10 +316,7 @@ final class UploadResumption {
     // MARK: Ends
 
     private func failure(_ reason: ResumableUpload.Failure?) -> LoadError {
-        switch reason {
-        case .contradiction, .tooLarge, .tooSmall: isRefused = true
-        case .gone, .unanswered, nil: break
-        }
+        if reason?.isRefusal == true { isRefused = true }
         switch reason {
         case .contradiction(let message):
             return LoadError(.badServerResponse, "\(message); the upload is not continued")
@@ -340,7 +342,7 @@ final class UploadResumption {
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
         hearTheRest(in: load)
-        guard let resource = upload?.resource else {
+        guard upload?.resource != nil else {
             // What a load was to continue that never began still stands.
             if !hasBegun, error.kind != .cancelled || load.wantsResumeData { error.uploadResumeData = order.resuming }
             return
@@ -351,7 +353,11 @@ final class UploadResumption {
             return
         }
         guard isRefused || isGivenUp && upload?.isOver == false else { return }
-        UploadCancellation.start(at: resource, fields: upload?.version.controlFields ?? [], creation, in: load)
+        if let (farewell, leavesOrigin) = request("DELETE", hasBody: false, proxies: load.proxies != nil) {
+            var request = farewell
+            for (name, value) in upload?.version.controlFields ?? [] { request.headers.set(name, value) }
+            UploadCancellation.start(request, leftOrigin: leavesOrigin || creation?.followUp.leftOrigin == true, in: load)
+        }
         upload?.end()
     }
 
