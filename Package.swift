@@ -111,12 +111,14 @@ var targets: [Target] = [
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),
     // What networks there are, and what they are like.
     room("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
+    // The name by which Foundation finds a class of the façade's.
+    .target(name: "CFoundationNames"),
     // Apple's façade.
     room(
         "URLLoading",
         [
             "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
-            "SystemLibraries", "BackgroundProtocol", "BackgroundClient",
+            "SystemLibraries", "BackgroundProtocol", "BackgroundClient", "CFoundationNames",
         ],
         settings: facadeSettings
     ),
@@ -128,6 +130,13 @@ var targets: [Target] = [
         ],
         swiftSettings: settings
     ),
+    // `swift package urlloading build`: FoundationNetworking means URLLoading, in all of a package's dependencies.
+    .plugin(
+        name: "DropIn",
+        capability: .command(
+            intent: .custom(
+                verb: "urlloading",
+                description: "Runs swift build, test or run with every import of FoundationNetworking meaning URLLoading."))),
     // Tests.
     room("SeededNumbers"),
     room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto]),
@@ -265,6 +274,7 @@ let package = Package(
     name: "swift-url-loading",
     products: [
         .library(name: "URLLoading", targets: ["URLLoading"]),
+        .plugin(name: "DropIn", targets: ["DropIn"]),
         .executable(name: "urlsession", targets: ["urlsession"]),
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],

@@ -13,6 +13,14 @@ import LoadingStores
 package import NIOCore
 import TransportMachines
 
+/// Which event loop carries a session.
+package enum LoopChoice: Sendable {
+    /// The next of the process's group, which other sessions share.
+    case dealt
+    /// One beside the group, on which nothing of an app runs: for sessions that a thread waits for.
+    case apart
+}
+
 /// Carries out the loads of one session, in this process.
 ///
 /// All of a session's mutable state, from the loads to the sockets, lives on one event loop, and this actor runs on that loop: nothing
@@ -47,14 +55,18 @@ package actor SessionEngine {
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// An engine on the next loop of the process's group.
+    /// An engine on a loop of the process.
     package static func make(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil,
-        network: (any NetworkMonitoring)? = nil
+        network: (any NetworkMonitoring)? = nil, loop: LoopChoice = .dealt
     ) -> any LoadingService {
-        SessionEngine(
-            policy: policy, stores: stores, security: security, proxies: proxies, network: network, executor: LoopDirectory.next()
-        )
+        let executor =
+            switch loop {
+            case .dealt: LoopDirectory.next()
+            case .apart: LoopDirectory.apart
+            }
+        return SessionEngine(
+            policy: policy, stores: stores, security: security, proxies: proxies, network: network, executor: executor)
     }
 
     package init(

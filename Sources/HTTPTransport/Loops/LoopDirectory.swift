@@ -17,6 +17,11 @@ package enum LoopDirectory {
 
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
+    /// A loop that no session is dealt.
+    package static let apart = executor(of: groupApart.next())
+
+    private static let groupApart = MultiThreadedEventLoopGroup(numberOfThreads: 1)
+
     /// Whether the calling thread runs an event loop, any of them, and must not be kept waiting.
     package static var isOnLoop: Bool { MultiThreadedEventLoopGroup.currentEventLoop != nil }
 

@@ -15,12 +15,13 @@ internal import NetworkPaths
 enum EngineDirectory {
     /// An engine in this process, for a session of its own.
     static func service(
-        for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings
+        for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings, loop: LoopChoice = .dealt
     ) -> any LoadingService {
         var policy = policy
         policy.cachedBodyLimit = memory.cachedBodyLimit
         let network: any NetworkMonitoring = settings.networkPathMonitor.map { AppPathMonitor($0) } ?? SystemPathMonitor.shared
         return SessionEngine.make(
-            policy: policy, stores: memory.stores, security: settings.security, proxies: settings.proxyRules(), network: network)
+            policy: policy, stores: memory.stores, security: settings.security, proxies: settings.proxyRules(), network: network,
+            loop: loop)
     }
 }

@@ -10,6 +10,7 @@
 package import Foundation
 internal import HTTPRules
 internal import HTTPWire
+internal import LoadingEngine
 package import LoadingModel
 internal import Synchronization
 
@@ -190,13 +191,20 @@ struct TasksByKind: Sendable {
 
 /// The session of `URLSession.shared`.
 enum SharedSession {
-    static let session: URLSession = {
+    static let session = URLSession.likeShared(.dealt)
+}
+
+extension URLSession {
+    /// A session like the shared one whose loop serves no other, for those who wait for it on any thread.
+    static func onLoopOfItsOwn() -> URLSession { likeShared(.apart) }
+
+    fileprivate static func likeShared(_ loop: LoopChoice) -> URLSession {
         let configuration = URLSessionConfiguration.default
         return URLSession(
             configuration: configuration, delegate: nil, delegateQueue: nil,
             service: EngineDirectory.service(
-                for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot),
+                for: configuration.sessionPolicy(), SessionMemory(configuration.snapshot), configuration.snapshot, loop: loop),
             isShared: true
         )
-    }()
+    }
 }

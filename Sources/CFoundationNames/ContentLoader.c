@@ -1,0 +1,44 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#include "CFoundationNames.h"
+
+// Foundation loads NSData(contentsOf:), XMLParser(contentsOf:) and their like through a class that it asks the Swift runtime for by the name
+// "FoundationNetworking._NSNonfileURLContentLoader", and ends the program where there is none. Swift has no way to give a class the name of
+// another module, so the record by which the runtime finds it is written here: its accessor returns URLLoading's NonfileURLContentLoader.
+//
+// The layout is that of the runtime's type context descriptors (swift/ABI/Metadata.h), which Apple's stable ABI has fixed. Fields of 32 bits;
+// references are relative to themselves. 0x50 is a class (16) that is unique (0x40), without a vtable of its own. Where FoundationNetworking is
+// linked as a shared library, too, the runtime comes to its record first.
+__asm__(
+    ".section .rodata.urlloading_names, \"aR\", @progbits\n"
+    ".p2align 2\n"
+    "1:\n"  // The module: flags, parent, name.
+    ".long 0\n"
+    ".long 0\n"
+    ".long 2f - .\n"
+    "2: .asciz \"FoundationNetworking\"\n"
+    "3: .asciz \"_NSNonfileURLContentLoader\"\n"
+    ".p2align 2\n"
+    "4:\n"
+    ".long 0x50\n"
+    ".long 1b - .\n"
+    ".long 3b - .\n"
+    ".long $s10URLLoading23NonfileURLContentLoaderCMa - .\n"
+    ".long 0\n"  // Reflection's description of its fields: none.
+    ".long 0\n"  // Superclass: none.
+    ".long 3\n"  // Words of metadata before and after its address point.
+    ".long 7\n"
+    ".long 0\n"  // Members, fields, and where their offsets are.
+    ".long 0\n"
+    ".long 0\n"
+    ".section swift5_type_metadata, \"aR\", @progbits\n"
+    ".p2align 2\n"
+    ".long 4b - .\n"
+    ".text\n");

@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+package import Foundation
+@_spi(SwiftCorelibsFoundation) internal import FoundationEssentials
+internal import LoadingModel
+
+/// Loads what Foundation's synchronous initializers are given a URL of, unless it is a file: `Data(contentsOf:)`,
+/// `String(contentsOf:encoding:)`, `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and their like.
+///
+/// The load is one of a session like the shared one, with the shared stores and registered `URLProtocol` classes, and runs to its end
+/// on the calling thread and an event loop that serves no other session. So it ends wherever it is called: on the loop of a session, on
+/// a delegate queue, and where every thread of the cooperative pool waits for such a load.
+///
+/// Foundation finds the class by the name that `CFoundationNames` gives it.
+package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendable {
+    private static let session = URLSession.onLoopOfItsOwn()
+
+    package init() {}
+
+    /// Loads a URL.
+    ///
+    /// - Returns: The body, and the name of its encoding where the response has one.
+    /// - Throws: What the load failed with, a `URLError` as a rule; `URLError.badServerResponse` for a status that comes with no such
+    ///   content: all but 101, 2xx, 3xx, 401 and 407, as in Foundation.
+    package func contentsOf(url: URL) throws -> (result: NSData, textEncodingNameIfAvailable: String?) {
+        let (data, response) = try CallingThread.wait { () async -> Result<(Data, URLResponse), any Error> in
+            do {
+                return .success(try await Self.session.data(from: url))
+            } catch {
+                return .failure(error)
+            }
+        }.get()
+        if let status = (response as? HTTPURLResponse)?.statusCode {
+            switch status {
+            case 101, 200...399, 401, 407: break
+            default:
+                throw ErrorTranslation.appError(
+                    .badServerResponse,
+                    "the server answered with status \(status): load the URL by URLSession to read the body of such a response",
+                    url: response.url ?? url)
+            }
+        }
+        return (NSData(data: data), response.textEncodingName)
+    }
+}
+
+extension Data {
+    /// Takes the place of what Foundation does for a URL that is no file.
+    @_dynamicReplacement(for:init(_contentsOfRemote:options:))
+    private init(contentsOfNonfileURL url: URL, options: Data.ReadingOptions = []) throws {
+        self = Data(referencing: try NonfileURLContentLoader().contentsOf(url: url).result)
+    }
+}

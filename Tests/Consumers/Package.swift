@@ -1,0 +1,27 @@
+// swift-tools-version:6.2
+
+import PackageDescription
+
+// What Scripts/consumers builds and runs: programs that came from FoundationNetworking.
+let package = Package(
+    name: "Consumers",
+    dependencies: [
+        .package(name: "swift-url-loading", path: "../.."),
+        .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
+    ],
+    targets: [
+        // The import was replaced.
+        .executableTarget(name: "Importing", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
+        // The manifest alone knows of URLLoading.
+        .executableTarget(name: "Unmodified", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
+        // So it is here, and its dependencies import FoundationNetworking and know nothing of URLLoading.
+        .executableTarget(
+            name: "UnmodifiedDependency",
+            dependencies: [
+                .product(name: "URLLoading", package: "swift-url-loading"),
+                .product(name: "HTTPTypesFoundation", package: "swift-http-types"),
+                .product(name: "OpenCombineFoundation", package: "OpenCombine"),
+            ]),
+    ]
+)
