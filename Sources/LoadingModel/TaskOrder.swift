@@ -146,6 +146,8 @@ package struct SessionPolicy: Sendable {
     package var requiresSecureFTP = false
     /// Whether uploads say that they can be continued where they are interrupted.
     package var usesResumableUploads = true
+    /// When loads are tried again because the app asked for it; nil where it did not.
+    package var retries: LoadRetries?
     /// Whether uploads to FTP servers leave out what the server has of the file.
     package var resumesFTPUploads = false
     /// The lowest and highest TLS version as on the wire (0x0303 is TLS 1.2); nil is the transport's default.

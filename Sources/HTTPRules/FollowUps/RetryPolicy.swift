@@ -105,19 +105,6 @@ package struct FruitlessConnections: Sendable, Hashable {
     }
 }
 
-private enum Backoff {
-    private static let first = 0.1
-    private static let longest = 10.0
-
-    /// Doubled each time; of that a half to the whole, so that those that were refused together do not come back together.
-    static func pause(before count: Int, isDoubled: Bool = false, jitter: Double) -> Double {
-        guard count > 0 else { return 0 }
-        var pause = first * (isDoubled ? 2 : 1)
-        for _ in 1..<count where pause < longest { pause *= 2 }
-        return min(pause, longest) * (1 + min(max(jitter, 0), 1)) / 2
-    }
-}
-
 /// Decides whether a request whose connection broke is sent again without asking anybody (RFC 9110, section 9.2.2; RFC 9112,
 /// section 9.3.1).
 package enum RetryPolicy {

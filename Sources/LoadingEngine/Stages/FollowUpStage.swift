@@ -56,6 +56,8 @@ final class FollowUpStage {
         fileprivate(set) var redirected: [Transaction] = []
         /// How many were followed before that.
         private var earlierRedirectCount = 0
+        /// What the load was tried again for by the app's rules.
+        fileprivate(set) var retries = AppRetries()
         var redirectCount: Int { earlierRedirectCount + redirected.count }
 
         /// The load begins with its first request again: whether that is another than the last.
@@ -94,13 +96,18 @@ final class FollowUpStage {
                 }
                 continue
             }
-            hop.followUp.forgetFailures()
+            if !load.followUp.retries.hasBegun { hop.followUp.forgetFailures() }
             guard !isThrough(answer, hop, in: load) else { return answer }
             if let following = try await takeIn(answer, hop, in: load) {
                 hop = following
                 continue
             }
-            guard let upload = load.upload else { return answer }
+            guard let upload = load.upload else {
+                guard let pause = load.followUp.retries.pause(after: answer, hop, in: load) else { return answer }
+                await discard(answer, in: load.control)
+                try await self.pause(pause, in: load.control)
+                continue
+            }
             switch try await upload.follow(answer, hop, self, in: load) {
             case .answer(let answer): return answer
             case .hop(let following): hop = following
@@ -129,6 +136,10 @@ final class FollowUpStage {
                 attempts: hop.followUp.failedAttempts + 1, evidence: evidence, refusals: refusals
             )
         else {
+            if load.upload == nil, let pause = load.followUp.retries.pause(after: error, hop, in: load) {
+                hop.followUp.note(evidence, error)
+                return try await self.pause(pause, in: load.control)
+            }
             var error = error
             // Without a new stream there is no other attempt.
             if error.kind == .requestBodyStreamExhausted, let first = hop.followUp.firstFailure as? LoadError { error = first }
@@ -167,7 +178,7 @@ final class FollowUpStage {
     @inline(never)
     func isThrough(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
-            || load.upload?.mayFollowUp(answer) == true)
+            || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
     }
 
     /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.

@@ -29,7 +29,7 @@ enum ResponseCaching {
             return nil
         }
         let mayStore =
-            load.usesCache(hop) && hop.request.method == "GET"
+            load.usesCache(hop) && hop.request.method == "GET" && !AppRetries.wants(head.status, load)
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)

@@ -10,7 +10,7 @@
 import Foundation
 import HTTPRules
 import LoadingEngine
-import LoadingModel
+package import LoadingModel
 import LoadingStores
 import Synchronization
 
@@ -71,12 +71,14 @@ struct SessionSettings: Sendable {
     /// Nil is the program's own store.
     var strictTransportSecurity: HSTSStore?
     var maximumDecompressionRatio = 200
+    var retryPolicy: URLSessionConfiguration.RetryPolicy?
 
     /// All that the engine is to know, in its terms.
     func wholePolicy() -> SessionPolicy {
         var policy = policy
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
         policy.additionalHeaders = headers()
+        policy.retries = retryPolicy?.rules
         policy.minimumTLSVersion = Self.wireVersion(tlsMinimum)
         policy.maximumTLSVersion = Self.wireVersion(tlsMaximum)
         policy.trustRoots = tlsTrustRoots.flatMap(CertificateText.certificates)
@@ -176,4 +178,9 @@ struct SessionSettings: Sendable {
         case .DTLSv12: tls_protocol_version_t.TLSv12.rawValue
         }
     }
+}
+
+extension URLSessionConfiguration {
+    /// The engine's terms of this configuration.
+    package func sessionPolicy() -> SessionPolicy { snapshot.wholePolicy() }
 }

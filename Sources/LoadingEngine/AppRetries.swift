@@ -1,0 +1,96 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import FoundationEssentials
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import Synchronization
+
+/// What a load was tried again for, because the app asked for it; the rules are its session's.
+struct AppRetries {
+    private var count = 0
+
+    /// Attempts of this kind and those of ``HTTPRules/RetryPolicy`` do not multiply: after one of these, there are no others.
+    var hasBegun: Bool { count > 0 }
+
+    /// The pause before another attempt in seconds, or nil where the failure is the result.
+    mutating func pause(after error: LoadError, _ hop: Hop, in load: Load) -> Double? {
+        guard load.control.failure == nil, let rules = rules(for: hop, in: load), rules.failures.contains(error.kind) else {
+            return nil
+        }
+        return pause(rules, retryAfter: nil, hop)
+    }
+
+    /// The pause before another attempt in seconds, or nil where the answer is the result.
+    mutating func pause(after answer: Answer, _ hop: Hop, in load: Load) -> Double? {
+        // What a cache had is no word of the server's.
+        guard let rules = rules(for: hop, in: load), let head = answer.response.head, answer.transaction.exchange != nil else {
+            return nil
+        }
+        guard rules.statuses.contains(head.status) else {
+            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host) }
+            return nil
+        }
+        let asked = head.headers.first("Retry-After").flatMap {
+            RetryAfter.seconds($0, now: load.now + Date.timeIntervalBetween1970AndReferenceDate)
+        }
+        return pause(rules, retryAfter: asked, hop)
+    }
+
+    /// Whether an answer with such a status may be followed by another attempt, and is nothing to keep.
+    static func wants(_ status: Int, _ load: Load) -> Bool {
+        load.session.policy.retries?.statuses.contains(status) == true && load.webSocket == nil
+    }
+
+    private func rules(for hop: Hop, in load: Load) -> LoadRetries? {
+        guard let rules = load.session.policy.retries, load.webSocket == nil, load.stream == nil, !load.order.isForProxies,
+            hop.upload == nil, Self.host(of: hop) != nil
+        else { return nil }
+        return rules
+    }
+
+    private mutating func pause(_ rules: LoadRetries, retryAfter: Double?, _ hop: Hop) -> Double? {
+        guard let host = Self.host(of: hop), RetryBudgets.noteFailure(host), count < rules.limit, hop.request.body.isReplayable,
+            rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method), (retryAfter ?? 0) <= rules.longestRetryAfter
+        else { return nil }
+        count += 1
+        let own = Backoff.pause(
+            before: count, first: rules.firstPause, longest: rules.longestPause, jitter: .random(in: 0...1))
+        return max(own, retryAfter ?? 0)
+    }
+
+    /// The origin, of http and https alone.
+    private static func host(of hop: Hop) -> String? {
+        guard let url = hop.request.url, let origin = Origin(url) else { return nil }
+        return "\(origin.host):\(origin.port)"
+    }
+}
+
+/// The budgets of the hosts that failed lately, for all sessions of the process.
+private enum RetryBudgets {
+    /// More hosts than that do not fail at a time; those that are forgotten begin anew.
+    private static let limit = 10_000
+    private static let budgets = Mutex<[String: RetryBudget]>([:])
+
+    static func noteFailure(_ host: String) -> Bool {
+        budgets.withLock { budgets in
+            if budgets[host] == nil, budgets.count >= limit, let other = budgets.keys.first { budgets[other] = nil }
+            return budgets[host, default: RetryBudget()].noteFailure()
+        }
+    }
+
+    static func noteSuccess(_ host: String) {
+        budgets.withLock { budgets in
+            guard var budget = budgets[host] else { return }
+            budget.noteSuccess()
+            budgets[host] = budget.isFull ? nil : budget
+        }
+    }
+}
