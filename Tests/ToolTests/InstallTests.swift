@@ -19,7 +19,7 @@ struct InstallTests {
     private static let installed = [
         "bin/urlsession", "libexec/urlsessiond", "share/bash-completion/completions/urlsession",
         "share/fish/vendor_completions.d/urlsession.fish",
-        "share/man/man1/urlsession.1", "share/zsh/site-functions/_urlsession",
+        "share/man/man1/urlsession.1", "share/man/man8/urlsessiond.8", "share/zsh/site-functions/_urlsession",
     ]
 
     private let folder: TemporaryDirectory

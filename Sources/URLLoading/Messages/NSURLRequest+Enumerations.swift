@@ -59,6 +59,9 @@ extension NSURLRequest {
         /// Setting up calls.
         case callSignaling = 11
 
+        /// The name that FoundationNetworking has for ``callSignaling``.
+        public static var networkServiceTypeCallSignaling: Self { .callSignaling }
+
         init(_ service: ConnectionNeeds.Service) { self = Self(rawValue: UInt(service.rawValue)) ?? .default }
 
         var service: ConnectionNeeds.Service { ConnectionNeeds.Service(rawValue: UInt8(rawValue)) ?? .ordinary }

@@ -7,16 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 
+public import Foundation
 internal import HTTPRules
 
 /// A proxy for some hosts or for all, as ``URLSessionConfiguration/proxyConfigurations`` lists them.
 ///
 /// All that a session loads from those hosts goes through a tunnel, `http` URLs, too.
 ///
-/// Apple has it in the framework Network. Relays (`init(relayHops:)`) and Oblivious HTTP, which need HTTP/2 and HTTP/3, are not here.
+/// Apple has it in the framework Network. Relays and Oblivious HTTP are not supported: loads that would go through one fail.
 public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
-    private let kind: ProxyServer.Kind
-    private let endpoint: NWEndpoint
+    private enum Kind: Sendable {
+        case proxy(ProxyServer.Kind, NWEndpoint)
+        /// What it is called.
+        case unsupported(String)
+    }
+
+    private let kind: Kind
     private var login: (user: String, password: String)?
 
     /// Whether the next proxy of the list that is for the host, or no proxy at all, may take the place of this one where it cannot be
@@ -42,16 +48,37 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     ///   - httpCONNECTProxy: Where the proxy is.
     ///   - tlsOptions: Has the proxy be spoken to over TLS; nil for in clear.
     public init(httpCONNECTProxy: NWEndpoint, tlsOptions: NWProtocolTLS.Options? = nil) {
-        kind = tlsOptions == nil ? .http : .https
-        endpoint = httpCONNECTProxy
+        kind = .proxy(tlsOptions == nil ? .http : .https, httpCONNECTProxy)
     }
 
     /// A proxy that speaks SOCKS 5, and is told the servers' names.
     ///
     /// - Parameter socksv5Proxy: Where the proxy is.
     public init(socksv5Proxy: NWEndpoint) {
-        kind = .socks5
-        endpoint = socksv5Proxy
+        kind = .proxy(.socks5, socksv5Proxy)
+    }
+
+    /// Relays (MASQUE), one through the other, which are not supported on Linux.
+    ///
+    /// A load that would go through them fails with `URLError.cannotConnectToHost`, and nothing of it is sent.
+    ///
+    /// - Parameter relayHops: The relays, the first one first.
+    public init(relayHops: [RelayHop]) {
+        kind = .unsupported("a relay")
+    }
+
+    /// Oblivious HTTP (RFC 9458), which is not supported on Linux.
+    ///
+    /// A load that would go through it fails with `URLError.cannotConnectToHost`, and nothing of it is sent.
+    ///
+    /// - Parameters:
+    ///   - obliviousHTTPRelay: The relay.
+    ///   - relayResourcePath: The path of the relay's resource.
+    ///   - gatewayKeyConfig: The gateway's key.
+    ///   - matchDomains: The domains that it is for; empty for all.
+    public init(obliviousHTTPRelay: RelayHop, relayResourcePath: String, gatewayKeyConfig: Data, matchDomains: [String]) {
+        kind = .unsupported("Oblivious HTTP")
+        self.matchDomains = matchDomains
     }
 
     /// Has the proxy's challenges answered.
@@ -63,10 +90,16 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
 
     /// The proxy and its domains, without the password.
     public var debugDescription: String {
-        let name = kind == .socks5 ? "SOCKSv5" : kind == .https ? "HTTP CONNECT over TLS" : "HTTP CONNECT"
+        let name =
+            switch kind {
+            case .proxy(let kind, let endpoint):
+                "\(kind == .socks5 ? "SOCKSv5" : kind == .https ? "HTTP CONNECT over TLS" : "HTTP CONNECT") proxy "
+                    + endpoint.debugDescription
+            case .unsupported(let name): "\(name), not supported"
+            }
         let domains = matchDomains.isEmpty ? "" : ", for \(matchDomains.joined(separator: ", "))"
         let excluded = excludedDomains.isEmpty ? "" : ", not for \(excludedDomains.joined(separator: ", "))"
-        return "\(name) proxy \(endpoint.debugDescription)\(domains)\(excluded)\(allowFailover ? ", allows failover" : "")"
+        return "\(name)\(domains)\(excluded)\(allowFailover ? ", allows failover" : "")"
     }
 
     var rule: ProxyRules.Listed {
@@ -76,6 +109,9 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     }
 
     private var choice: ProxyRules.Choice {
+        guard case .proxy(let kind, let endpoint) = kind else {
+            return .unusable("proxyConfigurations: \(debugDescription): use init(httpCONNECTProxy:tlsOptions:)")
+        }
         let (host, port) = endpoint.place
         let bare = ProxyText.bare(host.text).lowercased()
         if let fault = ProxyText.fault(inHost: bare) { return .unusable("proxyConfigurations: the host of a proxy \(fault)") }

@@ -61,6 +61,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(settings)
     }
 
+    /// The same as ``background(withIdentifier:)``.
+    ///
+    /// - Returns: The configuration.
+    @available(*, deprecated, renamed: "background(withIdentifier:)")
+    open class func backgroundSessionConfiguration(_ identifier: String) -> URLSessionConfiguration {
+        background(withIdentifier: identifier)
+    }
+
     /// The identifier of a background configuration; nil for others.
     open var identifier: String? { snapshot.background.identifier }
 
@@ -389,7 +397,4 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         get { get { $0.maximumDecompressionRatio } }
         set { set { $0.maximumDecompressionRatio = newValue } }
     }
-
-    /// The engine's terms of this configuration.
-    package func sessionPolicy() -> SessionPolicy { snapshot.wholePolicy() }
 }

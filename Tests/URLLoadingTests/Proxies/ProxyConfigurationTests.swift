@@ -210,4 +210,25 @@ struct ProxyConfigurationTests {
             }
         }
     }
+
+    @Test(arguments: [false, true])
+    func `what would go through a relay fails, and goes no other way`(failover: Bool) async throws {
+        let relay = ProxyConfiguration.RelayHop(http2RelayEndpoint: .hostPort(host: "127.0.0.1", port: 9))
+        var relays = ProxyConfiguration(relayHops: [relay])
+        relays.allowFailover = failover
+        var oblivious = ProxyConfiguration(
+            obliviousHTTPRelay: relay, relayResourcePath: "/", gatewayKeyConfig: Data(), matchDomains: ["127.0.0.1"])
+        oblivious.allowFailover = failover
+        for (name, configuration) in [("a relay", relays), ("Oblivious HTTP", oblivious)] {
+            try await withServer { (server, _) async throws in
+                try await withSession {
+                    $0.proxyConfigurations = [configuration]
+                } test: { (session) async throws in
+                    let error = await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/a")) }
+                    #expect(error?.localizedDescription.contains(name) == true)
+                    #expect(server.connectionCount == 0)
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,66 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// `FileHandle.bytes`.
+@Suite(.timeLimit(.minutes(1)))
+struct FileHandleBytesTests {
+    @Test(arguments: [0, 1, 16_383, 16_384, 16_385, 100_000])
+    func `the bytes of a file come to its end`(count: Int) async throws {
+        let folder = try TemporaryDirectory()
+        let content = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })
+        let file = folder.url.appending(path: "file")
+        try content.write(to: file)
+        let handle = try FileHandle(forReadingFrom: file)
+        var read = Data()
+        for try await byte in handle.bytes { read.append(byte) }
+        #expect(read == content)
+        // Where it stands: at the end.
+        for try await byte in handle.bytes { Issue.record("\(byte)") }
+    }
+
+    @Test func `the lines of a pipe come as they are written`() async throws {
+        let pipe = Pipe()
+        var lines = pipe.fileHandleForReading.bytes.lines.makeAsyncIterator()
+        for line in ["one", "two", "drei ü"] {
+            try pipe.fileHandleForWriting.write(contentsOf: Data("\(line)\n".utf8))
+            #expect(try await lines.next() == line)
+        }
+        try pipe.fileHandleForWriting.write(contentsOf: Data("rest".utf8))
+        try pipe.fileHandleForWriting.close()
+        #expect(try await lines.next() == "rest")
+        #expect(try await lines.next() == nil)
+    }
+
+    @Test func `cancelling ends a wait for bytes, and takes none that come later`() async throws {
+        let pipe = Pipe()
+        let handle = pipe.fileHandleForReading
+        let task = Task {
+            var bytes = handle.bytes.makeAsyncIterator()
+            return try await bytes.next()
+        }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { try await task.value }
+        try pipe.fileHandleForWriting.write(contentsOf: Data("x".utf8))
+        var bytes = handle.bytes.makeAsyncIterator()
+        #expect(try await bytes.next() == UInt8(ascii: "x"))
+    }
+
+    @Test func `a handle that cannot be read throws`() async throws {
+        let folder = try TemporaryDirectory()
+        let handle = try FileHandle(forReadingFrom: folder.url)
+        await #expect(throws: POSIXError(.EISDIR)) {
+            for try await _ in handle.bytes {}
+        }
+    }
+}
