@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 # The tool needs no Swift where it runs: the toolchain's libraries are in it.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
-.PHONY: demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
+.PHONY: deb deb-check demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
 
 demo:
 	@Scripts/demo
@@ -78,6 +78,7 @@ tool:
 # The manual page and the shells' completions are what the tool says of itself.
 SHARE = $(DESTDIR)$(PREFIX)/share
 MANUAL = $(SHARE)/man/man1/urlsession.1
+DAEMON_MANUAL = $(SHARE)/man/man8/urlsessiond.8
 BASH_COMPLETION = $(SHARE)/bash-completion/completions/urlsession
 ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
@@ -89,19 +90,27 @@ install: $(TOOL) $(DAEMON)
 	    newer=$$(find Sources Package.swift -newer "$$built" -print -quit); [ -z "$$newer" ] || \
 	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }; \
 	done
-	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/libexec" "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions"
+	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/libexec" "$(SHARE)/man/man1" "$(SHARE)/man/man8" "$(SHARE)/bash-completion/completions"
 	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	install -m 755 $(TOOL) "$(DESTDIR)$(PREFIX)/bin/urlsession"
 	install -m 755 $(DAEMON) "$(DESTDIR)$(PREFIX)/libexec/urlsessiond"
 	Scripts/manual-page $(TOOL) > $(TOOL).1
 	install -m 644 $(TOOL).1 "$(MANUAL)"
+	install -m 644 docs/urlsessiond.8 "$(DAEMON_MANUAL)"
 	$(TOOL) --generate-completion-script bash > "$(BASH_COMPLETION)"
 	$(TOOL) --generate-completion-script zsh > "$(ZSH_COMPLETION)"
 	$(TOOL) --generate-completion-script fish > "$(FISH_COMPLETION)"
 	chmod 644 "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
 uninstall:
-	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond" "$(MANUAL)" "$(DAEMON_MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+
+# A Debian package in .build/deb, and the same installed, used and removed in a clean chroot, which takes debootstrap, lintian and root.
+deb: $(TOOL) $(DAEMON)
+	@Scripts/deb
+
+deb-check: deb
+	@Scripts/deb-check
 
 format:
 	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples
