@@ -59,27 +59,48 @@ struct DownloadPlace: Sendable {
         if takesSuggestion, isUnnamed || Self.isNamed(response),
             let name = response?.suggestedFilename.flatMap(Self.safe).map({ folder + $0 }), name != path
         {
-            guard access(name, F_OK) != 0 else {
-                throw ToolFailure(
-                    23, "the server calls it \(name), which is there already: choose with --output")
-            }
             target = name
         }
         // Temporary files are for their owner alone; the finished one is as any other that the user makes.
         let mask = umask(0)
         umask(mask)
         chmod(location.path, 0o666 & ~mask)
-        if rename(location.path, target) == 0 { return target }
-        guard errno == EXDEV else {
-            throw ToolFailure(23, "cannot write \(target): \(String(cString: strerror(errno)))")
-        }
+        var problem = move(location.path, to: target)
+        if problem == 0 { return target }
+        guard problem == EXDEV else { throw refusal(target, problem) }
         let copy = partFolder + "/complete"
         try? FileManager.default.removeItem(atPath: copy)
         try FileManager.default.copyItem(atPath: location.path, toPath: copy)
-        guard rename(copy, target) == 0 else {
-            throw ToolFailure(23, "cannot write \(target): \(String(cString: strerror(errno)))")
-        }
+        problem = move(copy, to: target)
+        guard problem == 0 else { throw refusal(target, problem) }
         return target
+    }
+
+    /// In one step: what another program made in the meantime under a name that the server chose stays.
+    ///
+    /// - Returns: 0, or the system's number for what went wrong.
+    private func move(_ file: String, to target: String) -> Int32 {
+        guard target != path else { return rename(file, target) == 0 ? 0 : errno }
+        if link(file, target) == 0 {
+            unlink(file)
+            return 0
+        }
+        // File systems without links: the name is taken by an empty file first.
+        guard [EPERM, EOPNOTSUPP, EMLINK, ENOSYS].contains(errno) else { return errno }
+        let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { return errno }
+        close(descriptor)
+        guard rename(file, target) != 0 else { return 0 }
+        let problem = errno
+        unlink(target)
+        return problem
+    }
+
+    private func refusal(_ target: String, _ problem: Int32) -> ToolFailure {
+        guard target != path, problem == EEXIST else {
+            return ToolFailure(23, "cannot write \(target): \(String(cString: strerror(problem)))")
+        }
+        return ToolFailure(23, "the server calls it \(target), which is there already: choose with --output")
     }
 
     /// What an earlier run left, if it did; where it was killed, it says how much there is.
