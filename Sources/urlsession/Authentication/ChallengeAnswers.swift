@@ -20,6 +20,8 @@ final class ChallengeAnswers: Sendable {
     /// What the options say.
     struct Plan: Sendable {
         var login: Login?
+        /// Who the user is to hosts that redirects lead to.
+        var netrc: Netrc?
         /// Nil for any.
         var methods: Set<String>?
         var identity: SecIdentity?
@@ -72,10 +74,19 @@ final class ChallengeAnswers: Sendable {
         if let login = plan.login, isMeant(space) {
             return use(login.user, login.password)
         }
+        if let login = netrcLogin(for: space) { return use(login.user, login.password) }
         if challenge.proposedCredential == nil, plan.login == nil, let stored = StoredCredentials.credential(for: space) {
             return use(stored.user ?? "", stored.password ?? "")
         }
         return (.performDefaultHandling, nil)
+    }
+
+    /// Of the very host, and never in clear where the user asked for TLS.
+    private func netrcLogin(for space: URLProtectionSpace) -> Login? {
+        guard let netrc = plan.netrc, let place, place.scheme == "http" || space.protocol == NSURLProtectionSpaceHTTPS else {
+            return nil
+        }
+        return netrc.login(at: space.host, takesDefault: false)
     }
 
     /// For the run alone: what is kept beyond it stays as it is.

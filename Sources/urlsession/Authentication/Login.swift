@@ -22,7 +22,12 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
     init(_ text: String, asking question: String) throws(ToolFailure) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         user = String(parts[0])
-        password = parts.count > 1 ? String(parts[1]) : try PasswordPrompt.ask("Enter \(question) '\(user)'")
+        password = parts.count > 1 ? String(parts[1]) : try PasswordPrompt.askOnce("Enter \(question) '\(user)'")
+    }
+
+    init(user: String, password: String) {
+        self.user = user
+        self.password = password
     }
 
     /// The user that a URL names, or nil.

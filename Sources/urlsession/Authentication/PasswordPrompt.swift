@@ -9,6 +9,7 @@
 
 import Dispatch
 import Foundation
+import Synchronization
 
 /// Asks for a password at the terminal, which shows nothing of it; reads one from standard input where a program gives it.
 enum PasswordPrompt {
@@ -21,6 +22,18 @@ enum PasswordPrompt {
         guard terminal >= 0 else { return false }
         close(terminal)
         return true
+    }
+
+    /// What was answered, so that the loads of one command ask once, and one after the other.
+    private static let answers = Mutex<[String: String]>([:])
+
+    static func askOnce(_ question: String) throws(ToolFailure) -> String {
+        try answers.withLock { (answers) throws(ToolFailure) -> String in
+            if let answer = answers[question] { return answer }
+            let answer = try ask(question)
+            answers[question] = answer
+            return answer
+        }
     }
 
     static func ask(_ question: String) throws(ToolFailure) -> String {

@@ -22,6 +22,8 @@ struct LoginOptions: ParsableArguments {
     )
     var user: String?
 
+    @OptionGroup var netrc: NetrcOptions
+
     @Option(
         name: .customLong("oauth2-bearer"),
         help: ArgumentHelp("Send this token (Authorization: Bearer). Never sent to another host.", valueName: "token"))
@@ -91,9 +93,9 @@ struct LoginOptions: ParsableArguments {
         return methods.isEmpty ? nil : methods
     }
 
-    /// Who the user is to the server of a URL: as the option says, else as the URL does.
-    func login(at url: URL) throws -> Login? {
-        try user.map { try Login($0, asking: "host password for user") } ?? Login(userOf: url)
+    /// Who the user is to the server of a URL: as the option says, else as a `.netrc` or the URL does.
+    func login(at url: URL, _ netrc: Netrc?) throws -> Login? {
+        try user.map { try Login($0, asking: "host password for user") } ?? self.netrc.login(in: netrc, at: url)
     }
 
     /// Has loads go through the proxies that the options name, or the environment, which is read as curl reads it.

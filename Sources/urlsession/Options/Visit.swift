@@ -35,15 +35,16 @@ extension RequestOptions {
         var plan = ChallengeAnswers.Plan()
         plan.pins = try trust.pins()
         plan.identity = try trust.identity()
-        plan.login = try login.login(at: url)
+        plan.netrc = login.user == nil ? try login.netrc.read() : nil
+        plan.login = try login.login(at: url, plan.netrc)
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
         try login.applyProxies(to: configuration)
-        if let login = plan.login {
+        if plan.login != nil || plan.netrc != nil {
             // What is said goes before what is kept, which may be locked.
             let storage = URLCredentialStorage()
             // FTP servers are told who the user is before they ask.
-            if let space = FTPAddress.space(url) {
+            if let login = plan.login, let space = FTPAddress.space(url) {
                 storage.setDefaultCredential(
                     URLCredential(user: login.user, password: login.password, persistence: .forSession), for: space)
             }

@@ -1,0 +1,157 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A `.netrc`: who the user is to which host, as ftp(1) and curl read it.
+struct Netrc: Sendable {
+    private struct Entry: Sendable {
+        /// Nil for the default, which stands for every host.
+        var host: String?
+        var user: String?
+        var password: String?
+    }
+
+    struct Malformed: Error, Equatable {
+        let line: Int
+    }
+
+    private let entries: [Entry]
+
+    /// - Parameter text: The file's content. A `#` begins a comment, quotes hold a word with spaces, and a macro ends with an empty line.
+    /// - Throws: Where a quote has no end.
+    init(_ text: String) throws(Malformed) {
+        var entries: [Entry] = []
+        var awaited: String?
+        var isMacro = false
+        let lines = text.split(omittingEmptySubsequences: false) { $0 == "\n" || $0 == "\r\n" }
+        for (index, line) in lines.enumerated() {
+            if isMacro {
+                isMacro = !line.isEmpty
+                continue
+            }
+            guard let words = Self.words(line) else { throw Malformed(line: index + 1) }
+            for word in words {
+                if let keyword = awaited {
+                    awaited = nil
+                    Self.take(word, for: keyword, &entries)
+                    isMacro = keyword == "macdef"
+                    if isMacro { break }
+                    continue
+                }
+                switch word.lowercased() {
+                case "default": entries.append(Entry())
+                case let keyword:
+                    awaited = ["machine", "login", "password", "account", "macdef"].contains(keyword) ? keyword : nil
+                }
+            }
+        }
+        self.entries = entries
+    }
+
+    private static func take(_ word: String, for keyword: String, _ entries: inout [Entry]) {
+        if keyword == "machine" { return entries.append(Entry(host: word.lowercased())) }
+        guard var last = entries.popLast() else { return }
+        if keyword == "login" { last.user = last.user ?? word }
+        if keyword == "password" { last.password = last.password ?? word }
+        entries.append(last)
+    }
+
+    /// Nil where a quote has no end.
+    private static func words(_ line: Substring) -> [String]? {
+        var words: [String] = []
+        var rest = line[...]
+        while true {
+            rest = rest.drop(while: \.isWhitespace)
+            guard let first = rest.first, first != "#" else { return words }
+            guard first == "\"" else {
+                let word = rest.prefix { !$0.isWhitespace }
+                words.append(String(word))
+                rest = rest[word.endIndex...]
+                continue
+            }
+            rest = rest.dropFirst()
+            guard let word = quoted(&rest) else { return nil }
+            words.append(word)
+        }
+    }
+
+    /// Up to the quote that ends it, in which a backslash takes the next character; nil where there is none.
+    private static func quoted(_ rest: inout Substring) -> String? {
+        var word = ""
+        while let next = rest.popFirst() {
+            if next == "\"" { return word }
+            guard next == "\\", let escaped = rest.popFirst() else {
+                word.append(next)
+                continue
+            }
+            word.append(["n": "\n", "r": "\r", "t": "\t"][escaped] ?? escaped)
+        }
+        return nil
+    }
+
+    /// Who the user is to a host; nil where the file does not say.
+    ///
+    /// - Parameters:
+    ///   - host: The host.
+    ///   - user: The user whose password is wanted; nil for any.
+    ///   - takesDefault: Whether what stands for every host may be the answer: it is for the host that the user named alone.
+    /// - Returns: The first entry that fits.
+    func login(at host: String, user: String? = nil, takesDefault: Bool) -> Login? {
+        let host = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
+        for entry in entries where entry.host == host || entry.host == nil && takesDefault {
+            guard let name = entry.user ?? user, user == nil || name == user, !name.isEmpty else { continue }
+            return Login(user: name, password: entry.password ?? "")
+        }
+        return nil
+    }
+
+    /// Reads a file, unless others may read it, too.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - mayBeMissing: Whether it need not be there.
+    /// - Throws: Where it cannot be read, is not the user's alone, or makes no sense.
+    /// - Returns: Nil where it is not there.
+    static func read(_ path: String, mayBeMissing: Bool) throws(ToolFailure) -> Netrc? {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC)
+        guard descriptor >= 0 else {
+            if mayBeMissing, errno == ENOENT { return nil }
+            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
+        }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        var facts = stat()
+        guard fstat(descriptor, &facts) == 0 else { throw ToolFailure(26, "cannot read \(path)") }
+        // What a shell's `<(…)` names is a pipe, which is the user's own.
+        if facts.st_mode & S_IFMT == S_IFREG {
+            guard facts.st_uid == geteuid() || facts.st_uid == 0 else {
+                throw ToolFailure(26, "\(path) belongs to somebody else, and is not used")
+            }
+            guard facts.st_mode & 0o077 == 0 else {
+                throw ToolFailure(26, "others may read or write \(path), and it is not used: say 'chmod 600 \(path)'")
+            }
+        }
+        guard let data = try? handle.read(upToCount: mostBytes + 1), data.count <= mostBytes else {
+            throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
+        }
+        do throws(Malformed) {
+            return try Netrc(String(decoding: data, as: UTF8.self))
+        } catch {
+            throw ToolFailure(26, "line \(error.line) of \(path) has a quote without an end")
+        }
+    }
+
+    private static let mostBytes = 1 << 20
+
+    /// The user's own.
+    static var usualPath: String {
+        let home = ProcessInfo.processInfo.environment["HOME"].flatMap { $0.isEmpty ? nil : $0 }
+        return (home ?? NSHomeDirectory()) + "/.netrc"
+    }
+}

@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+
+/// The options that have the user's names and passwords read from a `.netrc`.
+struct NetrcOptions: ParsableArguments {
+    @Flag(
+        name: .shortAndLong,
+        help: "Take the user's name and password from ~/.netrc, in place of those in the URL; each host gets its own alone.")
+    var netrc = false
+
+    @Flag(name: .customLong("netrc-optional"), help: "The same, where the URL has no password.")
+    var isOptional = false
+
+    @Option(
+        name: .customLong("netrc-file"), help: ArgumentHelp("The same, from this file.", valueName: "file"), completion: .file())
+    var file: String?
+
+    /// What is read; nil where none of the options is given, or ~/.netrc is not there.
+    func read() throws(ToolFailure) -> Netrc? {
+        guard netrc || isOptional || file != nil else { return nil }
+        return try Netrc.read(file ?? Netrc.usualPath, mayBeMissing: file == nil)
+    }
+
+    /// Who the user is to the server of a URL.
+    func login(in netrc: Netrc?, at url: URL) -> Login? {
+        let named = Login(userOf: url)
+        guard let netrc, let host = url.host() else { return named }
+        guard isOptional else { return netrc.login(at: host, takesDefault: true) }
+        if let named, !named.password.isEmpty { return named }
+        return netrc.login(at: host, user: named?.user, takesDefault: true) ?? named
+    }
+}
