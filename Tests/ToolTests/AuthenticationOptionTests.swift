@@ -71,7 +71,9 @@ struct AuthenticationOptionTests {
         try folder.write(Array("report".utf8), to: "report.txt")
         try await withScriptedServer(reply: Self.asking(Self.basic, for: Self.words("ali", "sesame"))) { server in
             let address = server.url("/a").absoluteString
-            for arguments in [["download", "-o", "a"], ["upload", "report.txt"], ["get", "--repeat", "5", "--parallel", "2"]] {
+            for arguments in [
+                ["download", "-o", "a"], ["upload", "report.txt"], ["get", "--repeat", "5", "--parallel-max", "2"],
+            ] {
                 let result = try await Tool.run(
                     arguments + ["-u", "ali:sesame", address], in: folder, environment: Self.environment
                 )

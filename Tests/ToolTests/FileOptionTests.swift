@@ -99,4 +99,57 @@ struct FileOptionTests {
             #expect(try await Tool.run(["-sS", "-C", "4", server.url("/whole").absoluteString]).code == 33)
         }
     }
+
+    @Test func `--no-clobber takes a name that is free, and --remove-on-error leaves no part`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            guard request.path == "/cut" else { return .ok("new") }
+            return [.write("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"), .close]
+        }) { (server) async throws in
+            for _ in 0..<2 { try folder.write(Array("old".utf8), to: "file") }
+            let address = server.url("/a").absoluteString
+            for _ in 0..<2 {
+                let result = try await Tool.run(["-sS", "--no-clobber", "-o", "file", address], in: folder)
+                #expect(result.code == 0, "\(result.errors)")
+            }
+            #expect(try folder.names == ["file", "file.1", "file.2"])
+            #expect(try text("file", in: folder) == "old" && text("file.2", in: folder) == "new")
+            let words = ["-sS", "-o", "part", server.url("/cut").absoluteString]
+            #expect(try await Tool.run(words + ["--remove-on-error"], in: folder).code == 18)
+            #expect(try folder.names.count == 3)
+            #expect(try await Tool.run(words, in: folder).code == 18)
+            #expect(try text("part", in: folder) == "half")
+        }
+    }
+
+    @Test func `an ETag is kept and compared, and what is the same leaves the file as it is`() async throws {
+        let folder = try TemporaryDirectory()
+        let file = ScriptedFile(Array("content".utf8), entityTag: "\"v1\"")
+        try await withScriptedServer(reply: { request in
+            request.header("If-None-Match") == "\"v1\"" ? .status(304) : file.reply(to: request)
+        }) { (server) async throws in
+            let words = ["-sS", "--etag-compare", "tag", "--etag-save", "tag", "-o", "file", server.url("/a").absoluteString]
+            #expect(try await Tool.run(words, in: folder).code == 0)
+            #expect(server.requests.last?.header("If-None-Match") == "\"\"")
+            #expect(try text("tag", in: folder) == "\"v1\"\n" && text("file", in: folder) == "content")
+            try folder.write(Array("kept".utf8), to: "file")
+            #expect(try await Tool.run(words, in: folder).code == 0)
+            #expect(try text("file", in: folder) == "kept" && text("tag", in: folder) == "\"v1\"\n")
+        }
+    }
+
+    @Test func `a literal field of a form, a query and messages in a file are curl's`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { .ok("\($0.target)|\($0.bodyText)") }) { (server) async throws in
+            let address = server.url("/a?x=1").absoluteString
+            let form = try await Tool.run(["-s", "--form-string", "a=@b;type=\"c\"\\", address])
+            #expect(form.text.contains("name=\"a\"\r\n\r\n@b;type=\"c\"\\\r\n"), "\(form.text) \(form.errors)")
+            let query = try await Tool.run(["-s", "--url-query", "n=a b", "--url-query", "+c=%41", address])
+            #expect(query.text == "/a?x=1&n=a%20b&c=%41|")
+            let told = try await Tool.run(["-v", "--stderr", "said", address], in: folder)
+            #expect(told.code == 0 && told.errors.isEmpty)
+            #expect(try text("said", in: folder).contains("> GET /a?x=1"))
+            #expect(try await Tool.run(["-v", "--stderr", "-", address]).text.contains("> GET /a?x=1"))
+        }
+    }
 }

@@ -126,7 +126,7 @@ struct GetTests {
 
     @Test func `a repeated request is counted`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { server in
-            let result = try await Tool.run(["get", "--repeat", "40", "--parallel", "8", server.url("/a").absoluteString])
+            let result = try await Tool.run(["get", "--repeat", "40", "--parallel-max", "8", server.url("/a").absoluteString])
             #expect(result.code == 0)
             #expect(result.text.hasPrefix("40 requests, 8 at once: 40 ok, 0 failed"))
             #expect(server.requests.count == 40)

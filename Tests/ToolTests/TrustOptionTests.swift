@@ -166,6 +166,11 @@ struct TrustOptionTests {
         Client(testDescription: "in one file", arguments: ["-E", "both.pem"], code: 0),
         Client(testDescription: "an encrypted key", arguments: ["-E", "client.pem:sesame", "--key", "locked.pem"], code: 0),
         Client(testDescription: "PKCS #12", arguments: ["--p12", "client.p12:sesame"], code: 0),
+        Client(
+            testDescription: "curl's type", arguments: ["-E", "client.p12", "--cert-type", "P12", "--pass", "sesame"], code: 0),
+        Client(
+            testDescription: "a password of its own", arguments: ["-E", "client.pem", "--key", "locked.pem", "--pass", "sesame"],
+            code: 0),
         Client(testDescription: "a colon in the name", arguments: ["--p12", #"cl\:ient.p12:sesame"#], code: 0),
         Client(testDescription: "a wrong password", arguments: ["--p12", "client.p12:guess"], code: 58),
         Client(testDescription: "that of a key", arguments: ["-E", "client.pem:guess", "--key", "locked.pem"], code: 58),

@@ -19,55 +19,111 @@ enum CommandLineWords {
     static let flags: [Character: String] = [
         "O": "remote-name", "i": "include", "I": "head", "f": "fail", "s": "silent", "S": "show-error", "v": "verbose",
         "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer",
-        "J": "remote-header-name", "R": "remote-time", "#": "progress-bar",
+        "J": "remote-header-name", "R": "remote-time", "#": "progress-bar", "n": "netrc", "Z": "parallel", "g": "globoff",
+        "j": "junk-session-cookies", "q": "disable", "1": "tlsv1",
     ]
 
     /// Curl's letters for options with one.
     static let options: [Character: String] = [
         "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer", "b": "cookie", "d": "data", "F": "form",
         "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert", "m": "max-time",
-        "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar", "C": "continue-at",
+        "r": "range", "z": "time-cond", "D": "dump-header", "c": "cookie-jar", "C": "continue-at", "T": "upload-file",
+        "Y": "speed-limit", "y": "speed-time",
     ]
 
-    /// The long names of options with a value that may begin with a dash.
+    /// Wget's letters, which `download` takes in their place.
+    private static let ofDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
+
+    /// The long names of options with a value, which may begin with a dash.
     static let longOptions: Set<String> = [
-        "output", "header", "request", "user-agent", "referer", "cookie", "cookies", "data", "data-binary", "data-urlencode",
-        "data-raw",
-        "data-ascii", "range", "time-cond", "oauth2-bearer", "dump-header", "cookie-jar",
-        "continue-at", "output-dir", "max-filesize",
-        "json", "form", "user", "proxy-user", "write-out", "proto", "proto-redir",
+        "cacert", "cert", "cert-type", "checksum", "connect-timeout", "connect-to", "continue-at", "cookie", "cookie-jar",
+        "cookies", "data",
+        "data-ascii", "data-binary", "data-raw", "data-urlencode", "directory-prefix", "dns-servers", "dump-header",
+        "etag-compare",
+        "etag-save", "form", "header", "idle-time", "input-file", "interface", "json", "key", "key-type", "limit-rate",
+        "max-filesize",
+        "max-redirs", "max-time", "netrc-file", "noproxy", "oauth2-bearer", "output", "output-dir", "p12", "parallel-max", "pass",
+        "pin",
+        "pinnedpubkey", "proto", "proto-default", "proto-redir", "proxy", "proxy-user", "range", "referer", "repeat", "request",
+        "resolve", "retry", "retry-delay", "retry-max-time", "segments", "speed-limit", "speed-time", "stderr", "time-cond",
+        "tls-max",
+        "tls-min", "unix-socket", "upload-file", "url-query", "user", "user-agent", "write-out",
     ]
+
+    /// Curl's options that are one of the tool's with another value.
+    static let rewritten: [String: (name: String, value: @Sendable (String) -> String)] = [
+        "socks4": ("proxy", { "socks4://\($0)" }), "socks4a": ("proxy", { "socks4a://\($0)" }),
+        "socks5": ("proxy", { "socks5://\($0)" }), "socks5-hostname": ("proxy", { "socks5h://\($0)" }),
+        "form-string": ("form", literalField),
+    ]
+
+    /// In quotes nothing of a field's content has a meaning.
+    @Sendable private static func literalField(_ text: String) -> String {
+        guard let sign = text.firstIndex(of: "=") else { return text }
+        let content = text[text.index(after: sign)...].replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
+        return "\(text[...sign])\"\(content)\""
+    }
 
     private static let loading: Set<String> = ["get", "download", "upload"]
 
-    static func read(_ words: [String]) throws -> [String] {
-        guard let first = words.first else { return words }
-        if first == "-V" { return ["--version"] + words.dropFirst() }
+    /// The command lines that `--next` parts, each to be parsed by itself.
+    ///
+    /// - Parameter words: Without the program's name.
+    /// - Throws: Where a file of `--config` cannot be read, or makes no sense.
+    /// - Returns: At least one.
+    static func read(_ words: [String]) throws(ToolFailure) -> [[String]] {
+        guard let first = words.first else { return [words] }
+        if first == "-V" { return [["--version"] + words.dropFirst()] }
         let names = URLSessionTool.configuration.subcommands.compactMap { $0.configuration.commandName } + ["help"]
         let ofParser = ["-h", "--help", "--version", "--experimental-dump-help", "--generate-completion-script"]
         if names.contains(first) {
-            return loading.contains(first) ? [first] + expand(words.dropFirst()) : words
+            return loading.contains(first) ? try expand(words.dropFirst(), for: first) : [words]
         }
-        if ofParser.contains(first) || first.hasPrefix("--generate-completion-script=") || first.hasPrefix("---") { return words }
-        return ["get"] + expand(words[...])
+        if ofParser.contains(first) || first.hasPrefix("--generate-completion-script=") || first.hasPrefix("---") {
+            return [words]
+        }
+        return try expand(words[...], for: "get")
     }
 
-    private static func expand(_ words: ArraySlice<String>) -> [String] {
+    private static func expand(_ words: ArraySlice<String>, for command: String) throws(ToolFailure) -> [[String]] {
         var rest = words
-        var result: [String] = []
+        var lines: [[String]] = []
+        var result = [command]
+        var configurations = 0
+        let flags = command == "download" ? flags.filter { ofDownload[$0.key] == nil } : flags
+        let options = command == "download" ? options.merging(ofDownload) { $1 } : options
         func add(_ name: String, _ value: String?) {
             guard let value else { return result.append("--" + name) }
             // The parser takes no other word with a dash for a value.
             result += value.hasPrefix("-") && value != "-" ? ["--\(name)=\(value)"] : ["--" + name, value]
         }
+        /// What is in the file stands in the place of the option.
+        func configure(from file: String?) throws(ToolFailure) {
+            guard let file else { throw ToolFailure(2, "--config needs a file") }
+            configurations += 1
+            guard configurations <= 100 else { throw ToolFailure(2, "--config is given too often") }
+            rest = (try ConfigurationFile.words(of: file) + rest)[...]
+        }
         while let word = rest.popFirst() {
-            if word == "--" { return result + [word] + rest }
+            if word == "--" {
+                result += [word] + rest
+                break
+            }
             if word.hasPrefix("--") {
                 let name = String(word.dropFirst(2))
                 if name == "url", let address = rest.first, !address.hasPrefix("-") {
                     // Addresses and files meet in their order.
                     result.append(address)
                     rest = rest.dropFirst()
+                } else if name == "config" {
+                    try configure(from: rest.popFirst())
+                } else if name.hasPrefix("config=") {
+                    try configure(from: String(name.dropFirst("config=".count)))
+                } else if name == "next" {
+                    lines.append(result)
+                    result = [command]
+                } else if let other = rewritten[name] {
+                    add(other.name, rest.popFirst().map(other.value))
                 } else if longOptions.contains(name) {
                     add(name, rest.popFirst())
                 } else {
@@ -81,7 +137,13 @@ enum CommandLineWords {
             }
             var letters = word.dropFirst()
             while let letter = letters.popFirst() {
-                if let name = flags[letter] {
+                if letter == "K" {
+                    try configure(from: letters.isEmpty ? rest.popFirst() : String(letters))
+                    break
+                } else if letter == ":" {
+                    lines.append(result)
+                    result = [command]
+                } else if let name = flags[letter] {
                     add(name, nil)
                 } else if let name = options[letter] {
                     add(name, letters.isEmpty ? rest.popFirst() : String(letters))
@@ -92,6 +154,6 @@ enum CommandLineWords {
                 }
             }
         }
-        return result
+        return lines + [result]
     }
 }

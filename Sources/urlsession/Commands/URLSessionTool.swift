@@ -45,12 +45,10 @@ enum EntryPoint {
         // A closed pipe is a write error of a load, with a message and an exit code; a list ends quietly (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
-            var command = try URLSessionTool.parseAsRoot(CommandLineWords.read(Array(CommandLine.arguments.dropFirst())))
-            if var asynchronous = command as? any AsyncParsableCommand {
-                try await asynchronous.run()
-            } else {
-                try command.run()
-            }
+            // All of them make sense before the first is carried out.
+            let commands = try CommandLineWords.read(Array(CommandLine.arguments.dropFirst()))
+            if commands.count > 1 { for words in commands { _ = try URLSessionTool.parseAsRoot(words) } }
+            try await carryOut(commands)
         } catch let failure as ToolFailure {
             failure.show()
             exit(failure.code)
@@ -61,5 +59,25 @@ enum EntryPoint {
             StandardError.print(URLSessionTool.fullMessage(for: error))
             exit(2)
         }
+    }
+
+    /// As of several URLs, how the last one ends is how the program does.
+    private static func carryOut(_ commands: [[String]]) async throws {
+        var last: ToolFailure?
+        for words in commands {
+            last?.show()
+            last = nil
+            do {
+                var command = try URLSessionTool.parseAsRoot(words)
+                if var asynchronous = command as? any AsyncParsableCommand {
+                    try await asynchronous.run()
+                } else {
+                    try command.run()
+                }
+            } catch let failure as ToolFailure {
+                last = failure
+            }
+        }
+        if let last { throw last }
     }
 }

@@ -9,7 +9,6 @@
 
 import ArgumentParser
 import Foundation
-import Synchronization
 import URLLoading
 
 /// `urlsession upload`: a file, or standard input, as a request's body.
@@ -58,32 +57,16 @@ struct UploadCommand: AsyncParsableCommand {
     func run() async throws { try await options.carryOut(send) }
 
     private func send() async throws {
-        let isStream = file == "-"
+        let source = try UploadSource(file, rate: options.pace.rate)
         var options = options
         // What was read cannot be sent again.
-        if isStream { options.retries.retry = 0 }
-        // It can be read once.
-        let wasOpened = Mutex(false)
-        let input: @Sendable () -> InputStream? = {
-            let isFirst = wasOpened.withLock { wasOpened in
-                defer { wasOpened = true }
-                return !wasOpened
-            }
-            return isFirst ? InputStream(fileAtPath: "/dev/stdin") : nil
-        }
-        if !isStream, access(file, R_OK) != 0 {
-            throw ToolFailure(26, "cannot read \(file): \(String(cString: strerror(errno)))")
-        }
+        if source.isStandardInput { options.retries.retry = 0 }
         let visit = try options.visit(url)
         if result.resume, FTPAddress.space(visit.url) == nil {
             throw ToolFailure(2, "--resume of an upload is for ftp and ftps URLs")
         }
         visit.configuration.resumesFTPUploads = result.resume
-        var target = visit.url
-        if !isStream, target.absoluteString.hasSuffix("/") {
-            target.appendPathComponent(URL(fileURLWithPath: file).lastPathComponent)
-        }
-        var request = options.request(for: target)
+        var request = options.request(for: source.target(visit.url))
         request.httpMethod = options.method ?? "PUT"
         if request.value(forHTTPHeaderField: "Content-Type") == nil, !options.common.omittedHeaders.contains("content-type") {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
@@ -94,14 +77,9 @@ struct UploadCommand: AsyncParsableCommand {
             let observer = TransferObserver(
                 plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts),
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
-                meter: options.silent ? nil : ProgressMeter(), bodyStream: input
+                meter: options.silent ? nil : ProgressMeter(), bodyStream: { source.stream() }
             )
-            let opened = session(observer)
-            let task =
-                isStream
-                ? opened.uploadTask(withStreamedRequest: request)
-                : opened.uploadTask(with: request, fromFile: URL(fileURLWithPath: file))
-            return (observer, task)
+            return (observer, source.task(in: session(observer), with: request))
         }
     }
 }

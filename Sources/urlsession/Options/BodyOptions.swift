@@ -57,14 +57,26 @@ struct BodyOptions: ParsableArguments {
     )
     var form: [String] = []
 
+    @Option(
+        name: [.customShort("T"), .customLong("upload-file")],
+        help: ArgumentHelp(
+            "Send this file (PUT), - for standard input; a URL that ends with a slash gets its name; of several URLs each has its own.",
+            valueName: "file"),
+        completion: .file())
+    var uploads: [String] = []
+
+    @Option(
+        name: .customLong("url-query"),
+        help: ArgumentHelp("Add this to the URL's query, as --data-urlencode reads it; as it is after a +.", valueName: "data"))
+    var queries: [String] = []
+
     @Flag(name: [.customShort("G"), .customLong("get")], help: "Put what --data says into the URL's query, and GET.")
     var asQuery = false
 
     func validate() throws {
-        if [!data.isEmpty || !binary.isEmpty || !raw.isEmpty || !encoded.isEmpty, !json.isEmpty, !form.isEmpty].count(where: {
-            $0
-        }) > 1 {
-            throw ValidationError("--data, --json and --form exclude each other.")
+        let hasData = !data.isEmpty || !binary.isEmpty || !raw.isEmpty || !encoded.isEmpty
+        if [hasData, !json.isEmpty, !form.isEmpty, !uploads.isEmpty].count(where: { $0 }) > 1 {
+            throw ValidationError("--data, --json, --form and --upload-file exclude each other.")
         }
         if asQuery, !json.isEmpty || !form.isEmpty {
             throw ValidationError("--get is for --data and --data-urlencode.")
@@ -72,12 +84,11 @@ struct BodyOptions: ParsableArguments {
         for field in form { _ = try FormField(field) }
     }
 
-    var isEmpty: Bool { data.isEmpty && binary.isEmpty && raw.isEmpty && encoded.isEmpty && json.isEmpty && form.isEmpty }
+    /// Whether what is sent is all from options, and can be sent once more.
+    var isRepeatable: Bool { !uploads.contains { $0 == "-" || $0 == "." } }
 
-    /// What the request is to send besides what is in it.
-    enum Addition {
-        case none
-        case form(FormBody)
+    var isEmpty: Bool {
+        data.isEmpty && binary.isEmpty && raw.isEmpty && encoded.isEmpty && json.isEmpty && form.isEmpty && uploads.isEmpty
     }
 
     /// - Parameters:
@@ -86,7 +97,11 @@ struct BodyOptions: ParsableArguments {
     ///   - omitted: The fields that the user wants not sent, in lower case.
     /// - Throws: Where a file cannot be read.
     /// - Returns: What is to be sent as a stream.
-    func add(to request: inout URLRequest, keepsMethod: Bool, omitting omitted: Set<String>) throws -> Addition {
+    func add(to request: inout URLRequest, keepsMethod: Bool, omitting omitted: Set<String>) throws -> RequestContent {
+        for query in queries {
+            let content = query.hasPrefix("+") ? Data(query.dropFirst().utf8) : try DataPiece.encoded(query).content()
+            request.url = try url(request.url, asking: content)
+        }
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
             if !keepsMethod { post(&request) }

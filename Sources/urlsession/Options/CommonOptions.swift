@@ -65,6 +65,11 @@ struct CommonOptions: ParsableArguments {
     )
     var cookies: [String] = []
 
+    @Flag(
+        name: [.customShort("j"), .customLong("junk-session-cookies")],
+        help: "Of files of cookies leave out those that end with their session.")
+    var dropsSessionCookies = false
+
     @Flag(name: .customLong("no-cookies"), help: "Send no stored cookies, and keep none that the server sets.")
     var ignoresCookies = false
 
@@ -76,6 +81,11 @@ struct CommonOptions: ParsableArguments {
 
     @Flag(name: [.customShort("S"), .customLong("show-error")], help: "With --silent: error messages all the same.")
     var showsErrors = false
+
+    @Option(
+        name: .customLong("stderr"), help: ArgumentHelp("Write messages to this file, - for standard output.", valueName: "file"),
+        completion: .file())
+    var errorFile: String?
 
     @Flag(name: .shortAndLong, help: "Show requests and responses on standard error.")
     var verbose = false

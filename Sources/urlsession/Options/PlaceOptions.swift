@@ -18,6 +18,11 @@ struct PlaceOptions: ParsableArguments {
         completion: .directory)
     var folder: String?
 
+    @Option(
+        name: .customLong("directory-prefix"),
+        help: ArgumentHelp("The same, and make the folder; of download also -P.", valueName: "folder"), completion: .directory)
+    var prefix: String?
+
     @Flag(name: .customLong("create-dirs"), help: "Make the folders of a file that are not there.")
     var createsFolders = false
 
@@ -36,8 +41,8 @@ struct PlaceOptions: ParsableArguments {
 
     /// Where a file of a name is to be, and makes its folders where they are wanted.
     func path(_ name: String) throws(ToolFailure) -> String {
-        let path = folder.map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
-        guard createsFolders else { return path }
+        let path = (prefix ?? folder).map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
+        guard createsFolders || prefix != nil else { return path }
         let parent = URL(fileURLWithPath: path).deletingLastPathComponent().path
         do {
             try FileManager.default.createDirectory(atPath: parent, withIntermediateDirectories: true)
@@ -47,9 +52,9 @@ struct PlaceOptions: ParsableArguments {
         return path
     }
 
-    /// Gives a complete file the server's time, where that is known.
-    func date(_ file: String?, by response: URLResponse?) throws(ToolFailure) {
-        guard takesTime, let file, file != "-",
+    /// Gives a complete file the server's time, where that is known and wanted.
+    func date(_ file: String?, by response: URLResponse?, always: Bool = false) throws(ToolFailure) {
+        guard takesTime || always, let file, file != "-",
             let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)
         else { return }
         do {

@@ -30,7 +30,7 @@ extension RequestOptions {
         TransferObserver.Plan(
             redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
             isSilent: common.silent,
-            attempts: attempts, connectTimeout: common.connectTimeout
+            attempts: attempts, connectTimeout: common.connectTimeout, rate: pace.rate, slowest: pace.slowest
         )
     }
 
@@ -39,14 +39,16 @@ extension RequestOptions {
     /// - Parameters:
     ///   - visit: Where it goes.
     ///   - file: The file; standard output where it is nil.
+    ///   - number: Which load of several it is, from 0 on.
     ///   - begin: Makes an observer, and a task in the session that it opens for it.
     ///   - finish: Is given what ended well, and its file.
     /// - Throws: Why the last attempt failed.
     func transfer(
-        _ visit: Visit, to file: String?, _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
+        _ visit: Visit, to file: String?, number: Int = 0,
+        _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
         finish: (TransferObserver.State, String?) throws -> Void = { _, _ in }
     ) async throws {
-        try await reporting(visit) { report in
+        try await reporting(visit, number: number) { report in
             try await retries.repeating(say: say) { attempts in
                 var session: URLSession?
                 let (observer, task) = try begin(
@@ -72,7 +74,7 @@ extension RequestOptions {
     }
 
     /// Writes at the end, be it good or bad, what `--write-out` wants to know.
-    func reporting(_ visit: Visit, _ load: (LoadReport) async throws -> Void) async throws {
+    func reporting(_ visit: Visit, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
         let format = try common.writeOut.map { try WriteOut($0) }
         let report = LoadReport()
         var failure: ToolFailure?
@@ -83,7 +85,7 @@ extension RequestOptions {
         }
         if let format, let outcome = report.outcome {
             let url = visit.url.absoluteString
-            try format.write(TransferReport(url: url, fileName: report.file, outcome: outcome, failure: failure))
+            try format.write(TransferReport(url: url, number: number, fileName: report.file, outcome: outcome, failure: failure))
         }
         if let failure { throw failure }
     }

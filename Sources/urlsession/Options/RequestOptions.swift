@@ -18,6 +18,8 @@ struct RequestOptions: ParsableArguments {
 
     @OptionGroup(title: "Retry options") var retries: RetryOptions
 
+    @OptionGroup(title: "Speed options") var pace: PaceOptions
+
     @OptionGroup(title: "Connection options") var connections: ConnectionOptions
 
     @OptionGroup(title: "Authentication and proxy options") var login: LoginOptions
@@ -108,7 +110,8 @@ struct RequestOptions: ParsableArguments {
         guard !files.isEmpty || jar != nil else { return nil }
         let storage = HTTPCookieStorage()
         for file in files where !file.isEmpty && (file != jar || FileManager.default.fileExists(atPath: file)) {
-            for cookie in HTTPCookie.cookies(netscapeFile: try CookieFile.read(file)) {
+            for cookie in HTTPCookie.cookies(netscapeFile: try CookieFile.read(file))
+            where !(common.dropsSessionCookies && cookie.isSessionOnly) {
                 storage.setCookie(cookie)
             }
         }
@@ -136,6 +139,7 @@ struct RequestOptions: ParsableArguments {
     /// Does a command's work; where it fails, `--silent` leaves the exit code alone to speak, and causes are for `--verbose`.
     func carryOut(_ work: () async throws -> Void) async throws {
         do {
+            if let file = common.errorFile { try StandardError.move(to: file) }
             try await work()
         } catch let failure as ToolFailure {
             throw heard(failure)
@@ -152,8 +156,8 @@ struct RequestOptions: ParsableArguments {
 
     /// For a command that keeps one connection, and sends what is read.
     func refuseRepetition(for command: String) throws {
-        if common.method != nil || common.writeOut != nil || retries.retry > 0 {
-            throw ValidationError("\(command) excludes --request, --write-out and --retry.")
+        if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {
+            throw ValidationError("\(command) excludes --request, --write-out, --retry, --limit-rate and --speed-limit.")
         }
     }
 }

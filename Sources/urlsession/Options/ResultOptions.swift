@@ -39,6 +39,12 @@ struct ResultOptions: ParsableArguments {
     )
     var continueAt: String?
 
+    @Flag(name: .customLong("no-clobber"), help: "Where a file is there, write another, with .1 or the like behind its name.")
+    var keepsFiles = false
+
+    @Flag(name: .customLong("remove-on-error"), help: "Remove the file of a load that fails.")
+    var removesOnError = false
+
     @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
     var include = false
 
@@ -70,12 +76,13 @@ struct ResultOptions: ParsableArguments {
     ///
     /// - Parameters:
     ///   - url: The URL.
-    ///   - index: Which one it is, from 0 on.
+    ///   - order: The load.
     ///   - place: Where files are to be.
     /// - Throws: Where it is to have the URL's name, and that has none.
     /// - Returns: Its path.
-    func file(for url: URL, at index: Int, _ place: PlaceOptions) throws(ToolFailure) -> String? {
-        if index < output.count { return output[index] == "-" ? "-" : try place.path(output[index]) }
+    func file(for url: URL, _ order: LoadOrder, _ place: PlaceOptions) throws(ToolFailure) -> String? {
+        let index = order.argument
+        if index < output.count { return output[index] == "-" ? "-" : try place.path(order.name(output[index])) }
         return namesAll || index < names ? try place.path(DownloadPlace.name(of: url)) : nil
     }
 
@@ -85,6 +92,9 @@ struct ResultOptions: ParsableArguments {
         }
         if takesServerName, !takesName {
             throw ValidationError("--remote-header-name is for --remote-name.")
+        }
+        if removesOnError || keepsFiles, continueAt != nil {
+            throw ValidationError("--continue-at excludes --remove-on-error and --no-clobber.")
         }
         if takesServerName, include || head {
             throw ValidationError("--remote-header-name excludes --include and --head.")

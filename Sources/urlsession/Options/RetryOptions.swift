@@ -21,6 +21,12 @@ struct RetryOptions: ParsableArguments {
     )
     var retry = 0
 
+    @Flag(name: .customLong("retry-all-errors"), help: "With --retry: try again whatever failed.")
+    var all = false
+
+    @Flag(name: .customLong("retry-connrefused"), help: "With --retry: try again where a connection was refused.")
+    var refused = false
+
     @Option(
         name: .customLong("retry-delay"),
         help: ArgumentHelp(
@@ -46,12 +52,14 @@ struct RetryOptions: ParsableArguments {
         fileprivate var pause = 1.0
         fileprivate let delay: Double?
         fileprivate let maximumTime: Double?
+        private let options: RetryOptions
         private let begin = ContinuousClock.now
 
         fileprivate init(_ options: RetryOptions) {
             left = options.retry
             delay = options.delay
             maximumTime = options.maximumTime
+            self.options = options
         }
 
         /// The seconds to wait before the next attempt, at least as many as the server wants; nil where none follows.
@@ -64,10 +72,24 @@ struct RetryOptions: ParsableArguments {
         }
 
         /// The same after a response; nil, too, where it is no failure that may pass.
-        func wait(after response: HTTPURLResponse) -> Double? {
+        ///
+        /// - Parameters:
+        ///   - response: The response.
+        ///   - isFailure: Whether it is one in any case.
+        /// - Returns: The seconds.
+        func wait(after response: HTTPURLResponse, isFailure: Bool) -> Double? {
             // Those that curl tries again.
-            guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) else { return nil }
+            guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) || isFailure && options.all else { return nil }
             return wait(atLeast: response.retryAfter)
+        }
+
+        /// The same after a load that failed.
+        ///
+        /// What is wrong on this machine does not pass.
+        fileprivate func wait(after failure: ToolFailure) -> Double? {
+            if let wait = failure.retryWait { return wait }
+            let mayPass = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.mayPass
+            return mayPass || options.refused && failure.isRefusedConnection ? wait() : nil
         }
     }
 
@@ -83,7 +105,7 @@ struct RetryOptions: ParsableArguments {
             do {
                 return try await load(attempts)
             } catch let failure as ToolFailure {
-                guard let wait = failure.retryWait ?? (failure.mayPass ? attempts.wait() : nil) else { throw failure }
+                guard let wait = attempts.wait(after: failure) else { throw failure }
                 attempts.left -= 1
                 say(
                     "\(failure.message ?? "it failed"); trying again in \(ByteText.rounded(wait, digits: 0)) s, "

@@ -32,6 +32,19 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
+    /// Curl's names for the kinds of files.
+    enum CertificateType: String, ExpressibleByArgument {
+        case pem, p12
+
+        init?(argument: String) { self.init(rawValue: argument.lowercased()) }
+    }
+
+    enum KeyType: String, ExpressibleByArgument {
+        case pem, der
+
+        init?(argument: String) { self.init(rawValue: argument.lowercased()) }
+    }
+
     /// Curl's flags for what `--tls-min` says.
     enum LeastVersion: String, EnumerableFlag {
         case any, v1_0, v1_1, v1_2, v1_3
@@ -64,6 +77,17 @@ struct TrustOptions: ParsableArguments {
         help: ArgumentHelp("The private key of --cert, where it is in a file of its own: PEM or DER.", valueName: "file"),
         completion: .file())
     var key: String?
+
+    @Option(help: ArgumentHelp("The password of the key, where it is not behind the file's name.", valueName: "password"))
+    var pass: String?
+
+    @Option(
+        name: .customLong("cert-type"),
+        help: ArgumentHelp("What --cert is: PEM, or P12, which is the same as --p12.", valueName: "type"))
+    var certificateType: CertificateType?
+
+    @Option(name: .customLong("key-type"), help: ArgumentHelp("PEM or DER: --key reads both.", visibility: .hidden))
+    var keyType: KeyType?
 
     @Option(help: ArgumentHelp("The same as --cert with its key: PKCS #12.", valueName: "file[:password]"), completion: .file())
     var p12: String?
@@ -98,6 +122,9 @@ struct TrustOptions: ParsableArguments {
     var ats = false
 
     func validate() throws {
+        if pass != nil || certificateType != nil, cert == nil, p12 == nil {
+            throw ValidationError("--pass and --cert-type are for a --cert.")
+        }
         if key != nil, cert == nil {
             throw ValidationError("--key is the key of a --cert.")
         }
@@ -133,8 +160,10 @@ struct TrustOptions: ParsableArguments {
 
     /// The client's certificate with its key; nil where none is named.
     func identity() throws -> SecIdentity? {
-        if let p12 { return try IdentityFile(p12).pkcs12() }
-        return try cert.map { try IdentityFile($0).pem(key: key) }
+        if let p12 { return try IdentityFile(p12, password: pass).pkcs12() }
+        guard let cert else { return nil }
+        let file = IdentityFile(cert, password: pass)
+        return certificateType == .p12 ? try file.pkcs12() : try file.pem(key: key)
     }
 
     func pins() throws -> KeyPins? { try pin.map { try KeyPins($0) } }

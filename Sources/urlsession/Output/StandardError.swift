@@ -13,6 +13,16 @@ import Foundation
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
+    /// Has all that comes go to a file, or with `-` to standard output.
+    static func move(to path: String) throws(ToolFailure) {
+        let isFile = path != "-"
+        let descriptor = isFile ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) : STDOUT_FILENO
+        guard descriptor >= 0, dup2(descriptor, STDERR_FILENO) >= 0 else {
+            throw ToolFailure(23, "cannot write to \(path): \(String(cString: strerror(errno)))")
+        }
+        if isFile { close(descriptor) }
+    }
+
     static func print(_ line: String) {
         write(line + "\n")
     }

@@ -18,6 +18,8 @@ struct ToolFailure: Error {
     var cause: String?
     /// Whether another attempt may go well.
     var mayPass = false
+    /// Whether the server's machine answered that nothing listens there.
+    var isRefusedConnection = false
     /// The seconds after which another attempt follows, where that is decided.
     var retryWait: Double?
 
@@ -41,6 +43,7 @@ struct ToolFailure: Error {
         self.init(ofFTP ?? Self.exitCode(error.code, text: text, answered: answered, partial: isPartial), text)
         cause = Self.cause(of: error)
         mayPass = [5, 6, 28].contains(code)
+        isRefusedConnection = code == 7 && text.localizedCaseInsensitiveContains("refused")
     }
 
     /// Says on standard error what went wrong.

@@ -76,7 +76,7 @@ struct Waterfall {
             parts.append(address.contains(":") ? "[\(address)]:\(port)" : "\(address):\(port)")
         }
         if let version = transaction.negotiatedTLSProtocolVersion {
-            parts.append(Self.name(ofTLSVersion: version.rawValue))
+            parts.append(SecurityText.version(version.rawValue))
         }
         switch transaction.resourceFetchType {
         case .localCache: parts.append("from the cache")
@@ -93,16 +93,6 @@ struct Waterfall {
         let decoded = transaction.countOfResponseBodyBytesAfterDecoding
         let more = decoded == body ? "" : ", decoded to \(decoded)"
         return "  sent \(sent) bytes; received \(head) bytes of head and \(body) of body\(more)"
-    }
-
-    private static func name(ofTLSVersion version: UInt16) -> String {
-        switch version {
-        case 0x0301: "TLS 1.0"
-        case 0x0302: "TLS 1.1"
-        case 0x0303: "TLS 1.2"
-        case 0x0304: "TLS 1.3"
-        default: "TLS version \(version)"
-        }
     }
 
     private func milliseconds(_ seconds: TimeInterval) -> String {

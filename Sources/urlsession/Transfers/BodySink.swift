@@ -24,11 +24,15 @@ final class BodySink: Sendable {
         var path: String?
         /// The file must not be there.
         var isNew = false
+        /// How often a number was put behind the file's name, where such a file must not be there.
+        var tries: Int?
         var handle: FileHandle?
     }
 
     private let target: Mutex<Target>
     private let appends: Bool
+    /// Where in a file that is there is written.
+    private let offset: Int64?
     private let advice: String
     /// How many bytes of the body are still to be looked at.
     private let unseen: Mutex<Int>
@@ -38,21 +42,30 @@ final class BodySink: Sendable {
     /// - Parameters:
     ///   - path: The file.
     ///   - appends: Writes behind what the file has.
+    ///   - offset: Writes at this place of a file that is there.
     ///   - sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
+    ///   - numbersNames: Replaces no file, but takes another name.
     ///   - advice: What the user is told to do then.
     init(
-        path: String?, appends: Bool = false, sparesTerminal: Bool = false,
+        path: String?, appends: Bool = false, offset: Int64? = nil, sparesTerminal: Bool = false, numbersNames: Bool = false,
         advice: String = "write it to a file with '--output FILE', or '--output -' to see it all the same"
     ) {
         self.advice = advice
         self.appends = appends
+        self.offset = offset
         let isFile = path != nil && path != "-"
-        target = Mutex(Target(path: isFile ? path : nil, handle: isFile ? nil : FileHandle.standardOutput))
+        target = Mutex(
+            Target(
+                path: isFile ? path : nil, isNew: isFile && numbersNames, tries: numbersNames ? 0 : nil,
+                handle: isFile ? nil : FileHandle.standardOutput))
         unseen = Mutex(sparesTerminal && path == nil && StandardOutput.isTerminal ? 2000 : 0)
     }
 
     /// The file; nil for standard output.
     var path: String? { target.withLock { $0.path } }
+
+    /// The file, where something was written to it.
+    var openedPath: String? { target.withLock { $0.handle == nil ? nil : $0.path } }
 
     /// Takes another file before anything is written, which is created now.
     ///
@@ -110,20 +123,32 @@ final class BodySink: Sendable {
     private func open() throws(Failure) -> FileHandle {
         try target.withLock { (target: inout Target) throws(Failure) -> FileHandle in
             if let file = target.handle { return file }
-            let path = target.path ?? "/dev/stdout"
-            var descriptor: Int32
-            let flags =
-                appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
-            repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
-            guard descriptor >= 0 else {
-                if target.isNew, errno == EEXIST {
-                    throw Failure(message: "the server calls it \(path), which is there already: choose with --output")
+            while true {
+                let path = target.path ?? "/dev/stdout"
+                var descriptor: Int32
+                let flags =
+                    offset != nil
+                    ? O_WRONLY | O_NOFOLLOW
+                    : appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
+                repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
+                guard descriptor >= 0 else {
+                    // As many as curl tries.
+                    if let tries = target.tries, errno == EEXIST, tries < 100 {
+                        let name = tries == 0 ? path : String(path.dropLast(".\(tries)".count))
+                        target.path = "\(name).\(tries + 1)"
+                        target.tries = tries + 1
+                        continue
+                    }
+                    if target.isNew, errno == EEXIST {
+                        throw Failure(message: "the server calls it \(path), which is there already: choose with --output")
+                    }
+                    throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
                 }
-                throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
+                if let offset { lseek(descriptor, off_t(offset), SEEK_SET) }
+                let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+                target.handle = opened
+                return opened
             }
-            let opened = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-            target.handle = opened
-            return opened
         }
     }
 }

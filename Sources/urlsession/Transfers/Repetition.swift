@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// `--repeat` and `--parallel`: one request many times over, so many in flight, and one line about it.
+/// `--repeat` and `--parallel-max`: one request many times over, so many in flight, and one line about it.
 final class Repetition: Sendable {
     private let request: URLRequest
     private let count: Int

@@ -13,43 +13,6 @@ import URLLoading
 
 /// The delegate of the tool's one task: writes the body, counts, and ends ``load(_:)``.
 final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, ChallengeAnswering {
-    struct Plan: Sendable {
-        var redirects = RedirectRule()
-        var showsHeaders = false
-        var failsOnHTTPError = false
-        /// The body of an HTTP error is shown before the failure.
-        var keepsErrorBody = false
-        var isVerbose = false
-        var isSilent = false
-        /// A response after which another attempt follows is a failure, whose body nobody sees.
-        var attempts: RetryOptions.Attempts
-        var connectTimeout: Double?
-        /// Where the heads of all responses go, besides.
-        var headSink: BodySink?
-        /// The most bytes that a body may have.
-        var maximumSize: Int64?
-    }
-
-    struct State: Sendable {
-        var continuation: CheckedContinuation<Void, Never>?
-        var response: URLResponse?
-        var error: (any Error)?
-        /// Why the tool itself stopped the load; it explains the cancellation that follows.
-        var failure: ToolFailure?
-        /// What is wrong though the load goes well.
-        var verdict: ToolFailure?
-        var metrics: URLSessionTaskMetrics?
-        var redirects = 0
-        var received: Int64 = 0
-        var offset: Int64?
-        /// Whether a request went out since the last response.
-        var isSent = false
-        /// Stops the load, should it still be waiting for a connection by then.
-        var connectTimer: Task<Void, Never>?
-        /// The heads of responses that `--verbose` has shown.
-        var shownHeads: [String] = []
-    }
-
     let plan: Plan
     let answers: ChallengeAnswers
     let sink: BodySink
@@ -58,6 +21,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     private let noteBeginning: (@Sendable (Data) -> Void)?
     private let objection: (@Sendable (URLResponse) -> ToolFailure?)?
     private let bodyStream: (@Sendable () -> InputStream?)?
+    private let pace: Pace?
     private let state = Mutex(State())
 
     /// - Parameters:
@@ -78,6 +42,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         self.noteBeginning = noteBeginning
         self.objection = objection
         self.plan = plan
+        pace = plan.rate.map { Pace($0) }
         self.answers = answers
         self.sink = sink
         self.meter = meter
@@ -90,8 +55,13 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
             awaitConnection(task)
+            if let slowest = plan.slowest {
+                let watch = SpeedWatch(slowest) { [weak self] in self?.stop(task, because: $0) }
+                state.withLock { $0.speedWatch = watch }
+            }
             task.resume()
         }
+        state.withLock { $0.speedWatch }?.end()
         meter?.finish()
         return state.withLock { $0 }
     }
@@ -152,6 +122,25 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         if let response = challenge.failureResponse { show(response, of: task) }
+        answer(challenge, completionHandler)
+    }
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        answer(challenge, completionHandler)
+    }
+
+    private func answer(
+        _ challenge: URLAuthenticationChallenge,
+        _ completionHandler: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        if let trust = challenge.protectionSpace.serverTrust {
+            let text = CertificateText(trust)
+            state.withLock { $0.certificates = text }
+            if plan.isVerbose { text.lines.forEach(StandardError.print) }
+        }
         let answer = answers.answer(challenge)
         completionHandler(answer.0, answer.1)
     }
@@ -189,6 +178,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     ) {
+        state.withLock { $0.speedWatch }?.note(bytesSent)
         meter?.update(totalBytesSent, of: totalBytesExpectedToSend)
     }
 
@@ -220,6 +210,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.received += Int64(data.count)
             return state.failure == nil
         }
+        take(data.count, of: dataTask)
         if isWanted, let failure = excess(state.withLock { $0.received }) {
             stop(dataTask, because: failure)
         } else if isWanted {
@@ -227,6 +218,13 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             let (received, expected) = state.withLock { ($0.received, $0.response?.expectedContentLength ?? -1) }
             meter?.update(received, of: expected)
         }
+    }
+
+    /// Bytes that came: they take their time, and count.
+    private func take(_ count: Int, of task: URLSessionTask) {
+        state.withLock { $0.speedWatch }?.note(Int64(count))
+        plan.count?(count)
+        pace?.hold(task, after: count)
     }
 
     private func write(_ data: Data, for task: URLSessionTask, isHead: Bool = false) {
@@ -244,6 +242,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         totalBytesExpectedToWrite: Int64
     ) {
         state.withLock { $0.received = totalBytesWritten }
+        take(Int(clamping: bytesWritten), of: downloadTask)
         if let failure = excess(max(totalBytesWritten, totalBytesExpectedToWrite)) { stop(downloadTask, because: failure) }
         meter?.update(totalBytesWritten, of: totalBytesExpectedToWrite)
     }
@@ -294,6 +293,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         var shown = state.withLock { $0.shownHeads }
         let last = metrics.transactionMetrics.last
         for transaction in metrics.transactionMetrics where transaction.resourceFetchType == .networkLoad {
+            if let text = SecurityText.connection(transaction) { StandardError.write(text) }
             guard let response = transaction.response as? HTTPURLResponse else { continue }
             let head = HeadText.response(response, prefix: "< ")
             if let index = shown.firstIndex(of: head) {
@@ -322,7 +322,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     private func httpFailure(_ response: URLResponse?) -> ToolFailure? {
         guard let response = response as? HTTPURLResponse, response.statusCode >= 400 else { return nil }
-        let wait = plan.attempts.wait(after: response)
+        let wait = plan.attempts.wait(after: response, isFailure: plan.failsOnHTTPError)
         guard plan.failsOnHTTPError || wait != nil else { return nil }
         var failure = ToolFailure(22, "the server answered \(response.statusCode)")
         failure.retryWait = wait

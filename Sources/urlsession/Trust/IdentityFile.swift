@@ -16,7 +16,11 @@ struct IdentityFile {
     let password: String?
 
     /// As curl reads `file:password`: `\:` and `\\` stand for `:` and `\` in the file's name.
-    init(_ text: String) {
+    ///
+    /// - Parameters:
+    ///   - text: What names the file.
+    ///   - separate: The password of `--pass`, where it is not behind the file's name.
+    init(_ text: String, password separate: String? = nil) {
         var path = ""
         var rest = text[...]
         while let character = rest.popFirst() {
@@ -32,7 +36,7 @@ struct IdentityFile {
             }
         }
         self.path = path
-        password = nil
+        password = separate
     }
 
     func pem(key: String?) throws(ToolFailure) -> SecIdentity {

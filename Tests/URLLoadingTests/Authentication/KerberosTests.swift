@@ -148,7 +148,7 @@ struct KerberosTests {
                     #expect(refused.contains(identity == nil ? "HTTP/1.1 407" : "ended with status 67"), "\(refused)")
                     #expect(!refused.contains("passed"), "\(refused)")
                     // By tokens that go unasked, and tunnels that are asked for anew.
-                    let many = scene.run(["get", "--repeat", "6", "--parallel", "2"] + fixed, scene.ticket)
+                    let many = scene.run(["get", "--repeat", "6", "--parallel-max", "2"] + fixed, scene.ticket)
                     #expect(many.contains("6 ok, 0 failed"), "\(many)")
                 }
             }

@@ -1,0 +1,155 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// One load of `get`.
+extension GetCommand {
+    func load(_ order: LoadOrder, cookies: HTTPCookieStorage?, heads: BodySink?) async throws {
+        let visit = try options.visit(order.address, cookies: cookies)
+        let source = try order.upload.map { path throws(ToolFailure) in try UploadSource(path, rate: options.pace.rate) }
+        var request = options.request(for: source?.target(visit.url) ?? visit.url)
+        var content = try body.add(
+            to: &request, keepsMethod: options.common.method != nil, omitting: options.common.omittedHeaders)
+        if let source {
+            content = .upload(source)
+            request.httpMethod = options.method ?? "PUT"
+        }
+        if result.head {
+            request.httpMethod = "HEAD"
+            // What is asked about is the file as it is.
+            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
+        }
+        let condition = try addConditions(to: &request, visit)
+        if offline {
+            request.cachePolicy = .returnCacheDataDontLoad
+        } else if !cached, !options.ignoresCache {
+            RequestOptions.askServer(&request)
+        }
+        if let count = `repeat` {
+            let repetition = Repetition(
+                request: request, count: count, parallel: address.most ?? (address.parallel ? 50 : 1), visit: visit,
+                redirects: options.redirects)
+            try await repetition.run(isSilent: options.silent && !options.showsErrors)
+            return
+        }
+        let file = try result.file(for: visit.url, order, place)
+        let continuation = try continuation(of: &request, visit, file: file, isUpload: source != nil)
+        content.slow(&request, to: options.pace.rate)
+        let name = Mutex<String?>(nil)
+        let written = Mutex<BodySink?>(nil)
+        do {
+            try await options.transfer(visit, to: file, number: order.number) { [request, content] session, attempts in
+                let sink = BodySink(
+                    path: file, appends: continuation?.isFile == true, sparesTerminal: true, numbersNames: result.keepsFiles)
+                written.withLock { $0 = sink }
+                var plan = options.plan(
+                    showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
+                    attempts: attempts)
+                if continuation != nil { plan.failsOnHTTPError = true }
+                plan.keepsErrorBody = result.failsWithBody
+                plan.headSink = heads
+                plan.maximumSize = place.maximumSize?.bytes
+                let isShown = !options.silent && !address.parallel && file != nil && file != "-"
+                let meter = isShown ? ProgressMeter() : nil
+                if let continuation { meter?.begin(at: continuation.start) }
+                let observer = TransferObserver(
+                    plan: plan, answers: visit.answers, sink: sink, meter: meter,
+                    bodyStream: { content.stream(rate: options.pace.rate) },
+                    objection: { response in
+                        if let continuation { return continuation.objection(to: response) }
+                        // What is not wanted is no failure, and the file stays as it is.
+                        if !isWanted(response, condition) { return ToolFailure(0, nil) }
+                        return name.withLock { takeServerName(of: response, sink, own: &$0) }
+                    }
+                )
+                return (observer, content.task(in: session(observer), with: request))
+            } finish: { outcome, path in
+                try place.date(path, by: outcome.response)
+                try tags.save(outcome.response)
+                if let path, result.takesServerName { options.say("saved as \(path)") }
+            }
+        } catch let failure as ToolFailure where failure.code != 0 && result.removesOnError {
+            if let path = written.withLock({ $0?.openedPath }) { unlink(path) }
+            throw failure
+        }
+    }
+
+    private func isWanted(_ response: URLResponse, _ condition: TimeCondition?) -> Bool {
+        guard let response = response as? HTTPURLResponse else { return true }
+        if tags.compared != nil, response.statusCode == 304 { return false }
+        return condition?.isMet(by: response) != false
+    }
+
+    /// What `--continue-at` says, of which the request tells the server.
+    private func continuation(
+        of request: inout URLRequest, _ visit: Visit, file: String?, isUpload: Bool
+    ) throws(ToolFailure) -> Continuation? {
+        guard let argument = result.continueAt else { return nil }
+        if isUpload {
+            guard argument == "-", FTPAddress.space(visit.url) != nil else {
+                throw ToolFailure(2, "of an upload there is '-C -' alone, for ftp and ftps URLs")
+            }
+            visit.configuration.resumesFTPUploads = true
+            return nil
+        }
+        guard let continuation = try Continuation(argument, file: file) else { return nil }
+        guard ServerPlace(visit.url) != nil else { throw ToolFailure(2, "--continue-at is for http and https URLs") }
+        request.setValue("bytes=\(continuation.start)-", forHTTPHeaderField: "Range")
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        visit.configuration.omittedHeaders.insert("accept-encoding")
+        return continuation
+    }
+
+    /// Takes the name that the server gives the file, where `--remote-header-name` wants it.
+    ///
+    /// - Parameters:
+    ///   - response: The response.
+    ///   - sink: Where the body goes.
+    ///   - own: The name that an attempt before took, whose file is there for that reason.
+    /// - Returns: Why that file cannot be created.
+    private func takeServerName(of response: URLResponse, _ sink: BodySink, own: inout String?) -> ToolFailure? {
+        guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
+            let name = DownloadPlace.suggestion(response)
+        else { return nil }
+        do throws(BodySink.Failure) {
+            let path = (place.prefix ?? place.folder).map { "\($0)/\(name)" } ?? name
+            try sink.take(path, replaces: own == path)
+            own = path
+            return nil
+        } catch {
+            return ToolFailure(23, error.message)
+        }
+    }
+
+    /// Adds what `--range` and `--time-cond` ask for.
+    private func addConditions(to request: inout URLRequest, _ visit: Visit) throws -> TimeCondition? {
+        let isHTTP = ServerPlace(visit.url) != nil
+        if let range = result.range {
+            guard isHTTP else { throw ToolFailure(2, "--range is for http and https URLs") }
+            request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
+            // Parts are of the file as it is.
+            if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
+        }
+        if let tag = tags.condition {
+            guard isHTTP else { throw ToolFailure(2, "--etag-compare is for http and https URLs") }
+            request.setValue(tag, forHTTPHeaderField: "If-None-Match")
+        }
+        guard let text = result.timeCondition else { return nil }
+        guard isHTTP else { throw ToolFailure(2, "--time-cond is for http and https URLs") }
+        guard let condition = TimeCondition(text) else {
+            options.say("warning: '\(text)' is neither a date nor a file: loading without --time-cond")
+            return nil
+        }
+        request.setValue(condition.field.value, forHTTPHeaderField: condition.field.name)
+        return condition
+    }
+}

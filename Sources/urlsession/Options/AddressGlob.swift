@@ -1,0 +1,143 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// A URL that stands for several, as curl has it: `{one,two}`, `[1-10]`, `[001-100:10]`, `[a-z]`; a backslash before a brace or a
+/// bracket takes it as it is.
+struct AddressGlob {
+    struct Address: Sendable {
+        var text: String
+        var parts: [String]
+    }
+
+    /// The most URLs that a command line may stand for.
+    static let most = 100_000
+
+    static var tooMany: ToolFailure { ToolFailure(2, "the URLs stand for more than \(most) ones") }
+
+    private enum Piece {
+        case fixed(String)
+        case choice([String])
+    }
+
+    private var pieces: [Piece] = []
+
+    init(_ text: String) throws(ToolFailure) {
+        let characters = Array(text)
+        var fixed = ""
+        var index = 0
+        while index < characters.count {
+            let character = characters[index]
+            switch character {
+            case "\\" where index + 1 < characters.count && "{}[]".contains(characters[index + 1]):
+                fixed.append(characters[index + 1])
+                index += 2
+            case "{", "[":
+                if character == "[", let end = Self.endOfAddress(characters, index) {
+                    fixed += String(characters[index...end])
+                    index = end + 1
+                    continue
+                }
+                let (values, end) =
+                    character == "{" ? try Self.set(characters, index) : try Self.range(characters, index)
+                pieces += [.fixed(fixed), .choice(values)]
+                fixed = ""
+                index = end + 1
+            case "}", "]": throw Self.failure("an unmatched \(character)", index)
+            default:
+                fixed.append(character)
+                index += 1
+            }
+        }
+        pieces.append(.fixed(fixed))
+    }
+
+    /// The brackets of an IPv6 address, or those with nothing in them, stand for themselves.
+    private static func endOfAddress(_ characters: [Character], _ start: Int) -> Int? {
+        guard let end = characters[start...].firstIndex(of: "]") else { return nil }
+        let inside = String(characters[(start + 1)..<end].prefix { $0 != "%" })
+        var address = in6_addr()
+        return inside.isEmpty && end == start + 1 || inet_pton(AF_INET6, inside, &address) == 1 ? end : nil
+    }
+
+    private static func set(_ characters: [Character], _ start: Int) throws(ToolFailure) -> ([String], Int) {
+        var values = [""]
+        var index = start + 1
+        while index < characters.count {
+            switch characters[index] {
+            case "\\" where index + 1 < characters.count:
+                index += 1
+                values[values.count - 1].append(characters[index])
+            case "{", "[": throw failure("a brace or bracket within braces", index)
+            case "]": throw failure("an unmatched ]", index)
+            case ",": values.append("")
+            case "}":
+                if values == [""] { throw failure("nothing within braces", index) }
+                return (values, index)
+            case let other: values[values.count - 1].append(other)
+            }
+            index += 1
+        }
+        throw failure("an unmatched {", start)
+    }
+
+    private static func range(_ characters: [Character], _ start: Int) throws(ToolFailure) -> ([String], Int) {
+        guard let end = characters[start...].firstIndex(of: "]") else { throw failure("an unmatched [", start) }
+        let text = String(characters[(start + 1)..<end])
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        let bounds = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
+        guard parts.count <= 2, bounds.count == 2, let step = parts.count == 2 ? Int(parts[1]) : 1, step > 0,
+            let values = try numbers(bounds, step) ?? letters(bounds, step)
+        else { throw failure("'[\(text)]', which is no range: write [1-9], [01-20:5] or [a-z]", start) }
+        return (values, end)
+    }
+
+    private static func numbers(_ bounds: [String], _ step: Int) throws(ToolFailure) -> [String]? {
+        guard bounds.allSatisfy({ $0.allSatisfy { $0.isASCII && $0.isNumber } }), let first = Int(bounds[0]),
+            let last = Int(bounds[1]),
+            first <= last
+        else { return nil }
+        guard (last - first) / step < most else { throw tooMany }
+        let width = bounds[0].hasPrefix("0") ? bounds[0].count : 0
+        return stride(from: first, through: last, by: step).map { number in
+            let text = "\(number)"
+            return String(repeating: "0", count: max(0, width - text.count)) + text
+        }
+    }
+
+    private static func letters(_ bounds: [String], _ step: Int) -> [String]? {
+        let bytes = bounds.compactMap { $0.utf8.count == 1 ? $0.utf8.first : nil }
+        guard bytes.count == 2, bytes[0] <= bytes[1], bytes.allSatisfy({ Character(UnicodeScalar($0)).isLetter }),
+            Character(UnicodeScalar(bytes[0])).isLowercase == Character(UnicodeScalar(bytes[1])).isLowercase
+        else { return nil }
+        return stride(from: Int(bytes[0]), through: Int(bytes[1]), by: step).map { String(UnicodeScalar(UInt8($0))) }
+    }
+
+    private static func failure(_ problem: String, _ index: Int) -> ToolFailure {
+        ToolFailure(3, "a URL has \(problem), at its character \(index + 1); --globoff takes it as it is")
+    }
+
+    /// The last glob changes first.
+    func addresses() throws(ToolFailure) -> [Address] {
+        var addresses = [Address(text: "", parts: [])]
+        for piece in pieces {
+            switch piece {
+            case .fixed(let text):
+                for index in addresses.indices { addresses[index].text += text }
+            case .choice(let values):
+                guard addresses.count * values.count <= Self.most else { throw Self.tooMany }
+                addresses = addresses.flatMap { address in
+                    values.map { Address(text: address.text + $0, parts: address.parts + [$0]) }
+                }
+            }
+        }
+        return addresses
+    }
+}

@@ -1,0 +1,43 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoading
+
+/// The options that keep a response's `ETag` in a file, and ask whether the server still has the same.
+struct EntityTagOptions: ParsableArguments {
+    @Option(
+        name: .customLong("etag-save"), help: ArgumentHelp("Write the response's ETag to this file.", valueName: "file"),
+        completion: .file())
+    var saved: String?
+
+    @Option(
+        name: .customLong("etag-compare"),
+        help: ArgumentHelp("Load only what has another ETag than is in this file, which need not be there.", valueName: "file"),
+        completion: .file())
+    var compared: String?
+
+    /// What the server is asked; nil where the option is not given.
+    var condition: String? {
+        guard let compared else { return nil }
+        let text = (try? Data(contentsOf: URL(fileURLWithPath: compared))).map { String(decoding: $0, as: UTF8.self) } ?? ""
+        let tag = text.trimmingCharacters(in: .whitespacesAndNewlines)
+        return tag.isEmpty || tag.contains(where: \.isNewline) ? "\"\"" : tag
+    }
+
+    func save(_ response: URLResponse?) throws(ToolFailure) {
+        guard let saved, let tag = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "ETag"), !tag.isEmpty else { return }
+        do {
+            try Data((tag + "\n").utf8).write(to: URL(fileURLWithPath: saved))
+        } catch {
+            throw ToolFailure(23, "cannot write \(saved): \(ToolFailure.reason(error))")
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+
+/// Options of curl for what is so in any case: they are taken, and change nothing.
+enum NeedlessOption: String, EnumerableFlag {
+    case anyauth, ftpPasv, parallelImmediate, pathAsIs, proxyAnyauth, noProgressMeter, styledOutput, noStyledOutput
+    case suppressConnectHeaders, tcpNodelay, disable
+
+    static func name(for value: NeedlessOption) -> NameSpecification {
+        let words = value.rawValue.reduce(into: "") { $0 += $1.isUppercase ? "-" + $1.lowercased() : String($1) }
+        return value == .disable ? [.customShort("q"), .customLong(words)] : .customLong(words)
+    }
+
+    static func help(for value: NeedlessOption) -> ArgumentHelp? {
+        ArgumentHelp("So it is in any case.", visibility: .hidden)
+    }
+}
+
+struct NeedlessOptions: ParsableArguments {
+    @Flag
+    var needless: [NeedlessOption] = []
+}

@@ -1,0 +1,48 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What a request is to send besides what is in it.
+enum RequestContent: Sendable {
+    case none
+    case form(FormBody)
+    case upload(UploadSource)
+    /// A body that `--limit-rate` slows down.
+    case slow(Data, rate: Int64)
+
+    /// What is sent, from its beginning; nil where it cannot be sent again.
+    func stream(rate: Int64?) -> InputStream? {
+        switch self {
+        case .none: nil
+        case .form(let form): rate.map { PacedStream(form.stream(), Pace($0)) } ?? form.stream()
+        case .upload(let source): source.stream()
+        case .slow(let data, let rate): PacedStream(InputStream(data: data), Pace(rate))
+        }
+    }
+
+    func task(in session: URLSession, with request: URLRequest) -> URLSessionTask {
+        switch self {
+        case .none: session.dataTask(with: request)
+        case .form, .slow: session.uploadTask(withStreamedRequest: request)
+        case .upload(let source): source.task(in: session, with: request)
+        }
+    }
+
+    /// Takes a body out of a request that is to be sent slowly.
+    mutating func slow(_ request: inout URLRequest, to rate: Int64?) {
+        guard let rate, case .none = self, let body = request.httpBody, !body.isEmpty else { return }
+        request.httpBody = nil
+        if request.value(forHTTPHeaderField: "Content-Length") == nil {
+            request.setValue("\(body.count)", forHTTPHeaderField: "Content-Length")
+        }
+        self = .slow(body, rate: rate)
+    }
+}

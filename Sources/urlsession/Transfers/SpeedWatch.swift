@@ -1,0 +1,47 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+
+/// `--speed-limit`: ends a load that stays slow.
+final class SpeedWatch: Sendable {
+    struct Limit: Sendable {
+        let bytes: Int64
+        let seconds: Double
+    }
+
+    private let moved = Mutex<Int64>(0)
+    private let timer = Mutex<Task<Void, Never>?>(nil)
+
+    /// - Parameters:
+    ///   - limit: How slow a load may be, and how long.
+    ///   - isSlow: Is called once, where it was slower in every second of so long a time.
+    init(_ limit: Limit, isSlow: @escaping @Sendable (ToolFailure) -> Void) {
+        timer.withLock { timer in
+            timer = Task { [weak self] in
+                var slow = 0.0
+                while slow < limit.seconds {
+                    let pause = min(1, limit.seconds - slow)
+                    guard (try? await Task.sleep(for: .seconds(pause))) != nil, let self else { return }
+                    let moved = self.moved.withLock { moved in
+                        defer { moved = 0 }
+                        return moved
+                    }
+                    slow = Double(moved) < Double(limit.bytes) * pause ? slow + pause : 0
+                }
+                isSlow(ToolFailure(28, "slower than \(limit.bytes) bytes/s for \(limit.seconds) s (--speed-limit)"))
+            }
+        }
+    }
+
+    func note(_ count: Int64) { moved.withLock { $0 += count } }
+
+    func end() { timer.withLock { $0?.cancel() } }
+}

@@ -1,0 +1,71 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// What `upload` and `--upload-file` send: a file, or standard input.
+final class UploadSource: Sendable {
+    let path: String
+    /// `-`, and curl's `.`, which reads as it comes.
+    let isStandardInput: Bool
+    private let wasOpened = Mutex(false)
+    private let pace: Pace?
+
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - rate: The most bytes in a second.
+    /// - Throws: Where it cannot be read.
+    init(_ path: String, rate: Int64?) throws(ToolFailure) {
+        self.path = path
+        isStandardInput = path == "-" || path == "."
+        pace = rate.map { Pace($0) }
+        if !isStandardInput, access(path, R_OK) != 0 {
+            throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
+        }
+    }
+
+    /// A URL without a file's name gets that of the file.
+    func target(_ url: URL) -> URL {
+        guard !isStandardInput, url.path(percentEncoded: true).last.map({ $0 == "/" }) ?? true else { return url }
+        guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url }
+        let name = DataPiece.escaped(Data(URL(fileURLWithPath: path).lastPathComponent.utf8))
+        let folder = parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath
+        parts.percentEncodedPath = folder + String(decoding: name, as: UTF8.self)
+        return parts.url ?? url
+    }
+
+    /// What is sent; nil where standard input was read already.
+    func stream() -> InputStream? {
+        if isStandardInput {
+            let isFirst = wasOpened.withLock { wasOpened in
+                defer { wasOpened = true }
+                return !wasOpened
+            }
+            guard isFirst else { return nil }
+        }
+        guard let stream = InputStream(fileAtPath: isStandardInput ? "/dev/stdin" : path) else { return nil }
+        return pace.map { PacedStream(stream, $0) } ?? stream
+    }
+
+    func task(in session: URLSession, with request: URLRequest) -> URLSessionUploadTask {
+        guard isStandardInput || pace != nil else {
+            return session.uploadTask(with: request, fromFile: URL(fileURLWithPath: path))
+        }
+        var request = request
+        let facts = try? FileManager.default.attributesOfItem(atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path)
+        if !isStandardInput, facts?[.type] as? FileAttributeType == .typeRegular, let size = facts?[.size] as? NSNumber,
+            request.value(forHTTPHeaderField: "Content-Length") == nil
+        {
+            request.setValue("\(size)", forHTTPHeaderField: "Content-Length")
+        }
+        return session.uploadTask(withStreamedRequest: request)
+    }
+}

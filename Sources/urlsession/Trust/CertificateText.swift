@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What `--verbose` and `--write-out` say of the certificates that a server shows.
+struct CertificateText: Sendable {
+    /// The server's own first.
+    let chain: [SecCertificate]
+
+    init(_ trust: SecTrust) {
+        chain = SecTrustCopyCertificateChain(trust)?.compactMap { $0 as? SecCertificate } ?? []
+    }
+
+    /// As curl shows the server's own.
+    var lines: [String] {
+        guard let own = chain.first else { return [] }
+        let (subject, issuer) = Self.names(of: own)
+        return [
+            "* Server certificate:", "*  subject: \(subject)",
+            "*  start date: \(Self.text(SecCertificateCopyNotValidBeforeDate(own)))",
+            "*  expire date: \(Self.text(SecCertificateCopyNotValidAfterDate(own)))", "*  issuer: \(issuer)",
+        ]
+    }
+
+    /// All of them, each with its names and dates, and as PEM.
+    var all: String {
+        chain.map { certificate in
+            let (subject, issuer) = Self.names(of: certificate)
+            let body = (SecCertificateCopyData(certificate) as Data).base64EncodedString(options: [
+                .lineLength64Characters, .endLineWithLineFeed,
+            ])
+            return """
+                Subject:\(subject)
+                Issuer:\(issuer)
+                Start date:\(Self.text(SecCertificateCopyNotValidBeforeDate(certificate)))
+                Expire date:\(Self.text(SecCertificateCopyNotValidAfterDate(certificate)))
+                -----BEGIN CERTIFICATE-----
+                \(body)
+                -----END CERTIFICATE-----
+
+                """
+        }.joined()
+    }
+
+    /// A certificate's description has both names; the public API has the issuer's nowhere else.
+    private static func names(of certificate: SecCertificate) -> (subject: String, issuer: String) {
+        let text = certificate.description
+        guard let start = text.range(of: "subject: "), let end = text.range(of: " issuer: ", options: .backwards),
+            start.upperBound <= end.lowerBound
+        else { return ("unreadable", "unreadable") }
+        return (
+            TextTable.harmless(String(text[start.upperBound..<end.lowerBound])),
+            TextTable.harmless(String(text[end.upperBound...].dropLast()))
+        )
+    }
+
+    private static func text(_ date: CFDate?) -> String { date.map { HTTPDate.text($0 as Date) } ?? "unreadable" }
+}
+
+/// The words for a version of TLS and a cipher suite, as OpenSSL and curl have them.
+enum SecurityText {
+    static func version(_ version: UInt16) -> String {
+        switch version {
+        case 0x0301: "TLS 1.0"
+        case 0x0302: "TLS 1.1"
+        case 0x0303: "TLS 1.2"
+        case 0x0304: "TLS 1.3"
+        default: "TLS version \(version)"
+        }
+    }
+
+    static func suite(_ suite: tls_ciphersuite_t) -> String { "TLS_\(suite)" }
+
+    /// What `--verbose` says of the connection that a request went over.
+    static func connection(_ transaction: URLSessionTaskTransactionMetrics) -> String? {
+        guard let address = transaction.remoteAddress, let port = transaction.remotePort else { return nil }
+        let host = TextTable.harmless(transaction.request.url?.host() ?? address)
+        let way = transaction.isProxyConnection ? ", the proxy's" : ""
+        let kind = transaction.isReusedConnection ? "Went over the connection" : "Connected"
+        var text = "* \(kind) to \(host) (\(address)) port \(port)\(way)\n"
+        if let version = transaction.negotiatedTLSProtocolVersion {
+            text += "* SSL connection using \(Self.version(version.rawValue))"
+            text += (transaction.negotiatedTLSCipherSuite.map { " / \(suite($0))" } ?? "") + "\n"
+        }
+        return text
+    }
+}
