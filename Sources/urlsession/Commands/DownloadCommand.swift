@@ -9,7 +9,6 @@
 
 import ArgumentParser
 import Foundation
-import Synchronization
 import URLLoading
 
 /// `urlsession download`: a file, whole or not at all, that can be interrupted and gone on with.
@@ -25,6 +24,25 @@ struct DownloadCommand: AsyncParsableCommand {
 
         @Flag(help: "Go on with an interrupted download: give the same options again, since their secrets are not kept.")
         var resume = false
+
+        @Option(
+            help: ArgumentHelp(
+                "Load so many parts at once, each over a connection of its own, where the server has a strong ETag; no more than 6.",
+                valueName: "count"))
+        var segments = 1
+
+        @Option(help: ArgumentHelp("Keep the file only if it is this one, or exit with 32.", valueName: "sha-256=hex"))
+        var checksum: Checksum?
+
+        @Flag(help: "Load only what was changed after the file here was, and give it the time of the server's.")
+        var timestamping = false
+
+        @Option(
+            name: .customLong("input-file"),
+            help: ArgumentHelp(
+                "Download the URLs of this file, too, one a line; - for standard input; also -i.", valueName: "file"),
+            completion: .file())
+        var lists: [String] = []
 
         @Flag(
             name: .shortAndLong,
@@ -42,8 +60,8 @@ struct DownloadCommand: AsyncParsableCommand {
             """
     )
 
-    @Argument(help: "The URL; http:// where there is no scheme.")
-    var url: String
+    @Argument(help: ArgumentHelp("The URLs; http:// where there is no scheme.", valueName: "url"))
+    var urls: [String] = []
 
     @OptionGroup(title: "Common options") var result: Result
 
@@ -51,188 +69,32 @@ struct DownloadCommand: AsyncParsableCommand {
 
     @OptionGroup var options: RequestOptions
 
-    func run() async throws { try await options.carryOut(download) }
-
-    private func download() async throws {
-        let visit = try options.visit(url)
-        let place = try DownloadPlace(output: result.output, url: visit.url, file)
-        var mayBePartial = result.resume && place.resumeData() == nil
-        if mayBePartial, PartialFile(place.path) == nil {
-            options.say("nothing to go on with; beginning afresh")
-            mayBePartial = false
+    func validate() throws {
+        if urls.isEmpty, result.lists.isEmpty { throw ValidationError("There is no URL.") }
+        if !(1...6 ~= result.segments) { throw ValidationError("--segments is from 1 to 6.") }
+        let isSeveral = urls.count > 1 || !result.lists.isEmpty
+        if isSeveral, result.output != nil || result.checksum != nil {
+            throw ValidationError("--output and --checksum are for one URL.")
         }
-        var isFirst = true
-        try await options.reporting(visit) { report in
-            try await options.retries.repeating(say: options.say) { attempts in
-                // An attempt that failed may have left something, too.
-                let data = isFirst && !result.resume ? nil : place.resumeData()
-                isFirst = false
-                if mayBePartial, data == nil, let partial = PartialFile(place.path) {
-                    guard case .refused(let reason) = try await goOn(from: partial, visit, attempts, report) else { return }
-                    mayBePartial = false
-                    options.say("beginning afresh: \(reason)")
-                } else if let data {
-                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
-                        return
-                    }
-                    options.say("beginning afresh: \(reason)")
-                }
-                place.removeRemains()
-                _ = try await load(visit, to: place, resuming: nil, attempts, report)
+        if result.timestamping, result.resume { throw ValidationError("--timestamping and --resume exclude each other.") }
+    }
+
+    func run() async throws { try await options.carryOut(downloadAll) }
+
+    /// One after the other; where some fail, the last of these is how the command ends.
+    private func downloadAll() async throws {
+        var listed: [String] = []
+        for list in result.lists { listed += try AddressOptions.addresses(in: list) }
+        var last: ToolFailure?
+        for url in urls + listed {
+            if let last { options.heard(last).show() }
+            do {
+                try await FileDownload(url: url, result: result, file: file, options: options).run()
+            } catch let failure as ToolFailure {
+                if failure.code == 130 { throw failure }
+                last = failure
             }
         }
-    }
-
-    private func plan(_ attempts: RetryOptions.Attempts) -> TransferObserver.Plan {
-        var plan = options.plan(failsOnHTTPError: true, attempts: attempts)
-        plan.maximumSize = file.maximumSize?.bytes
-        return plan
-    }
-
-    private enum Ending {
-        case done
-        /// The resume data is of no use, and why.
-        case refused(String)
-    }
-
-    private func load(
-        _ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ attempts: RetryOptions.Attempts, _ report: LoadReport
-    ) async throws -> Ending {
-        try place.prepare()
-        let target = Mutex(place.path)
-        let observer = TransferObserver(
-            plan: plan(attempts), answers: visit.answers, sink: BodySink(path: nil),
-            meter: options.silent ? nil : ProgressMeter(),
-            // What cannot be kept now is of no use to whom nobody kills.
-            noteBeginning: { data in try? place.keep(data) },
-            takeFile: { location, response in
-                let path = try place.take(location, response)
-                target.withLock { $0 = path }
-            }
-        )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
-        let task =
-            if let data {
-                session.downloadTask(with: options.request(for: visit.url), resumeFrom: data)
-            } else {
-                session.downloadTask(with: options.request(for: visit.url))
-            }
-        let interruption = Interruption { await task.cancelByProducingResumeData() }
-        let outcome = await observer.load(task)
-        let produced = await interruption.end()
-        session.finishTasksAndInvalidate()
-        report.note(outcome, file: target.withLock { $0 })
-
-        if interruption.happened, outcome.error != nil {
-            throw try interrupted(place, produced ?? nil)
-        }
-        if data != nil, let error = outcome.error, isRefusal(error, outcome) {
-            return .refused(ToolFailure.describe(error))
-        }
-        do {
-            try options.conclude(outcome)
-        } catch {
-            try clean(place, after: outcome, wasResumed: data != nil)
-            throw error
-        }
-        place.removeRemains()
-        try file.date(target.withLock { $0 }, by: outcome.response)
-        let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
-        options.say("saved as \(target.withLock { $0 })\(size)")
-        return .done
-    }
-
-    /// Goes on with what another program has left under the file's name, behind what is there.
-    private func goOn(
-        from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
-    ) async throws -> Ending {
-        let judgement = Mutex<PartialFile.Judgement?>(nil)
-        let sink = BodySink(path: partial.path, appends: true)
-        let observer = TransferObserver(
-            plan: plan(attempts), answers: visit.answers, sink: sink,
-            meter: options.silent ? nil : ProgressMeter(),
-            objection: { response in
-                guard let response = response as? HTTPURLResponse else {
-                    judgement.withLock { $0 = .refused("the server does not say which part it sends") }
-                    return ToolFailure(0, nil)
-                }
-                guard response.statusCode < 300 || response.statusCode == 416 else {
-                    return nil
-                }
-                let found = partial.judge(response)
-                judgement.withLock { $0 = found }
-                if case .goesOn = found { return nil }
-                return ToolFailure(0, nil)
-            }
-        )
-        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
-        var request = options.request(for: visit.url)
-        request.setValue(partial.range, forHTTPHeaderField: "Range")
-        request.cachePolicy = .reloadIgnoringLocalCacheData
-        let outcome = await observer.load(session.dataTask(with: request))
-        session.finishTasksAndInvalidate()
-        report.note(outcome, file: partial.path)
-        switch judgement.withLock({ $0 }) {
-        case .refused(let reason): return .refused(reason)
-        case .isComplete:
-            options.say("\(partial.path) is complete")
-            return .done
-        case .goesOn, nil: break
-        }
-        do {
-            try options.conclude(outcome)
-            try sink.close()
-        } catch let failure as BodySink.Failure {
-            throw ToolFailure(23, failure.message)
-        } catch {
-            options.say("what is there is kept; go on with: \(continuation(partial.path))")
-            throw error
-        }
-        try file.date(partial.path, by: outcome.response)
-        options.say("saved as \(partial.path) (went on at \(ByteText.size(partial.size)))")
-        return .done
-    }
-
-    private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
-        guard let data else {
-            place.removeRemains()
-            return ToolFailure(130, "interrupted; this download cannot be gone on with")
-        }
-        try place.keep(data)
-        return ToolFailure(130, "interrupted; go on with: \(continuation(place.path))")
-    }
-
-    /// Keeps what a lost connection left, where the server lets a download be gone on with; and what was there before a server that
-    /// could not help just then.
-    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State, wasResumed: Bool) throws {
-        if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
-            status >= 400, ![404, 410, 416].contains(status)
-        {
-            return options.say("what was there is kept; go on with: \(continuation(place.path))")
-        }
-        guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
-            return place.removeRemains()
-        }
-        try place.keep(data)
-        options.say("go on with: \(continuation(place.path))")
-    }
-
-    /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
-    private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
-        // What has resume data can go on from there.
-        guard outcome.response == nil, outcome.failure == nil, (error as? URLError)?.downloadTaskResumeData == nil else {
-            return false
-        }
-        switch ToolFailure(error, answered: false, received: 0, expected: -1).code {
-        case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60, 67: return false
-        default: return true
-        }
-    }
-
-    private func continuation(_ path: String) -> String {
-        let quoted = [path, RequestOptions.hidingUser(url)].map {
-            "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
-        }
-        return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
+        if let last { throw last }
     }
 }

@@ -28,6 +28,15 @@ struct TimeCondition: Sendable {
         }
     }
 
+    /// What was changed after the file was.
+    init?(changedAfter path: String) {
+        guard let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date else {
+            return nil
+        }
+        date = Date(timeIntervalSince1970: changed.timeIntervalSince1970.rounded(.down))
+        isForOlder = false
+    }
+
     /// The field that asks the server.
     var field: (name: String, value: String) {
         (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPDate.text(date))

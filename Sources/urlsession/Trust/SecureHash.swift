@@ -7,43 +7,101 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// SHA-256 (FIPS 180-4, section 6.2) for public keys: the public API has no hash.
-enum SecureHash {
+/// SHA-256 (FIPS 180-4, section 6.2) for public keys and files: the public API has no hash.
+struct SecureHash {
+    private var state: [UInt32] = [
+        0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
+    ]
+    private var schedule = [UInt32](repeating: 0, count: 64)
+    /// What is less than a block.
+    private var rest: [UInt8] = []
+    private var length: UInt64 = 0
+
     static func sha256(_ message: [UInt8]) -> [UInt8] {
-        var state: [UInt32] = [
-            0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
-        ]
-        // Section 5.1.1: a one, zeros, and the length in bits; blocks of 64 bytes.
-        var padded = message + [0x80]
-        padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)
-        let bits = UInt64(message.count) * 8
-        padded += (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * $0)) }
-        for start in stride(from: 0, to: padded.count, by: 64) {
-            add(padded[start..<start + 64], to: &state)
+        var hash = SecureHash()
+        hash.add(message)
+        return hash.finish()
+    }
+
+    /// Adds bytes to the message.
+    mutating func add(_ bytes: [UInt8]) {
+        length += UInt64(bytes.count)
+        var start = 0
+        if !rest.isEmpty {
+            start = min(64 - rest.count, bytes.count)
+            rest += bytes[..<start]
+            guard rest.count == 64 else { return }
+            let block = rest
+            rest = []
+            add(blocksOf: block, from: 0)
         }
+        let end = add(blocksOf: bytes, from: start)
+        rest += bytes[end...]
+    }
+
+    /// The hash of the message, to which nothing can be added afterwards.
+    mutating func finish() -> [UInt8] {
+        // Section 5.1.1: a one, zeros, and the length in bits; blocks of 64 bytes.
+        let bits = length * 8
+        var padded = rest + [0x80]
+        padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)
+        padded += (0..<8).map { UInt8(truncatingIfNeeded: bits >> (56 - 8 * $0)) }
+        add(blocksOf: padded, from: 0)
         return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
     }
 
-    private static func add(_ block: ArraySlice<UInt8>, to state: inout [UInt32]) {
-        var schedule = (0..<16).map { index in
-            (0..<4).reduce(UInt32(0)) { $0 << 8 | UInt32(block[block.startIndex + 4 * index + $1]) }
+    /// Takes all whole blocks, and says where they end.
+    @discardableResult
+    private mutating func add(blocksOf bytes: [UInt8], from start: Int) -> Int {
+        var start = start
+        bytes.withUnsafeBufferPointer { bytes in
+            state.withUnsafeMutableBufferPointer { state in
+                schedule.withUnsafeMutableBufferPointer { schedule in
+                    Self.constants.withUnsafeBufferPointer { constants in
+                        while bytes.count - start >= 64 {
+                            Self.add(bytes, start, &state, &schedule, constants)
+                            start += 64
+                        }
+                    }
+                }
+            }
+        }
+        return start
+    }
+
+    /// One block; without arrays of its own, as a file may have many.
+    private static func add(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ state: inout UnsafeMutableBufferPointer<UInt32>,
+        _ schedule: inout UnsafeMutableBufferPointer<UInt32>, _ constants: UnsafeBufferPointer<UInt32>
+    ) {
+        for index in 0..<16 {
+            let at = start + 4 * index
+            schedule[index] =
+                UInt32(bytes[at]) << 24 | UInt32(bytes[at + 1]) << 16 | UInt32(bytes[at + 2]) << 8 | UInt32(bytes[at + 3])
         }
         for index in 16..<64 {
             let (old, new) = (schedule[index - 15], schedule[index - 2])
             let small = turned(old, 7) ^ turned(old, 18) ^ old >> 3
             let large = turned(new, 17) ^ turned(new, 19) ^ new >> 10
-            schedule.append(schedule[index - 16] &+ small &+ schedule[index - 7] &+ large)
+            schedule[index] = schedule[index - 16] &+ small &+ schedule[index - 7] &+ large
         }
-        var v = state
+        var (a, b, c, d) = (state[0], state[1], state[2], state[3])
+        var (e, f, g, h) = (state[4], state[5], state[6], state[7])
         for index in 0..<64 {
-            let choice = v[4] & v[5] ^ ~v[4] & v[6]
-            let mixed = turned(v[4], 6) ^ turned(v[4], 11) ^ turned(v[4], 25)
-            let first = v[7] &+ mixed &+ choice &+ constants[index] &+ schedule[index]
-            let majority = v[0] & v[1] ^ v[0] & v[2] ^ v[1] & v[2]
-            let second = (turned(v[0], 2) ^ turned(v[0], 13) ^ turned(v[0], 22)) &+ majority
-            v = [first &+ second, v[0], v[1], v[2], v[3] &+ first, v[4], v[5], v[6]]
+            let mixed = turned(e, 6) ^ turned(e, 11) ^ turned(e, 25)
+            let first = h &+ mixed &+ (e & f ^ ~e & g) &+ constants[index] &+ schedule[index]
+            let second = (turned(a, 2) ^ turned(a, 13) ^ turned(a, 22)) &+ (a & b ^ a & c ^ b & c)
+            (h, g, f, e) = (g, f, e, d &+ first)
+            (d, c, b, a) = (c, b, a, first &+ second)
         }
-        for index in 0..<8 { state[index] &+= v[index] }
+        state[0] &+= a
+        state[1] &+= b
+        state[2] &+= c
+        state[3] &+= d
+        state[4] &+= e
+        state[5] &+= f
+        state[6] &+= g
+        state[7] &+= h
     }
 
     private static func turned(_ word: UInt32, _ count: UInt32) -> UInt32 { word >> count | word << (32 - count) }

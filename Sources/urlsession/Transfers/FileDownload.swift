@@ -1,0 +1,274 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// One file of `urlsession download`.
+struct FileDownload {
+    let url: String
+    let result: DownloadCommand.Result
+    let file: PlaceOptions
+    let options: RequestOptions
+
+    func run() async throws {
+        let visit = try options.visit(url)
+        let place = try DownloadPlace(output: result.output, url: visit.url, file)
+        var mayBePartial = result.resume && place.resumeData() == nil
+        if mayBePartial, PartialFile(place.path) == nil {
+            options.say("nothing to go on with; beginning afresh")
+            mayBePartial = false
+        }
+        var isFirst = true
+        try await options.reporting(visit) { report in
+            try await options.retries.repeating(say: options.say) { attempts in
+                // An attempt that failed may have left something, too.
+                let data = isFirst && !result.resume ? nil : place.resumeData()
+                isFirst = false
+                if mayBePartial, data == nil, let partial = PartialFile(place.path) {
+                    guard case .refused(let reason) = try await goOn(from: partial, visit, attempts, report) else { return }
+                    mayBePartial = false
+                    options.say("beginning afresh: \(reason)")
+                } else if let data {
+                    guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
+                        return
+                    }
+                    options.say("beginning afresh: \(reason)")
+                }
+                place.removeRemains()
+                if result.segments > 1, try await loadParts(visit, to: place, attempts, report) { return }
+                _ = try await load(visit, to: place, resuming: nil, attempts, report)
+            }
+        }
+    }
+
+    private func plan(_ attempts: RetryOptions.Attempts) -> TransferObserver.Plan {
+        var plan = options.plan(failsOnHTTPError: true, attempts: attempts)
+        plan.maximumSize = file.maximumSize?.bytes
+        return plan
+    }
+
+    private enum Ending {
+        case done
+        /// The resume data is of no use, and why.
+        case refused(String)
+    }
+
+    /// False where one connection is to load it.
+    private func loadParts(
+        _ visit: Visit, to place: DownloadPlace, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    ) async throws -> Bool {
+        try place.prepare()
+        let whole = place.partFolder + "/complete"
+        let parts = SegmentedDownload(
+            visit, request(visit, to: place), plan(attempts), to: whole, meter: options.silent ? nil : ProgressMeter())
+        let interruption = Interruption { parts.cancel() }
+        do {
+            let ending = try await parts.load(result.segments) { outcome in
+                report.note(outcome, file: place.path)
+                try options.conclude(outcome)
+            }
+            _ = await interruption.end()
+            guard case .done(let outcome) = ending else {
+                if case .refused(let reason) = ending { options.say("over one connection: \(reason)") }
+                visit.configuration.omittedHeaders = options.common.omittedHeaders
+                return false
+            }
+            try result.checksum?.check(whole)
+            let path = try place.take(URL(fileURLWithPath: whole), outcome.response)
+            report.note(outcome, file: path)
+            place.removeRemains()
+            try file.date(path, by: outcome.response, always: result.timestamping)
+            options.say("saved as \(path)")
+            return true
+        } catch {
+            _ = await interruption.end()
+            place.removeRemains()
+            throw interruption.happened ? ToolFailure(130, "interrupted; a download in parts begins afresh") : error
+        }
+    }
+
+    private func request(_ visit: Visit, to place: DownloadPlace) -> URLRequest {
+        var request = options.request(for: visit.url)
+        if let field = condition(of: place)?.field {
+            request.setValue(field.value, forHTTPHeaderField: field.name)
+            request.cachePolicy = .reloadIgnoringLocalCacheData
+        }
+        return request
+    }
+
+    private func condition(of place: DownloadPlace) -> TimeCondition? {
+        result.timestamping ? TimeCondition(changedAfter: place.path) : nil
+    }
+
+    private func load(
+        _ visit: Visit, to place: DownloadPlace, resuming data: Data?, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    ) async throws -> Ending {
+        try place.prepare()
+        let target = Mutex(place.path)
+        let isUnchanged = Mutex(false)
+        let condition = condition(of: place)
+        let observer = TransferObserver(
+            plan: plan(attempts), answers: visit.answers, sink: BodySink(path: nil),
+            meter: options.silent ? nil : ProgressMeter(),
+            // What cannot be kept now is of no use to whom nobody kills.
+            noteBeginning: { data in try? place.keep(data) },
+            takeFile: { location, response in
+                // A server may have paid no heed to the field.
+                if let condition, let response = response as? HTTPURLResponse, !condition.isMet(by: response) {
+                    return isUnchanged.withLock { $0 = true }
+                }
+                try result.checksum?.check(location.path)
+                let path = try place.take(location, response)
+                target.withLock { $0 = path }
+            }
+        )
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        let task =
+            if let data {
+                session.downloadTask(with: options.request(for: visit.url), resumeFrom: data)
+            } else {
+                session.downloadTask(with: request(visit, to: place))
+            }
+        let interruption = Interruption { await task.cancelByProducingResumeData() }
+        let outcome = await observer.load(task)
+        let produced = await interruption.end()
+        session.finishTasksAndInvalidate()
+        report.note(outcome, file: target.withLock { $0 })
+
+        if interruption.happened, outcome.error != nil {
+            throw try interrupted(place, produced ?? nil)
+        }
+        if data != nil, let error = outcome.error, isRefusal(error, outcome) {
+            return .refused(ToolFailure.describe(error))
+        }
+        do {
+            try options.conclude(outcome)
+        } catch {
+            try clean(place, after: outcome, wasResumed: data != nil)
+            throw error
+        }
+        place.removeRemains()
+        if isUnchanged.withLock({ $0 }) {
+            options.say("\(place.path) is as it was on the server")
+            return .done
+        }
+        try file.date(target.withLock { $0 }, by: outcome.response, always: result.timestamping)
+        let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
+        options.say("saved as \(target.withLock { $0 })\(size)")
+        return .done
+    }
+
+    /// Goes on with what another program has left under the file's name, behind what is there.
+    private func goOn(
+        from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
+    ) async throws -> Ending {
+        let judgement = Mutex<PartialFile.Judgement?>(nil)
+        let sink = BodySink(path: partial.path, appends: true)
+        let observer = TransferObserver(
+            plan: plan(attempts), answers: visit.answers, sink: sink,
+            meter: options.silent ? nil : ProgressMeter(),
+            objection: { response in
+                guard let response = response as? HTTPURLResponse else {
+                    judgement.withLock { $0 = .refused("the server does not say which part it sends") }
+                    return ToolFailure(0, nil)
+                }
+                guard response.statusCode < 300 || response.statusCode == 416 else {
+                    return nil
+                }
+                let found = partial.judge(response)
+                judgement.withLock { $0 = found }
+                if case .goesOn = found { return nil }
+                return ToolFailure(0, nil)
+            }
+        )
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        var request = options.request(for: visit.url)
+        request.setValue(partial.range, forHTTPHeaderField: "Range")
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        let outcome = await observer.load(session.dataTask(with: request))
+        session.finishTasksAndInvalidate()
+        report.note(outcome, file: partial.path)
+        switch judgement.withLock({ $0 }) {
+        case .refused(let reason): return .refused(reason)
+        case .isComplete:
+            try checkWhole(partial.path)
+            options.say("\(partial.path) is complete")
+            return .done
+        case .goesOn, nil: break
+        }
+        do {
+            try options.conclude(outcome)
+            try sink.close()
+        } catch let failure as BodySink.Failure {
+            throw ToolFailure(23, failure.message)
+        } catch {
+            options.say("what is there is kept; go on with: \(continuation(partial.path))")
+            throw error
+        }
+        try checkWhole(partial.path)
+        try file.date(partial.path, by: outcome.response)
+        options.say("saved as \(partial.path) (went on at \(ByteText.size(partial.size)))")
+        return .done
+    }
+
+    /// A file that is not the one that was wanted keeps no name.
+    private func checkWhole(_ path: String) throws(ToolFailure) {
+        do {
+            try result.checksum?.check(path)
+        } catch {
+            if error.code == 32 { unlink(path) }
+            throw error
+        }
+    }
+
+    private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
+        guard let data else {
+            place.removeRemains()
+            return ToolFailure(130, "interrupted; this download cannot be gone on with")
+        }
+        try place.keep(data)
+        return ToolFailure(130, "interrupted; go on with: \(continuation(place.path))")
+    }
+
+    /// Keeps what a lost connection left, where the server lets a download be gone on with; and what was there before a server that
+    /// could not help just then.
+    private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State, wasResumed: Bool) throws {
+        if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
+            status >= 400, ![404, 410, 416].contains(status)
+        {
+            return options.say("what was there is kept; go on with: \(continuation(place.path))")
+        }
+        guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
+            return place.removeRemains()
+        }
+        try place.keep(data)
+        options.say("go on with: \(continuation(place.path))")
+    }
+
+    /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
+    private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
+        // What has resume data can go on from there.
+        guard outcome.response == nil, outcome.failure == nil, (error as? URLError)?.downloadTaskResumeData == nil else {
+            return false
+        }
+        switch ToolFailure(error, answered: false, received: 0, expected: -1).code {
+        case 6, 7, 8, 28, 35, 42, 47, 52, 58, 60, 67: return false
+        default: return true
+        }
+    }
+
+    private func continuation(_ path: String) -> String {
+        let quoted = [path, RequestOptions.hidingUser(url)].map {
+            "'" + $0.replacingOccurrences(of: "'", with: #"'\''"#) + "'"
+        }
+        return "urlsession download --resume -o \(quoted[0]) \(quoted[1])"
+    }
+}

@@ -1,0 +1,241 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// `--segments`: a file over several connections, each of which loads a part.
+///
+/// All parts are of one version: each is asked for under the same strong entity tag, and its answer must have that tag, the very range and
+/// the same length of the whole (RFC 9110, sections 13.1.5 and 14.4). Where a server does not keep to that, there are no segments.
+final class SegmentedDownload: Sendable {
+    enum Ending {
+        case done(TransferObserver.State)
+        /// One connection is to load the file, and why.
+        case refused(String)
+    }
+
+    /// What the first answer says of the file.
+    private struct File: Sendable {
+        let length: Int64
+        let tag: String
+        let response: HTTPURLResponse
+    }
+
+    /// What there is to load at least, for a part to be worth a connection.
+    private static let leastLength: Int64 = 65_536
+
+    private let visit: Visit
+    private let request: URLRequest
+    private let plan: TransferObserver.Plan
+    private let path: String
+    private let meter: ProgressMeter?
+    private let tasks = Mutex<(all: [URLSessionTask], isOver: Bool)>(([], false))
+    private let received = Mutex<Int64>(0)
+
+    /// - Parameters:
+    ///   - visit: Where it goes.
+    ///   - request: What each part asks for, but for its range.
+    ///   - plan: What the options say.
+    ///   - path: The file that is written, which is not the destination.
+    ///   - meter: Shows the progress of all.
+    init(_ visit: Visit, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
+        self.visit = visit
+        self.plan = plan
+        self.path = path
+        self.meter = meter
+        var request = request
+        request.cachePolicy = .reloadIgnoringLocalCacheData
+        self.request = request
+        // Parts are of the file as it is.
+        visit.configuration.omittedHeaders.insert("accept-encoding")
+    }
+
+    /// Ends all parts.
+    func cancel() {
+        let all = tasks.withLock { tasks in
+            tasks.isOver = true
+            return tasks.all
+        }
+        for task in all { task.cancel() }
+    }
+
+    /// - Parameters:
+    ///   - count: How many parts, no more than there are connections to a host.
+    ///   - judge: Throws where a load did not end well.
+    /// - Throws: What it throws, and why the file cannot be written.
+    /// - Returns: How it ended; nothing of the file is left where it was refused.
+    func load(_ count: Int, judge: (TransferObserver.State) throws -> Void) async throws -> Ending {
+        let first = await probe()
+        guard case .success(let file) = first else {
+            guard case .failure(let ending) = first else { return .refused("") }
+            if let outcome = ending.outcome { try judge(outcome) }
+            return .refused(ending.reason)
+        }
+        if let most = plan.maximumSize, file.length > most {
+            throw ToolFailure(63, "the body has more than \(most) bytes (--max-filesize)")
+        }
+        let count = min(
+            count, visit.configuration.httpMaximumConnectionsPerHost, Int(clamping: max(1, file.length / Self.leastLength)))
+        try create(file.length)
+        let step = (file.length - 1) / Int64(count) + 1
+        var outcomes: [(part: Range<Int64>, outcome: TransferObserver.State)] = []
+        await withTaskGroup(of: (Range<Int64>, TransferObserver.State).self) { group in
+            for start in stride(from: 0, to: file.length, by: Int(step)) {
+                let part = start..<(file.length - start > step ? start + step : file.length)
+                group.addTask { (part, await self.load(part, of: file, share: count)) }
+            }
+            for await (part, outcome) in group {
+                // What one part lacks, the others need not bring.
+                if outcome.error != nil || outcome.failure != nil { cancel() }
+                outcomes.append((part, outcome))
+            }
+        }
+        meter?.finish()
+        if let change = outcomes.compactMap(\.outcome.failure).first(where: { $0.code == Self.changed }) {
+            unlink(path)
+            return .refused(change.message ?? "")
+        }
+        // The others were cancelled for its sake.
+        let cause =
+            outcomes.first { $0.outcome.failure != nil } ?? outcomes.first { ($0.outcome.error as? URLError)?.code != .cancelled }
+        for (_, outcome) in [cause].compactMap({ $0 }) + outcomes { try judge(outcome) }
+        guard outcomes.allSatisfy({ Int64($0.part.count) == $0.outcome.received }), size == file.length,
+            var outcome = outcomes.first?.outcome
+        else { throw ToolFailure(18, "the parts are not as long as the file") }
+        outcome.response = file.response
+        return .done(outcome)
+    }
+
+    // MARK: The parts
+
+    /// No code of curl's: a part that is of another file.
+    private static let changed: Int32 = -1
+
+    private struct Refusal: Error {
+        let reason: String
+        /// Of a load that was not answered as it should.
+        var outcome: TransferObserver.State?
+    }
+
+    /// Asks for the first byte.
+    private func probe() async -> Result<File, Refusal> {
+        var request = request
+        request.setValue("bytes=0-0", forHTTPHeaderField: "Range")
+        let answer = Mutex<Result<File, Refusal>?>(nil)
+        let outcome = await run(request, sink: BodySink(path: "/dev/null"), rate: plan.rate) { response in
+            // There is no first byte of an empty file.
+            guard let response = response as? HTTPURLResponse, response.statusCode < 300 || response.statusCode == 416 else {
+                return nil
+            }
+            let found = Self.file(of: response)
+            answer.withLock { $0 = found }
+            if case .success = found { return nil }
+            return ToolFailure(0, nil)
+        }
+        if let answer = answer.withLock({ $0 }) {
+            guard case .success = answer, outcome.error != nil || outcome.failure != nil else { return answer }
+        }
+        return .failure(Refusal(reason: "the server does not answer a request for a part", outcome: outcome))
+    }
+
+    private static func file(of response: HTTPURLResponse) -> Result<File, Refusal> {
+        guard response.statusCode == 206, let length = length(of: response, part: 0..<1) else {
+            return .failure(Refusal(reason: "the server sends no parts"))
+        }
+        guard let tag = response.value(forHTTPHeaderField: "ETag"), tag.hasPrefix("\""), tag.count > 2 else {
+            return .failure(Refusal(reason: "the server does not say by a strong ETag which version it sends"))
+        }
+        guard isPlain(response) else { return .failure(Refusal(reason: "the server sends parts of an encoded file")) }
+        return .success(File(length: length, tag: tag, response: response))
+    }
+
+    private static func isPlain(_ response: HTTPURLResponse) -> Bool {
+        (response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity").lowercased() == "identity"
+    }
+
+    /// The length of the whole, where the answer has this part and no other.
+    private static func length(of response: HTTPURLResponse, part: Range<Int64>) -> Int64? {
+        let text = response.value(forHTTPHeaderField: "Content-Range") ?? ""
+        let start = "bytes \(part.lowerBound)-\(part.upperBound - 1)/"
+        guard text.hasPrefix(start), let length = Int64(text.dropFirst(start.count)), length >= part.upperBound else {
+            return nil
+        }
+        return length
+    }
+
+    private func load(_ part: Range<Int64>, of file: File, share: Int) async -> TransferObserver.State {
+        var request = request
+        request.setValue("bytes=\(part.lowerBound)-\(part.upperBound - 1)", forHTTPHeaderField: "Range")
+        request.setValue(file.tag, forHTTPHeaderField: "If-Range")
+        let sink = BodySink(path: path, offset: part.lowerBound)
+        let outcome = await run(
+            request, sink: sink, rate: plan.rate.map { max(1, $0 / Int64(share)) }, most: Int64(part.count), total: file.length
+        ) { response in
+            guard let response = response as? HTTPURLResponse,
+                response.statusCode < 300 || [412, 416].contains(response.statusCode)
+            else {
+                return nil
+            }
+            guard response.statusCode == 206, Self.length(of: response, part: part) == file.length, Self.isPlain(response),
+                response.value(forHTTPHeaderField: "ETag") == file.tag
+            else { return ToolFailure(Self.changed, "a part that the server sends is not of the same version") }
+            return nil
+        }
+        try? sink.close()
+        return outcome
+    }
+
+    private func run(
+        _ request: URLRequest, sink: BodySink, rate: Int64?, most: Int64? = nil, total: Int64? = nil,
+        objection: @escaping @Sendable (URLResponse) -> ToolFailure?
+    ) async -> TransferObserver.State {
+        var plan = plan
+        plan.rate = rate
+        plan.maximumSize = most
+        if let total {
+            plan.count = { [self] count in
+                let all = received.withLock { received in
+                    received += Int64(count)
+                    return received
+                }
+                meter?.update(all, of: total)
+            }
+        }
+        let observer = TransferObserver(plan: plan, answers: visit.answers, sink: sink, objection: objection)
+        let session = URLSession(configuration: visit.configuration, delegate: observer, delegateQueue: nil)
+        let task = session.dataTask(with: request)
+        let isOver = tasks.withLock { tasks in
+            tasks.all.append(task)
+            return tasks.isOver
+        }
+        if isOver { task.cancel() }
+        let outcome = await observer.load(task)
+        session.finishTasksAndInvalidate()
+        return outcome
+    }
+
+    // MARK: The file
+
+    private var size: Int64? {
+        ((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber)?.int64Value
+    }
+
+    /// New, and of its length from the beginning.
+    private func create(_ length: Int64) throws(ToolFailure) {
+        unlink(path)
+        let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw ToolFailure(23, "cannot create \(path): \(String(cString: strerror(errno)))") }
+        defer { close(descriptor) }
+        guard ftruncate(descriptor, off_t(length)) == 0 else {
+            throw ToolFailure(23, "cannot write \(path): \(String(cString: strerror(errno)))")
+        }
+    }
+}
