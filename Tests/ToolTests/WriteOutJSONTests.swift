@@ -69,6 +69,7 @@ struct WriteOutJSONTests {
         (["/new", "-e", "http://a.example/", "-w", "|%{referer}"], "body|http://a.example/"),
         (["/old", "--no-location", "-w", "%{redirect_url}"], "movedBASE/new"), (["/old", "-w", "|%{redirect_url}|"], "body||"),
         (["/new", "-w", "%{http_code}%{onerror} %{exitcode} no"], "body200"),
+        (["/new", "-z", "1 May 2999", "-w", "%{http_code}%{onerror} no"], "200"),
         (["/bad", "-f", "-w", "%{http_code}%{onerror} %{exitcode} yes"], "404 22 yes"),
         (["/new", "-w", "%{proxy_ssl_verify_result}%{ftp_entry_path}%{http_version}"], "body01.1"),
     ])
@@ -77,7 +78,12 @@ struct WriteOutJSONTests {
             switch request.path {
             case "/old": .redirect(302, to: "/new")
             case "/bad": .status(404)
-            default: .ok("body", [("X-A", "1"), ("X-B", "2")])
+            default:
+                .ok(
+                    "body",
+                    [("X-A", "1"), ("X-B", "2")]
+                        + (request.header("If-Modified-Since") == nil ? [] : [("Last-Modified", "Tue, 02 Apr 2024 10:00:00 GMT")])
+                )
             }
         }) { (server) async throws in
             let base = server.url("/").absoluteString.dropLast()

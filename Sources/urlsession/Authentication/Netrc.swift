@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import Synchronization
 
 /// A `.netrc`: who the user is to which host, as ftp(1) and curl read it.
 struct Netrc: Sendable {
@@ -112,6 +113,9 @@ struct Netrc: Sendable {
         return nil
     }
 
+    /// What was read: all loads of a command have the same, and a pipe can be read once.
+    private static let known = Mutex<[String: Netrc]>([:])
+
     /// Reads a file, unless others may read it, too.
     ///
     /// - Parameters:
@@ -120,6 +124,7 @@ struct Netrc: Sendable {
     /// - Throws: Where it cannot be read, is not the user's alone, or makes no sense.
     /// - Returns: Nil where it is not there.
     static func read(_ path: String, mayBeMissing: Bool) throws(ToolFailure) -> Netrc? {
+        if let netrc = known.withLock({ $0[path] }) { return netrc }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
         guard descriptor >= 0 else {
             if mayBeMissing, errno == ENOENT { return nil }
@@ -141,7 +146,9 @@ struct Netrc: Sendable {
             throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
         }
         do throws(Malformed) {
-            return try Netrc(String(decoding: data, as: UTF8.self))
+            let netrc = try Netrc(String(decoding: data, as: UTF8.self))
+            known.withLock { $0[path] = netrc }
+            return netrc
         } catch {
             throw ToolFailure(26, "line \(error.line) of \(path) has a quote without an end")
         }

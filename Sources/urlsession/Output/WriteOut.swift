@@ -56,7 +56,7 @@ struct WriteOut: Sendable {
                         try flush()
                         toErrors = name == "stderr"
                     case "onerror":
-                        guard report.failure != nil else {
+                        guard let failure = report.failure, failure.code != 0 else {
                             rest = ""
                             continue
                         }
