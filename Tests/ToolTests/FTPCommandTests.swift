@@ -90,6 +90,23 @@ struct FTPCommandTests {
         }
     }
 
+    @Test func `-T stores a file, and -C - what is missing of it, with the password of a netrc`() async throws {
+        try await withServer { server, base, folder in
+            try folder.write(content, to: "up.bin")
+            let netrc = try folder.write("machine localhost login ada password secret".utf8, to: "netrc")
+            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: netrc.path)
+            let words = ["-sS", "--netrc-file", "netrc", "-T", "up.bin", base + "pub/"]
+            #expect(try await Tool.run(words, in: folder).code == 0)
+            #expect(try Data(contentsOf: server.folder.appendingPathComponent("pub/up.bin")) == content)
+            #expect(server.journal.contains("[ada]"))
+            try server.put(content.prefix(200_000), at: "pub/up.bin")
+            let rest = try await Tool.run(words + ["-C", "-"], in: folder)
+            #expect(rest.code == 0, "\(rest.errors)")
+            #expect(try Data(contentsOf: server.folder.appendingPathComponent("pub/up.bin")) == content)
+            #expect(server.journal.contains("<- REST 200000"))
+        }
+    }
+
     @Test func `TLS that is demanded secures it`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withServer(SmallServer.FTPOptions(identity: certificates.valid)) { _, base, folder in

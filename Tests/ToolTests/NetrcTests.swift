@@ -123,6 +123,28 @@ struct NetrcTests {
         }
     }
 
+    @Test func `a redirect from TLS into the clear gets no password`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
+        try write("machine localhost login ali password open")
+        try await withScriptedServer(reply: Self.asking) { (clear) async throws in
+            let target = clear.url("/in", host: "localhost").absoluteString
+            try await withScriptedServer(identity: certificates.valid, reply: { _ in .redirect(302, to: target) }) {
+                (server) async throws in
+                let result = try await Tool.run(
+                    [
+                        "-s", "-n", "-4", "--cacert", "root.pem", server.url("/", host: "localhost").absoluteString, "-w",
+                        "%{http_code}",
+                    ],
+                    in: folder, environment: ["HOME": folder.path])
+                #expect(result.text.hasSuffix("401"), "\(result.text) \(result.errors)")
+            }
+            #expect(logins(clear) == [nil])
+            let own = try await Tool.run(["-s", "-n", "-4", target], environment: ["HOME": folder.path])
+            #expect(own.text == "in", "\(own.errors)")
+        }
+    }
+
     @Test func `without a file in the home there is no password, and one that is named must be there`() async throws {
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let address = server.url("/a").absoluteString
