@@ -51,6 +51,9 @@ final class Load: LoopCallee {
     @exclusivity(unchecked) var tunnels = TunnelQuestions()
     @exclusivity(unchecked) var body = BodyCounts()
     var deadline = DeadlineClock.LoadPart()
+    #if Logging || Metrics || Tracing
+    var observation = Observation()
+    #endif
     /// Nil for all loads but a WebSocket's.
     let webSocket: WebSocketLoad?
     /// Nil for all loads but uploads that may be continued.
@@ -80,7 +83,10 @@ final class Load: LoopCallee {
     var timelines: [TransactionTimeline] { earlierTransactions.map(\.timeline) + (transaction.map { [$0.timeline] } ?? []) }
 
     func begin(_ transaction: Transaction) {
-        if let earlier = self.transaction { earlierTransactions.append(earlier) }
+        if let earlier = self.transaction {
+            earlier.observeEnd()
+            earlierTransactions.append(earlier)
+        }
         self.transaction = transaction
     }
 

@@ -107,6 +107,9 @@ package actor SessionEngine {
         pool = ConnectionPool(
             loop: executor.loop, dialer: dialer, maximumConnectionsPerHost: policy.maximumConnectionsPerHost
         )
+        #if Logging || Metrics || Tracing
+        dialer.observer = policy.connectionObserver
+        #endif
         plan = LoadPlan(pool: pool)
         deadlines = DeadlineClock(executor)
     }
@@ -292,6 +295,7 @@ package actor SessionEngine {
         deadlines.remove(load)
         load.tellSent()
         load.stream?.end()
+        load.observeEnd(result)
         load.control.stand(at: .elsewhere)
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],

@@ -38,6 +38,10 @@ final class Transaction {
     var sentBytes: Int64 = 0
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
+    #if Logging || Metrics || Tracing
+    /// Hears of it, until it is over.
+    var observer: (any RequestObserver)?
+    #endif
 
     init(request: LoadRequest, now: NIODeadline) {
         self.request = request

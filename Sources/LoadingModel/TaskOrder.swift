@@ -85,6 +85,10 @@ package struct TaskOrder: Sendable {
     package var leftOrigin = false
     /// The load tells a server that an upload was given up: it may outlive its session for a while.
     package var endsUpload = false
+    #if Logging || Metrics || Tracing
+    /// Hears of the requests that the load sends.
+    package var observer: (any LoadObserver)?
+    #endif
 
     package init(
         id: TaskID, request: LoadRequest, delivery: Delivery, interests: Interests = [], priority: Float = 0.5,
@@ -173,6 +177,10 @@ package struct SessionPolicy: Sendable {
     package var maximumDecodingRatio: Int64 = 200
     /// Where downloads are written until the app takes them.
     package var temporaryDirectory: String = "/tmp"
+    #if Logging || Metrics || Tracing
+    /// Hears of the session's connections.
+    package var connectionObserver: (any ConnectionObserver)?
+    #endif
 
     package init() {}
 

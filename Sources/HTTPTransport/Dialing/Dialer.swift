@@ -40,6 +40,10 @@ package final class Dialer {
     let demands: (String) -> TLSDemands
     /// Nil where nothing is known of networks.
     let network: NetworkView?
+    #if Logging || Metrics || Tracing
+    /// Hears of connections that HTTP goes by.
+    package var observer: (any ConnectionObserver)?
+    #endif
 
     /// Makes a dialer for one session.
     ///

@@ -115,6 +115,16 @@ extension ConnectionPool {
         }
     }
 
+    /// Has the observer hear of a connection, and of its end.
+    private func observe(_ dialled: DialledChannel, to origin: OriginID?) {
+        #if Logging || Metrics || Tracing
+        guard let observer = dialer.observer, let origin, let route = routes[origin] else { return }
+        let connection = ObservedConnection(host: route.host, port: route.port, facts: dialled.facts)
+        observer.opened(connection)
+        dialled.channel.closeFuture.whenComplete { _ in observer.closed(connection) }
+        #endif
+    }
+
     /// Whether what was agreed on may be spoken over the cipher suite that was agreed on; otherwise another connection is dialled in place of
     /// this one, which offers HTTP/1.1 alone.
     ///
@@ -142,6 +152,7 @@ extension ConnectionPool {
             try pipeline.addHandler(connection)
             return connection
         }
+        observe(dialled, to: origin)
         let isHTTP2 =
             dialled.facts.applicationProtocol == HTTPVersion.http2.name
             || origin.flatMap { routes[$0] }.map(dialer.assumesHTTP2) ?? false

@@ -32,7 +32,8 @@ enum BackgroundRevalidation {
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])
         // A redirect may lead to a server that the app wants to judge.
         if load.wants(.challenges) { interests.insert(.redirects) }
-        let order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
+        var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
+        order.observe(with: load.order)
         let session = NIOLoopBound(load.session, eventLoop: load.session.loop)
         start(
             order,

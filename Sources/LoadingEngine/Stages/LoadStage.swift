@@ -119,11 +119,15 @@ final class Hop {
 
 /// A request as it goes on the wire.
 ///
-/// It never changes: a stage that adds fields makes another one.
+/// It never changes: who adds fields makes another one.
 final class PreparedMessage {
     let outgoing: OutgoingMessage
     let target: RequestTarget
     let route: Route
+    #if Logging || Metrics || Tracing
+    /// The fields without those of an observer, where it added any.
+    private var unobserved: HeaderBlock?
+    #endif
 
     init(_ outgoing: OutgoingMessage, target: RequestTarget, route: Route) {
         self.outgoing = outgoing
@@ -133,12 +137,29 @@ final class PreparedMessage {
 
     var head: RequestHead { outgoing.head }
 
+    /// The fields that a response is selected by: those of an observer are others in each request.
+    var ownHeaders: HeaderBlock {
+        #if Logging || Metrics || Tracing
+        if let unobserved { return unobserved }
+        #endif
+        return outgoing.head.headers
+    }
+
     /// The message with these fields, in place of those of the same name.
     func setting(_ fields: [(String, String)]) -> PreparedMessage {
         var outgoing = outgoing
         for (name, value) in fields { outgoing.head.headers.set(name, value) }
         return PreparedMessage(outgoing, target: target, route: route)
     }
+
+    #if Logging || Metrics || Tracing
+    /// The message with the fields of an observer.
+    func carrying(_ fields: [(String, String)]) -> PreparedMessage {
+        let message = setting(fields)
+        message.unobserved = head.headers
+        return message
+    }
+    #endif
 }
 
 /// A response whose body is still to be taken.

@@ -75,7 +75,9 @@ final class NetworkStage: LoadStage {
     private func beginTransaction(_ hop: Hop, in load: Load) {
         hop.network.hasBegun = true
         // The last thing that happened to the load led here.
-        load.begin(Transaction(request: hop.request, now: load.control.lastProgress))
+        let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
+        load.begin(transaction)
+        transaction.observe(hop, in: load)
         load.lastAttempt = LoadPart()
         load.tunnels.forget()
     }
@@ -103,6 +105,7 @@ final class NetworkStage: LoadStage {
                     evidence: exchange.evidence)
                 exchange.cancel()
             }
+            transaction.observeEnd(error)
             throw error
         }
     }
@@ -176,7 +179,7 @@ final class NetworkStage: LoadStage {
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.sends(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
-                transaction.sent = SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
+                transaction.sent = SentFields(message.ownHeaders, credential: RequestAuthentication.credential(of: hop))
             }
             hop.network.askedToContinue = message.outgoing.expectsContinue
             hop.preparation.letGo()
@@ -227,6 +230,7 @@ final class NetworkStage: LoadStage {
             maximumDecodingRatio: load.session.policy.maximumDecodingRatio, budget: load.collects ? .shared : nil
         )
         transaction.response = response
+        transaction.observeAnswer()
         ResponseSideEffects.keep(head.headers, of: hop, exchange, in: load.session, isForApp: load.wants(.cookies))
         let body = ExchangeBody(exchange, decoder: decoder, transaction: transaction, of: load)
         return Answer(

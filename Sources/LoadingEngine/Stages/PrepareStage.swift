@@ -25,6 +25,11 @@ final class PrepareStage: LoadStage {
         /// Adds fields to the message, in place of those of the same name.
         mutating func add(_ fields: [(String, String)]) { message = message?.setting(fields) }
 
+        #if Logging || Metrics || Tracing
+        /// Adds what an observer has the message carry.
+        mutating func carry(_ fields: [(String, String)]) { message = message?.carrying(fields) }
+        #endif
+
         /// Takes the message back that was there before fields were added.
         mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
 

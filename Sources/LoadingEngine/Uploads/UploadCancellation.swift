@@ -28,6 +28,7 @@ enum UploadCancellation {
         let id = BackgroundLoads.next()
         let interests = load.order.interests.intersection([.cookies, .credentials])
         var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
+        order.observe(with: load.order)
         order.endsUpload = true
         order.leftOrigin = leftOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)

@@ -1,0 +1,135 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+import HTTPRules
+import HTTPTransport
+import HTTPWire
+import LoadingModel
+import NIOCore
+
+// Where loads tell of their requests. Without the traits that is nowhere: the methods are empty, and nothing calls them in the end.
+
+#if Logging || Metrics || Tracing
+/// What a load has told of its requests.
+struct Observation {
+    /// How many there were.
+    fileprivate var count = 0
+    /// The hop of the last one.
+    fileprivate var hop = 0
+    fileprivate var last: Transaction?
+}
+#endif
+
+extension TaskOrder {
+    /// Has another order's observer hear of this one, which serves the same task.
+    mutating func observe(with other: TaskOrder) {
+        #if Logging || Metrics || Tracing
+        observer = other.observer
+        #endif
+    }
+}
+
+extension Load {
+    /// Tells that the request is over which was the last, if that was not told.
+    @inline(__always)
+    func observeEnd(_ result: Result<TaskOutcome.Body, LoadError>) {
+        #if Logging || Metrics || Tracing
+        guard let transaction, transaction.observer != nil else { return }
+        if case .failure(let error) = result { transaction.observeEnd(of: error) } else { transaction.observeEnd() }
+        #endif
+    }
+}
+
+extension Transaction {
+    /// Tells that a request is about to be sent, and has it carry what the observer wants.
+    @inline(__always)
+    func observe(_ hop: Hop, in load: Load) {
+        #if Logging || Metrics || Tracing
+        if let order = load.order.observer { observe(hop, in: load, by: order) }
+        #endif
+    }
+
+    /// Tells that the head of the response is there.
+    ///
+    /// What follows a switch of protocols is no part of the request any more.
+    @inline(__always)
+    func observeAnswer() {
+        #if Logging || Metrics || Tracing
+        guard let observer else { return }
+        observer.answered(observedResponse)
+        if exchange?.hasSwitched == true { observeEnd() }
+        #endif
+    }
+
+    /// Tells that the request is over; once, however often it is called.
+    @inline(__always)
+    func observeEnd(_ failure: LoadError? = nil) {
+        #if Logging || Metrics || Tracing
+        if let observer = observer.take() { tellEnd(failure, to: observer) }
+        #endif
+    }
+
+    #if Logging || Metrics || Tracing
+    /// The load failed: whether its request did.
+    ///
+    /// A redirect that is not followed was answered all the same.
+    fileprivate func observeEnd(of error: LoadError) {
+        let isAnswered = exchange?.record.responseEnd != nil && 300...399 ~= response?.head?.status ?? 0
+        observeEnd(isAnswered ? nil : error)
+    }
+
+    @inline(never)
+    private func observe(_ hop: Hop, in load: Load, by loadObserver: any LoadObserver) {
+        guard let message = hop.preparation.message, let url = hop.request.url else { return }
+        let origin = message.target.origin
+        let observer = loadObserver.begins(
+            ObservedRequest(
+                task: load.id, method: message.head.method, url: url, host: origin.host, port: origin.port,
+                resendCount: load.observation.count, cause: load.cause(of: hop), begin: WallClock.seconds(fetchStart)))
+        load.observation.count += 1
+        load.observation.hop = hop.number
+        load.observation.last = self
+        self.observer = observer
+        let fields = PropagatedFields.admitted(
+            observer.fields, beside: message.head.headers, leftOrigin: hop.followUp.leftOrigin)
+        if !fields.isEmpty { hop.preparation.carry(fields) }
+    }
+
+    @inline(never)
+    private func tellEnd(_ failure: LoadError?, to observer: any RequestObserver) {
+        let end = exchange?.record.responseEnd ?? .now()
+        observer.ended(
+            ObservedEnd(
+                response: observedResponse, failure: failure, duration: max(0, (end - fetchStart).nanoseconds),
+                sentBodyBytes: sentBodyBytes, receivedBodyBytes: exchange?.record.responseBodyBytes ?? 0))
+    }
+
+    private var observedResponse: ObservedResponse {
+        let head = exchange?.head
+        let version: String? =
+            switch exchange?.version {
+            case .http1: head?.minorVersion == 0 ? "1.0" : "1.1"
+            case .http2: "2"
+            case nil: nil
+            }
+        return ObservedResponse(status: head?.status, version: version, connection: exchange?.facts)
+    }
+    #endif
+}
+
+#if Logging || Metrics || Tracing
+extension Load {
+    fileprivate func cause(of hop: Hop) -> ObservedRequest.Cause {
+        guard observation.count > 0 else { return .first }
+        if hop.upload != nil || hop.goesToUpload { return .resumption }
+        if hop.number != observation.hop { return .redirect }
+        guard let earlier = observation.last?.exchange?.head?.status else { return .failure }
+        return earlier == 401 || earlier == 407 ? .authentication : .answer
+    }
+}
+#endif
