@@ -46,6 +46,16 @@ let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "s
 let structuredFields: Target.Dependency = .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
+// What a trait is for is fetched and built where the trait is on, and nowhere else.
+let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"]))
+let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
+let tracing: Target.Dependency = .product(
+    name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
+let metricsTestKit: Target.Dependency = .product(
+    name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
+let inMemoryTracing: Target.Dependency = .product(
+    name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
+
 /// One room of docs/ARCHITECTURE.md.
 ///
 /// What it may import is what it lists here; `Scripts/check` holds the sources to it.
@@ -95,6 +105,8 @@ var targets: [Target] = [
             "HTTPTransport", "SystemThreads", nioCore, nioPosix,
         ]
     ),
+    // What hears of requests, each part by a trait: without any of them the room is empty.
+    room("LoadingObservers", ["HTTPRules", "LoadingModel", logging, metrics, tracing]),
     // Background sessions: what programs and the daemon say to each other.
     room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
     // The program's side: an engine that is in another process.
@@ -118,7 +130,8 @@ var targets: [Target] = [
         "URLLoading",
         [
             "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
-            "SystemLibraries", "BackgroundProtocol", "BackgroundClient", "CFoundationNames",
+            "SystemLibraries", "BackgroundProtocol", "BackgroundClient", "CFoundationNames", "LoadingObservers", logging, metrics,
+            tracing,
         ],
         settings: facadeSettings
     ),
@@ -170,6 +183,12 @@ var targets: [Target] = [
         "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
     ),
     tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers"]),
+    // Has tests where traits are on.
+    tests(
+        "LoadingObserversTests",
+        [
+            "URLLoading", "LoadingTestKit", logging, metrics, metricsTestKit, tracing, inMemoryTracing,
+        ]),
     // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
     .testTarget(
         name: "SwiftFiveTests",
@@ -212,6 +231,10 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
+    // Of traits alone.
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
+    .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
+    .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
 ]
 
 // Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
@@ -277,6 +300,12 @@ let package = Package(
         .plugin(name: "DropIn", targets: ["DropIn"]),
         .executable(name: "urlsession", targets: ["urlsession"]),
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
+    ],
+    traits: [
+        .trait(name: "Logging", description: "Tells a session's Logger of swift-log what it loads."),
+        .trait(name: "Metrics", description: "Measures requests for swift-metrics."),
+        .trait(name: "Tracing", description: "Makes a span of each request for swift-distributed-tracing."),
+        .default(enabledTraits: []),
     ],
     dependencies: dependencies,
     targets: targets

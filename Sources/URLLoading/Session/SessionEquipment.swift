@@ -10,6 +10,7 @@
 internal import BackgroundClient
 internal import Foundation
 internal import LoadingModel
+internal import LoadingObservers
 
 /// What a session has from its configuration, and never changes.
 final class SessionEquipment: Sendable {
@@ -24,6 +25,10 @@ final class SessionEquipment: Sendable {
     /// Those of the configuration, in DER.
     let trustRoots: [Data]
     let isShared: Bool
+    #if Logging || Metrics || Tracing
+    /// Nil where another process sends the requests.
+    let observers: SessionObservers?
+    #endif
 
     init(_ configuration: URLSessionConfiguration, hasDelegate: Bool = false) {
         settings = Self.snapshot(of: configuration)
@@ -41,6 +46,9 @@ final class SessionEquipment: Sendable {
         additionalFields = settings.snapshot.visibleFields()
         settings.snapshot.tellOfReservedFields()
         isShared = false
+        #if Logging || Metrics || Tracing
+        observers = background == nil ? policy.connectionObserver as? SessionObservers : nil
+        #endif
     }
 
     /// For a session on an engine of the caller's.
@@ -53,6 +61,9 @@ final class SessionEquipment: Sendable {
         customClasses = CustomClasses(settings, isShared: isShared)
         additionalFields = settings.snapshot.visibleFields()
         self.isShared = isShared
+        #if Logging || Metrics || Tracing
+        observers = SessionObservers(settings.snapshot.observers)
+        #endif
     }
 
     /// A copy whose stores are settled.

@@ -11,6 +11,7 @@ import Foundation
 import HTTPRules
 import LoadingEngine
 package import LoadingModel
+import LoadingObservers
 import LoadingStores
 import Synchronization
 
@@ -72,6 +73,9 @@ struct SessionSettings: Sendable {
     var strictTransportSecurity: HSTSStore?
     var maximumDecompressionRatio = 200
     var retryPolicy: URLSessionConfiguration.RetryPolicy?
+    #if Logging || Metrics || Tracing
+    var observers = ObserverSettings()
+    #endif
 
     /// All that the engine is to know, in its terms.
     func wholePolicy() -> SessionPolicy {
@@ -86,6 +90,9 @@ struct SessionSettings: Sendable {
         policy.temporaryDirectory = NSTemporaryDirectory()
         policy.connections = connectionOptions.loadOptions
         policy.usesMultipath = multipathServiceType != .none
+        #if Logging || Metrics || Tracing
+        policy.connectionObserver = SessionObservers(observers)
+        #endif
         return policy
     }
 

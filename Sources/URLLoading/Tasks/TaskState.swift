@@ -10,6 +10,7 @@
 internal import Foundation
 internal import HTTPWire
 internal import LoadingModel
+internal import LoadingObservers
 
 /// Everything that changes about a task; it lives in the one `Mutex` of its `URLSessionTask`.
 ///
@@ -67,6 +68,10 @@ struct TaskState: ~Copyable, Sendable {
     var bridge: DelegateBridge?
     /// Who waits for resume data after `cancel(byProducingResumeData:)`.
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
+    #if Logging || Metrics || Tracing
+    /// Hears of the task's requests, in the context that the task was made in.
+    let observer: (any LoadObserver)?
+    #endif
 
     init(
         session: URLSession?, request: URLRequest?, delivery: TaskOrder.Delivery, audience: TaskAudience,
@@ -83,6 +88,9 @@ struct TaskState: ~Copyable, Sendable {
         } else {
             prefersIncrementalDelivery = false
         }
+        #if Logging || Metrics || Tracing
+        observer = session?.equipment.observers?.observer()
+        #endif
     }
 
     /// The state for a task of another kind that takes over the load.

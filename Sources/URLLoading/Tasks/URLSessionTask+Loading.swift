@@ -133,6 +133,9 @@ extension URLSessionTask {
             earliestBegin: state.earliestBegin?.timeIntervalSinceReferenceDate
         )
         order.leftOrigin = state.leftOrigin
+        #if Logging || Metrics || Tracing
+        order.observer = state.observer
+        #endif
         if let upload = state.upload, upload.resuming != nil || mayContinue(request.body, state, equipment) {
             order.upload = upload
         }

@@ -1,0 +1,115 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if Logging || Metrics || Tracing
+import LoadingModel
+#if Logging
+import Logging
+#endif
+#if Metrics
+import Metrics
+#endif
+#if Tracing
+import Tracing
+#endif
+
+/// Whom one task is told to.
+struct TaskObserver: Sendable {
+    #if Logging
+    var logger: Logger?
+    #endif
+    #if Metrics
+    var meters: MeterSource?
+    #endif
+    #if Tracing
+    var tracing: TaskTracing?
+    #endif
+
+    var hearsAnything: Bool {
+        #if Logging
+        if logger != nil { return true }
+        #endif
+        #if Metrics
+        if meters != nil { return true }
+        #endif
+        #if Tracing
+        if tracing != nil { return true }
+        #endif
+        return false
+    }
+}
+
+/// Tells of the requests of one task.
+final class ObservedTask: LoadObserver {
+    private let observer: TaskObserver
+
+    init(_ observer: TaskObserver) { self.observer = observer }
+
+    func begins(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
+}
+
+/// Tells of one request, and keeps what is known of it until its end.
+///
+/// Confined to the session's event loop.
+final class ObservedExchange: RequestObserver {
+    private(set) var fields: [(String, String)] = []
+    #if Logging
+    private var log: RequestLog?
+    #endif
+    #if Metrics
+    private let measurement: RequestMeters.Measurement?
+    #endif
+    #if Tracing
+    private let span: RequestSpan?
+    #endif
+
+    init(_ request: ObservedRequest, _ observer: TaskObserver) {
+        #if Metrics
+        measurement = observer.meters?.current?.begin(request)
+        #endif
+        #if Tracing
+        span = observer.tracing.map { RequestSpan(request, $0) }
+        if let span { fields = span.fields }
+        #endif
+        #if Logging
+        log = observer.logger.map { RequestLog(request, $0) }
+        tellLog { $0.began() }
+        #endif
+    }
+
+    func answered(_ response: ObservedResponse) {
+        #if Logging
+        tellLog { $0.answered(response) }
+        #endif
+    }
+
+    func ended(_ end: ObservedEnd) {
+        #if Metrics
+        measurement?.end(end)
+        #endif
+        #if Logging
+        tellLog { $0.ended(end) }
+        #endif
+        #if Tracing
+        span?.end(end)
+        #endif
+    }
+
+    #if Logging
+    /// In the context of the span, so that what the app adds to its logs finds it.
+    private func tellLog(_ tell: (RequestLog) -> Void) {
+        guard let log, log.isHeard else { return }
+        #if Tracing
+        if let span { return ServiceContext.withValue(span.context) { tell(log) } }
+        #endif
+        tell(log)
+    }
+    #endif
+}
+#endif

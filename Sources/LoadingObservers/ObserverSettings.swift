@@ -1,0 +1,99 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if Logging || Metrics || Tracing
+package import LoadingModel
+#if Logging
+package import Logging
+#endif
+#if Metrics
+package import Metrics
+#endif
+#if Tracing
+package import Tracing
+#endif
+
+/// Whom a session tells of its requests.
+package struct ObserverSettings: Sendable {
+    #if Logging
+    /// Nil is nobody.
+    package var logger: Logger?
+    #endif
+    #if Metrics
+    /// Nil is the process's.
+    package var metricsFactory: (any MetricsFactory)?
+    #endif
+    #if Tracing
+    /// Nil is the process's.
+    package var tracer: (any Tracer)?
+    #endif
+
+    package init() {}
+}
+
+/// Makes what observes the tasks of one session, and its connections.
+package final class SessionObservers: Sendable {
+    #if Logging
+    private let logger: Logger?
+    #endif
+    #if Metrics
+    private let meters: MeterSource
+    #endif
+    #if Tracing
+    private let tracer: (any Tracer)?
+    #endif
+
+    package init(_ settings: ObserverSettings) {
+        #if Logging
+        logger = settings.logger
+        #endif
+        #if Metrics
+        meters = MeterSource(settings.metricsFactory)
+        #endif
+        #if Tracing
+        tracer = settings.tracer
+        #endif
+    }
+
+    /// What hears of a task that is made now, in the caller's context; nil where nothing would come of it.
+    package func observer() -> (any LoadObserver)? {
+        var observer = TaskObserver()
+        #if Logging
+        observer.logger = logger
+        #endif
+        #if Metrics
+        observer.meters = meters.isUsed ? meters : nil
+        #endif
+        #if Tracing
+        observer.tracing = TaskTracing(tracer)
+        #endif
+        return observer.hearsAnything ? ObservedTask(observer) : nil
+    }
+}
+
+extension SessionObservers: ConnectionObserver {
+    package func opened(_ connection: ObservedConnection) {
+        #if Logging
+        logger?.log("connection opened", connection)
+        #endif
+        #if Metrics
+        meters.current?.openConnections(to: connection).increment()
+        #endif
+    }
+
+    package func closed(_ connection: ObservedConnection) {
+        #if Logging
+        logger?.log("connection closed", connection)
+        #endif
+        #if Metrics
+        meters.current?.openConnections(to: connection).decrement()
+        #endif
+    }
+}
+#endif

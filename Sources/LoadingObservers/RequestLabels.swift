@@ -1,0 +1,85 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if Logging || Metrics || Tracing
+import LoadingModel
+
+/// What spans, metrics and logs say alike, by OpenTelemetry's semantic conventions for HTTP.
+enum RequestLabels {
+    /// Stands for what is not told apart.
+    static let other = "_OTHER"
+
+    /// The methods that the conventions know (RFC 9110, RFC 5789).
+    ///
+    /// A method is case-sensitive.
+    static func method(_ method: String) -> String {
+        switch method {
+        case "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE": method
+        default: other
+        }
+    }
+
+    /// The status of a response that says of an error, or the name of the `URLError`; nil where nothing went wrong.
+    static func errorType(_ end: ObservedEnd) -> String? {
+        if let status = end.response.status, status >= 400 { return String(status) }
+        return end.failure.map { name(of: $0.kind) }
+    }
+
+    /// The name of the kind's `URLError.Code`.
+    static func name(of kind: LoadError.Kind) -> String {
+        switch kind {
+        case .unknown, .application: "unknown"
+        case .cancelled: "cancelled"
+        case .badURL: "badURL"
+        case .unsupportedURL: "unsupportedURL"
+        case .timedOut: "timedOut"
+        case .cannotFindHost: "cannotFindHost"
+        case .dnsLookupFailed: "dnsLookupFailed"
+        case .cannotConnectToHost: "cannotConnectToHost"
+        case .connectionLost: "networkConnectionLost"
+        case .notConnectedToInternet: "notConnectedToInternet"
+        case .tooManyRedirects: "httpTooManyRedirects"
+        case .redirectToNonExistentLocation: "redirectToNonExistentLocation"
+        case .badServerResponse: "badServerResponse"
+        case .cannotParseResponse: "cannotParseResponse"
+        case .dataLengthExceedsMaximum: "dataLengthExceedsMaximum"
+        case .cannotDecodeRawData: "cannotDecodeRawData"
+        case .cannotDecodeContentData: "cannotDecodeContentData"
+        case .zeroByteResource: "zeroByteResource"
+        case .resourceUnavailable: "resourceUnavailable"
+        case .cannotLoadFromNetwork: "cannotLoadFromNetwork"
+        case .userCancelledAuthentication: "userCancelledAuthentication"
+        case .userAuthenticationRequired: "userAuthenticationRequired"
+        case .requestBodyStreamExhausted: "requestBodyStreamExhausted"
+        case .fileDoesNotExist: "fileDoesNotExist"
+        case .fileIsDirectory: "fileIsDirectory"
+        case .noPermissionsToReadFile: "noPermissionsToReadFile"
+        case .cannotCreateFile: "cannotCreateFile"
+        case .cannotOpenFile: "cannotOpenFile"
+        case .cannotCloseFile: "cannotCloseFile"
+        case .cannotWriteToFile: "cannotWriteToFile"
+        case .cannotRemoveFile: "cannotRemoveFile"
+        case .cannotMoveFile: "cannotMoveFile"
+        case .downloadDecodingFailedMidStream: "downloadDecodingFailedMidStream"
+        case .downloadDecodingFailedToComplete: "downloadDecodingFailedToComplete"
+        case .appTransportSecurityRequiresSecureConnection: "appTransportSecurityRequiresSecureConnection"
+        case .secureConnectionFailed: "secureConnectionFailed"
+        case .serverCertificateHasBadDate: "serverCertificateHasBadDate"
+        case .serverCertificateUntrusted: "serverCertificateUntrusted"
+        case .serverCertificateHasUnknownRoot: "serverCertificateHasUnknownRoot"
+        case .serverCertificateNotYetValid: "serverCertificateNotYetValid"
+        case .clientCertificateRejected: "clientCertificateRejected"
+        case .clientCertificateRequired: "clientCertificateRequired"
+        case .backgroundSessionNeedsContainer: "backgroundSessionRequiresSharedContainer"
+        case .backgroundSessionInUse: "backgroundSessionInUseByAnotherProcess"
+        case .backgroundSessionDisconnected: "backgroundSessionWasDisconnected"
+        }
+    }
+}
+#endif

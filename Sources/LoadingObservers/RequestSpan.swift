@@ -1,0 +1,93 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if Tracing
+import HTTPRules
+import LoadingModel
+import Tracing
+
+/// What the spans of one task are made with.
+struct TaskTracing: Sendable {
+    let tracer: any Tracer
+    /// Says what a request carries: the tracer, and what the program has beside it.
+    let instrument: any Instrument
+    /// The caller's, when the task was made.
+    let context: ServiceContext
+
+    /// Nil where nobody traces.
+    init?(_ tracer: (any Tracer)?) {
+        if let tracer {
+            guard !(tracer is NoOpTracer) else { return nil }
+            self.tracer = tracer
+            instrument = tracer
+        } else {
+            let instrument = InstrumentationSystem.instrument
+            guard !(instrument is NoOpInstrument) else { return nil }
+            self.tracer = InstrumentationSystem.tracer
+            self.instrument = instrument
+        }
+        context = ServiceContext.current ?? .topLevel
+    }
+}
+
+/// The client span of one request, by OpenTelemetry's semantic conventions for HTTP.
+struct RequestSpan {
+    let fields: [(String, String)]
+    var context: ServiceContext { span.context }
+    private let span: any Tracing.Span
+    private let begin: UInt64
+
+    init(_ request: ObservedRequest, _ tracing: TaskTracing) {
+        // Seconds since 2001, as `Date` counts them; those before 1970 are a clock's that was never set.
+        begin = UInt64(max(0, (request.begin + 978_307_200) * 1e9))
+        let start = DefaultTracerClock.Timestamp(nanosecondsSinceEpoch: begin)
+        let method = RequestLabels.method(request.method)
+        span = Self.start(method == RequestLabels.other ? "HTTP" : method, tracing.tracer, tracing.context, at: start)
+        var fields: [(String, String)] = []
+        tracing.instrument.inject(span.context, into: &fields, using: FieldInjector())
+        self.fields = fields
+        guard span.isRecording else { return }
+        span.updateAttributes { attributes in
+            attributes["http.request.method"] = method
+            if method == RequestLabels.other { attributes["http.request.method_original"] = request.method }
+            attributes["server.address"] = request.host
+            attributes["server.port"] = request.port
+            attributes["url.full"] = RedactedURL.text(request.url)
+            if request.resendCount > 0 { attributes["http.request.resend_count"] = request.resendCount }
+        }
+    }
+
+    private static func start(
+        _ name: String, _ tracer: some Tracer, _ context: ServiceContext, at start: DefaultTracerClock.Timestamp
+    ) -> any Tracing.Span {
+        tracer.startSpan(name, context: context, ofKind: .client, at: start)
+    }
+
+    func end(_ end: ObservedEnd) {
+        if span.isRecording {
+            let errorType = RequestLabels.errorType(end)
+            span.updateAttributes { attributes in
+                let response = end.response
+                if let status = response.status { attributes["http.response.status_code"] = status }
+                if let version = response.version { attributes["network.protocol.version"] = version }
+                if let address = response.connection?.remoteAddress { attributes["network.peer.address"] = address }
+                if let port = response.connection?.remotePort { attributes["network.peer.port"] = port }
+                if let errorType { attributes["error.type"] = errorType }
+            }
+            if errorType != nil { span.setStatus(SpanStatus(code: .error)) }
+        }
+        let instant = DefaultTracerClock.Timestamp(nanosecondsSinceEpoch: begin + UInt64(clamping: end.duration))
+        span.end(at: instant)
+    }
+
+    private struct FieldInjector: Injector {
+        func inject(_ value: String, forKey key: String, into fields: inout [(String, String)]) { fields.append((key, value)) }
+    }
+}
+#endif

@@ -1,0 +1,60 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+#if Logging || Metrics || Tracing
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Runs a test with a session of its own, whose timeout no test should come to.
+func withSession(
+    delegate: (any URLSessionDelegate)? = nil, _ configure: (URLSessionConfiguration) -> Void,
+    test: (URLSession) async throws -> Void
+) async throws {
+    let configuration = URLSessionConfiguration.ephemeral
+    configuration.timeoutIntervalForRequest = 20
+    configure(configuration)
+    let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
+    defer { session.invalidateAndCancel() }
+    try await test(session)
+}
+
+/// Runs a test with a scripted server and a session.
+func withScenario(
+    greeting: @escaping @Sendable (_ connection: Int) -> [SocketEffect] = { _ in [] },
+    delegate: (any URLSessionDelegate)? = nil, configure: (URLSessionConfiguration) -> Void,
+    reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+    test: (ScriptedServer, URLSession) async throws -> Void
+) async throws {
+    try await withScriptedServer(greeting: greeting, reply: reply) { (server) async throws in
+        try await withSession(delegate: delegate, configure) { session in try await test(server, session) }
+    }
+}
+
+extension URLRequest {
+    /// A request in one expression.
+    init(_ url: URL, method: String = "GET", headers: [String: String] = [:], body: Data? = nil) {
+        self.init(url: url)
+        httpMethod = method
+        for (name, value) in headers { setValue(value, forHTTPHeaderField: name) }
+        httpBody = body
+    }
+}
+
+/// Answers the challenges of a server with one password.
+final class Password: NSObject, URLSessionTaskDelegate {
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        completionHandler(.useCredential, URLCredential(user: "ada", password: "lovelace", persistence: .none))
+    }
+}
+#endif
