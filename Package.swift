@@ -135,10 +135,12 @@ var targets: [Target] = [
         ],
         settings: facadeSettings
     ),
+    // What was loaded as HTTP Archive (HAR).
+    room("URLLoadingArchive", ["URLLoading"]),
     .executableTarget(
         name: "urlsession",
         dependencies: [
-            "URLLoading", "BackgroundClient", "BackgroundProtocol", "LoadingModel",
+            "URLLoading", "URLLoadingArchive", "BackgroundClient", "BackgroundProtocol", "LoadingModel",
             .product(name: "ArgumentParser", package: "swift-argument-parser"),
         ],
         swiftSettings: settings
@@ -195,6 +197,7 @@ var targets: [Target] = [
         dependencies: ["URLLoading", "LoadingTestKit"],
         swiftSettings: [.swiftLanguageMode(.v5)]
     ),
+    tests("URLLoadingArchiveTests", ["URLLoadingArchive", "URLLoading", "LoadingTestKit"]),
     tests("ToolTests", ["LoadingTestKit", "urlsession", "urlsessiond"]),
     // What Scripts/crash-test kills.
     .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
@@ -298,6 +301,7 @@ let package = Package(
     products: [
         .library(name: "URLLoading", targets: ["URLLoading"]),
         .plugin(name: "DropIn", targets: ["DropIn"]),
+        .library(name: "URLLoadingArchive", targets: ["URLLoadingArchive"]),
         .executable(name: "urlsession", targets: ["urlsession"]),
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],

@@ -84,6 +84,7 @@ struct GetCommand: AsyncParsableCommand {
         if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
             throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
         }
+        if `repeat` != nil, options.archive.file != nil { throw ValidationError("--repeat excludes --har.") }
         if `repeat` != nil,
             result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty
                 || !body.uploads.isEmpty || options.pace.rate != nil

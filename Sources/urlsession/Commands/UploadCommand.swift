@@ -74,8 +74,10 @@ struct UploadCommand: AsyncParsableCommand {
         // A redirect may lead to a URL whose response is stored.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
+            let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
+            if !isStream { plan.recording?.sends(file: file) }
             let observer = TransferObserver(
-                plan: options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts),
+                plan: plan,
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
                 meter: options.silent ? nil : ProgressMeter(), bodyStream: { source.stream() }
             )

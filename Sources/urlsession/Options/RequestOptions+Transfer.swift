@@ -30,7 +30,8 @@ extension RequestOptions {
         TransferObserver.Plan(
             redirects: redirects, showsHeaders: showsHeaders, failsOnHTTPError: failsOnHTTPError, isVerbose: common.verbose,
             isSilent: common.silent,
-            attempts: attempts, connectTimeout: common.connectTimeout, rate: pace.rate, slowest: pace.slowest
+            attempts: attempts, connectTimeout: common.connectTimeout, rate: pace.rate, slowest: pace.slowest,
+            recording: archive.recorder.map(LoadRecording.init)
         )
     }
 

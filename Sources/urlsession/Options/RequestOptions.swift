@@ -26,6 +26,8 @@ struct RequestOptions: ParsableArguments {
 
     @OptionGroup(title: "TLS options") var trust: TrustOptions
 
+    @OptionGroup(title: "Archive options") var archive: ArchiveOptions
+
     subscript<Value>(dynamicMember option: KeyPath<CommonOptions, Value>) -> Value { common[keyPath: option] }
 
     var redirects: RedirectRule {
@@ -140,7 +142,7 @@ struct RequestOptions: ParsableArguments {
     func carryOut(_ work: () async throws -> Void) async throws {
         do {
             if let file = common.errorFile { try StandardError.move(to: file) }
-            try await work()
+            try await archive.recording(work)
         } catch let failure as ToolFailure {
             throw heard(failure)
         }
@@ -156,6 +158,7 @@ struct RequestOptions: ParsableArguments {
 
     /// For a command that keeps one connection, and sends what is read.
     func refuseRepetition(for command: String) throws {
+        if archive.file != nil { throw ValidationError("\(command) excludes --har.") }
         if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {
             throw ValidationError("\(command) excludes --request, --write-out, --retry, --limit-rate and --speed-limit.")
         }

@@ -32,6 +32,8 @@ extension TransferObserver {
         var slowest: SpeedWatch.Limit?
         /// Is told how many bytes of a body came.
         var count: (@Sendable (Int) -> Void)?
+        /// What is heard of the task for an archive.
+        var recording: LoadRecording?
     }
 
     struct State: Sendable {

@@ -112,6 +112,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             state.isSent = true
             state.connectTimer?.cancel()
         }
+        plan.recording?.sent(head)
         if plan.isVerbose {
             StandardError.write(HeadText.request(head, prefix: "> "))
         }
@@ -206,6 +207,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        plan.recording?.received(data)
         let isWanted = state.withLock { state in
             state.received += Int64(data.count)
             return state.failure == nil
@@ -262,6 +264,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
+        plan.recording?.received(file: location)
         if let response = downloadTask.response { show(response, of: downloadTask) }
         if let failure = httpFailure(downloadTask.response) {
             return state.withLock { $0.failure = failure }
@@ -284,6 +287,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
         state.withLock { $0.metrics = metrics }
+        plan.recording?.measured(metrics)
         if plan.isVerbose { showUntold(metrics) }
     }
 
@@ -315,6 +319,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             defer { state.continuation = nil }
             return state.continuation
         }
+        plan.recording?.ended(task, error, state.withLock { $0.failure })
         continuation?.resume()
     }
 

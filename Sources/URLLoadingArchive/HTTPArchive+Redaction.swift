@@ -1,0 +1,163 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+extension HTTPArchive {
+    /// Which secrets are taken out of an archive: in their place stands `REDACTED`.
+    ///
+    /// Credentials and the values of cookies in header fields; users and passwords in URLs; parts of queries, of forms and of JSON whose names say
+    /// that they are secret, be it in the URL of a request or in one that a field such as `Location` or `Referer` has.
+    ///
+    /// What is secret by no name is not known: a part of a URL's path, or the text of a page. Look at an archive before you give it away.
+    public struct Redaction: Sendable, Equatable {
+        /// What stands in the place of a secret.
+        static let marker = "REDACTED"
+
+        /// Names of header fields with a credential, in lower case.
+        public var headerFields: Set<String> = [
+            "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
+            "x-amz-security-token", "x-api-key", "x-auth-key", "x-csrf", "x-xsrf",
+        ]
+
+        /// Names of secrets in queries, forms and JSON, in lower case and with `_` in place of `-`.
+        public var parameters: Set<String> = [
+            "sig", "signature", "x_amz_signature", "x_amz_credential", "x_amz_security_token", "awsaccesskeyid",
+            "x_goog_signature", "x_goog_credential", "googleaccessid", "access_token", "refresh_token", "id_token", "token",
+            "api_key", "apikey", "key", "password", "passwd", "pass", "pwd", "passphrase", "code", "client_secret", "secret",
+            "client_assertion", "assertion", "code_verifier", "device_code", "user_code", "session", "sessionid", "session_id",
+            "sid",
+            "jsessionid", "phpsessid", "auth", "authorization", "otp", "pin", "ticket", "samlresponse", "samlrequest", "jwt",
+            "hmac",
+        ]
+
+        /// Parts of names that say as much, wherever they stand in one.
+        public var nameParts: Set<String> = [
+            "token", "secret", "passw", "signature", "credential", "api_key", "apikey", "access_key", "accesskey", "auth_key",
+            "private_key", "subscription_key", "sessionid", "session_id", "authorization",
+        ]
+
+        /// Makes the usual rules.
+        public init() {}
+    }
+}
+
+extension HTTPArchive.Redaction {
+    /// Whether a name says that its value is a secret.
+    func isSecret(_ name: String) -> Bool {
+        let name = name.lowercased().replacing("-", with: "_")
+        return parameters.contains(name) || nameParts.contains { name.contains($0) }
+    }
+
+    private func isSecretField(_ name: String) -> Bool {
+        let name = name.lowercased()
+        return headerFields.contains(name) || nameParts.contains { name.replacing("-", with: "_").contains($0) }
+    }
+
+    func entry(_ entry: HTTPArchive.Entry) -> HTTPArchive.Entry {
+        var entry = entry
+        entry.request.url = url(entry.request.url)
+        entry.request.headers = entry.request.headers.map(field)
+        entry.request.cookies = entry.request.cookies.map(cookie)
+        // The parts of a query may have URLs in them.
+        entry.request.queryString = entry.request.queryString.map { part in
+            .init(name: part.name, value: isSecret(part.name) ? Self.marker : url(part.value))
+        }
+        entry.request.postData = entry.request.postData.map(postData)
+        entry.response.headers = entry.response.headers.map(field)
+        entry.response.cookies = entry.response.cookies.map(cookie)
+        entry.response.redirectURL = url(entry.response.redirectURL)
+        entry.response.error = entry.response.error.map(url)
+        entry.response.content = content(entry.response.content)
+        entry.comment = entry.comment.map(url)
+        return entry
+    }
+
+    // MARK: Fields
+
+    func field(_ field: HTTPArchive.Field) -> HTTPArchive.Field {
+        .init(name: field.name, value: value(field.value, of: field.name.lowercased()))
+    }
+
+    private func value(_ value: String, of name: String) -> String {
+        switch name {
+        case "cookie", "cookie2":
+            return value.split(separator: ";", omittingEmptySubsequences: false).map(pair).joined(separator: ";")
+        case "set-cookie", "set-cookie2":
+            let parts = value.split(separator: ";", maxSplits: 1, omittingEmptySubsequences: false)
+            return pair(parts.first ?? "") + (parts.count > 1 ? ";" + parts[1] : "")
+        case "www-authenticate", "proxy-authenticate": return challenge(value)
+        case _ where isSecretField(name): return credential(value)
+        default: return url(value)
+        }
+    }
+
+    private func cookie(_ cookie: HTTPArchive.Cookie) -> HTTPArchive.Cookie {
+        var cookie = cookie
+        cookie.value = Self.marker
+        return cookie
+    }
+
+    /// What stands before `=` stays; without one, all of it may be the value.
+    private func pair(_ text: Substring) -> String {
+        guard !text.allSatisfy(\.isWhitespace) else { return String(text) }
+        let blanks = text.prefix { $0.isWhitespace }
+        guard let sign = text.firstIndex(of: "=") else { return blanks + Self.marker }
+        return text[...sign] + Self.marker
+    }
+
+    private static let schemes: Set<String> = [
+        "basic", "bearer", "digest", "ntlm", "negotiate", "token", "hoba", "mutual", "dpop", "scram-sha-256", "aws4-hmac-sha256",
+    ]
+
+    /// The scheme stays, where it is a known one: another word may be the secret itself.
+    private func credential(_ value: String) -> String {
+        let words = value.split(separator: " ", maxSplits: 1)
+        guard words.count == 2, Self.schemes.contains(words[0].lowercased()) else { return Self.marker }
+        return "\(words[0]) \(Self.marker)"
+    }
+
+    /// What a server says in a handshake of NTLM or Negotiate names its domain, and more.
+    private func challenge(_ value: String) -> String {
+        let words = value.split(separator: " ", maxSplits: 1)
+        return words.count == 2 && ["ntlm", "negotiate"].contains(words[0].lowercased()) ? "\(words[0]) \(Self.marker)" : value
+    }
+
+    // MARK: Bodies
+
+    private func postData(_ body: HTTPArchive.PostData) -> HTTPArchive.PostData {
+        var body = body
+        if body.mimeType.lowercased().hasPrefix("multipart/"), !body.text.isEmpty {
+            body.text = ""
+            body.encoding = nil
+            body.comment = "left out: the parts of a form may be secret"
+        } else if let text = self.body(body.text, body.encoding, body.mimeType) {
+            (body.text, body.encoding) = (text, nil)
+        }
+        return body
+    }
+
+    private func content(_ content: HTTPArchive.Content) -> HTTPArchive.Content {
+        var content = content
+        if let text = content.text, let redacted = body(text, content.encoding, content.mimeType) {
+            (content.text, content.encoding) = (redacted, nil)
+        }
+        return content
+    }
+
+    /// The body of a form, or in JSON, without its secrets; nil where it stays as it is.
+    private func body(_ text: String, _ encoding: String?, _ type: String) -> String? {
+        let type = type.lowercased()
+        let isForm = type.hasPrefix("application/x-www-form-urlencoded")
+        guard isForm || type.contains("json"), let data = ArchiveBody.data(text, encoding) else { return nil }
+        let plain = String(decoding: data, as: UTF8.self)
+        let redacted = isForm ? String(url("?" + plain).dropFirst()) : json(plain)
+        return redacted == plain ? nil : redacted
+    }
+}

@@ -1,0 +1,100 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import URLLoading
+
+/// Requests and responses with their times, as HTTP Archive 1.2 (HAR) has them: a file that browsers and many tools read.
+///
+/// ```swift
+/// var archive = HTTPArchive()
+/// // In a delegate's urlSession(_:task:didFinishCollecting:):
+/// archive.append(metrics)
+/// try archive.write(to: URL(fileURLWithPath: "loads.har"))
+/// ```
+///
+/// What is appended holds no secrets and no bodies, unless ``Detail`` asks for them.
+///
+/// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of what other programs add to it, `_fromCache` and `_error` are
+/// known here; the rest is not read.
+public struct HTTPArchive: Sendable, Equatable {
+    /// A program that wrote an archive.
+    public struct Creator: Sendable, Equatable, Codable {
+        /// The program's name.
+        public var name: String
+        /// The program's version.
+        public var version: String
+
+        /// Makes one.
+        ///
+        /// - Parameters:
+        ///   - name: The program's name.
+        ///   - version: The program's version.
+        public init(name: String, version: String) {
+            self.name = name
+            self.version = version
+        }
+    }
+
+    /// The version of the format: "1.2", or what a file says.
+    public var version = "1.2"
+    /// The program that wrote the archive.
+    public var creator = Creator(name: "URLLoading", version: URLSession.libraryVersion)
+    /// One for each request and its response; those that are appended are in the order of their beginnings.
+    public var entries: [Entry] = []
+    /// A remark, or nil.
+    public var comment: String?
+
+    /// Makes an empty archive.
+    public init() {}
+
+    /// Puts an entry behind those that began no later.
+    ///
+    /// - Parameter entry: The entry.
+    public mutating func append(_ entry: Entry) {
+        let place = entries.lastIndex { $0.startedDateTime <= entry.startedDateTime }.map { $0 + 1 } ?? 0
+        entries.insert(entry, at: place)
+    }
+
+    /// Takes the secrets out of all entries, as for an archive that another program wrote.
+    ///
+    /// - Parameter redaction: Which secrets; those that ``Redaction/init()`` names.
+    public mutating func redact(_ redaction: Redaction = Redaction()) {
+        entries = entries.map(redaction.entry)
+    }
+}
+
+extension HTTPArchive: Codable {
+    private enum Member: String, CodingKey { case log }
+    private enum LogMember: String, CodingKey { case version, creator, entries, comment }
+
+    /// Reads an archive.
+    ///
+    /// - Parameter decoder: Of JSON.
+    /// - Throws: `DecodingError`, where there is no list of entries, or an entry has no request with a URL.
+    public init(from decoder: any Decoder) throws {
+        let log = try decoder.container(keyedBy: Member.self).nestedContainer(keyedBy: LogMember.self, forKey: .log)
+        version = (try? log.decode(String.self, forKey: .version)) ?? "1.1"
+        creator = (try? log.decode(Creator.self, forKey: .creator)) ?? Creator(name: "", version: "")
+        entries = try log.decode([Entry].self, forKey: .entries)
+        comment = try? log.decode(String.self, forKey: .comment)
+    }
+
+    /// Writes the archive.
+    ///
+    /// - Parameter encoder: Of JSON.
+    /// - Throws: What the encoder throws.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Member.self)
+        var log = container.nestedContainer(keyedBy: LogMember.self, forKey: .log)
+        try log.encode(version, forKey: .version)
+        try log.encode(creator, forKey: .creator)
+        try log.encode(entries, forKey: .entries)
+        try log.encodeIfPresent(comment, forKey: .comment)
+    }
+}

@@ -1,0 +1,55 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoadingArchive
+
+/// The options that keep a record of a command's loads: HTTP Archive (HAR).
+struct ArchiveOptions: ParsableArguments {
+    @Option(
+        name: .customLong("har"),
+        help: ArgumentHelp(
+            "Write all requests and responses with their times to this file, as HTTP Archive 1.2; without passwords, tokens and bodies.",
+            valueName: "file"),
+        completion: .file())
+    var file: String?
+
+    @Flag(name: .customLong("har-secrets"), help: "With --har: keep passwords, tokens and the values of cookies.")
+    var keepsSecrets = false
+
+    @Option(
+        name: .customLong("har-bodies"),
+        help: ArgumentHelp("With --har: keep bodies of at most so many bytes; k, M and G may follow.", valueName: "bytes"))
+    var bodies: ByteCount?
+
+    func validate() throws {
+        if file == "-" { throw ValidationError("--har needs a file.") }
+        if file == nil, keepsSecrets || bodies != nil {
+            throw ValidationError("--har-secrets and --har-bodies are for --har.")
+        }
+    }
+
+    /// What keeps the record; nil where none is wanted.
+    var recorder: ArchiveRecorder? {
+        var detail = HTTPArchive.Detail()
+        if keepsSecrets { detail.redaction = nil }
+        detail.keepsBodies = bodies != nil
+        detail.maximumBodySize = bodies.flatMap { Int(exactly: $0.bytes) } ?? 0
+        return file.map { ArchiveRecorder.of($0, detail) }
+    }
+
+    /// Does a command's work, with an empty archive in place before it begins: that the file cannot be written is said while nothing is lost.
+    func recording(_ work: () async throws -> Void) async throws {
+        guard let recorder else { return try await work() }
+        try recorder.begin()
+        try await work()
+        if let failure = recorder.failure { throw failure }
+    }
+}

@@ -1,0 +1,125 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+import URLLoadingArchive
+
+/// The archive of a command's loads, written anew after each: what kills the tool leaves those that were over.
+final class ArchiveRecorder: Sendable {
+    private struct State {
+        var archive = HTTPArchive()
+        var failure: ToolFailure?
+    }
+
+    /// By the file: all loads of a command are in one.
+    private static let all = Mutex<[String: ArchiveRecorder]>([:])
+
+    let detail: HTTPArchive.Detail
+    private let path: String
+    private let state = Mutex(State())
+
+    private init(_ path: String, _ detail: HTTPArchive.Detail) {
+        self.path = path
+        self.detail = detail
+    }
+
+    static func of(_ path: String, _ detail: HTTPArchive.Detail) -> ArchiveRecorder {
+        all.withLock { all in
+            if let known = all[path] { return known }
+            let recorder = ArchiveRecorder(path, detail)
+            all[path] = recorder
+            return recorder
+        }
+    }
+
+    /// Why the file could not be written, if so.
+    var failure: ToolFailure? { state.withLock { $0.failure } }
+
+    func begin() throws {
+        state.withLock { write(&$0) }
+        if let failure { throw failure }
+    }
+
+    func append(_ metrics: URLSessionTaskMetrics, _ particulars: HTTPArchive.Particulars) {
+        state.withLock { state in
+            state.archive.append(metrics, particulars, detail: detail)
+            write(&state)
+        }
+    }
+
+    private func write(_ state: inout State) {
+        do {
+            try state.archive.write(to: URL(fileURLWithPath: path))
+            state.failure = nil
+        } catch {
+            state.failure = ToolFailure(23, "cannot write \(path): \(ToolFailure.reason(error))")
+        }
+    }
+}
+
+/// What is heard of one task for the archive.
+final class LoadRecording: Sendable {
+    private struct State {
+        var heads: [[String]] = []
+        var received = Data()
+        var bodyFile: String?
+        var metrics: URLSessionTaskMetrics?
+    }
+
+    private let recorder: ArchiveRecorder
+    private let state = Mutex(State())
+
+    init(_ recorder: ArchiveRecorder) { self.recorder = recorder }
+
+    /// A byte more than is kept, so that too many are seen to be.
+    private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }
+
+    /// What is sent is in a file.
+    func sends(file: String) { state.withLock { $0.bodyFile = file } }
+
+    func sent(_ head: [String]) { state.withLock { $0.heads.append(head) } }
+
+    func received(_ data: Data) {
+        state.withLock { state in
+            let room = limit - state.received.count
+            if room > 0 { state.received += data.prefix(room) }
+        }
+    }
+
+    func received(file: URL) { received(beginning(of: file.path)) }
+
+    func measured(_ metrics: URLSessionTaskMetrics) { state.withLock { $0.metrics = metrics } }
+
+    func ended(_ task: URLSessionTask, _ error: (any Error)?, _ failure: ToolFailure?) {
+        let known = state.withLock { $0 }
+        guard let metrics = known.metrics else { return }
+        var particulars = HTTPArchive.Particulars()
+        particulars.sentHeads = known.heads
+        if recorder.detail.keepsBodies {
+            particulars.responseBody = known.received
+            particulars.requestBody = task.originalRequest?.httpBody ?? known.bodyFile.map(beginning)
+        }
+        // That an answer is not wanted is no failure of the load.
+        if failure?.code != 22, failure?.code != 0 {
+            particulars.error = failure?.message.map(Words.init) ?? error
+        }
+        recorder.append(metrics, particulars)
+    }
+
+    private struct Words: LocalizedError {
+        let errorDescription: String?
+    }
+
+    private func beginning(of path: String) -> Data {
+        guard limit > 0, let file = FileHandle(forReadingAtPath: path) else { return Data() }
+        return (try? file.read(upToCount: limit)) ?? Data()
+    }
+}
