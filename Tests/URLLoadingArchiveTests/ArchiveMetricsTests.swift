@@ -92,6 +92,20 @@ struct ArchiveMetricsTests {
         }
     }
 
+    @Test func `connecting has TLS in it`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok() }) { (server) async throws in
+            let configuration = URLSessionConfiguration.ephemeral
+            configuration.tlsTrustRoots = [certificates.root]
+            let entry = try #require(
+                try await load(URLRequest(url: server.url()), in: URLSession(configuration: configuration)).first)
+            #expect(entry.response.status == 200)
+            #expect(entry.timings.ssl > 0)
+            #expect(entry.timings.connect > entry.timings.ssl)
+            #expect(abs(entry.time - entry.timings.sum) < 0.01)
+        }
+    }
+
     @Test func `a challenge and its answer are two entries, and the credential is in neither`() async throws {
         try await withScriptedServer(reply: {
             $0.header("Authorization") == nil ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")]) : .ok("in")
