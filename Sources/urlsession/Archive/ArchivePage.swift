@@ -1,0 +1,193 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoadingArchive
+
+/// An archive as one page of HTML, without scripts and without anything that a browser would load.
+///
+/// All text of the archive is a stranger's: it stands in the page as text, and nothing of it is a link, a style or a name.
+struct ArchivePage {
+    /// What a page has room for.
+    private static let mostEntries = 5000
+    private static let longestText = 2000
+    private static let mostFields = 200
+
+    private let entries: [HTTPArchive.Entry]
+    private let left: Int
+    private let name: String
+    private let creator: String
+    /// When the first entry began.
+    private let begin: Date
+    /// From there to the end of the last one, in milliseconds; more than 0.
+    private let span: Double
+
+    init(_ archive: HTTPArchive, name: String) {
+        let sorted = archive.entries.enumerated()
+            .sorted { ($0.element.startedDateTime, $0.offset) < ($1.element.startedDateTime, $1.offset) }.map(\.element)
+        let begin = sorted.first?.startedDateTime ?? Date(timeIntervalSince1970: 0)
+        entries = Array(sorted.prefix(Self.mostEntries))
+        left = sorted.count - entries.count
+        self.name = name
+        self.begin = begin
+        creator = "\(archive.creator.name) \(archive.creator.version)"
+        let ends = entries.map { Self.offset($0, from: begin) + Self.time($0.time) }
+        span = max(1, ends.max() ?? 1)
+    }
+
+    private static func offset(_ entry: HTTPArchive.Entry, from begin: Date) -> Double {
+        time(entry.startedDateTime.timeIntervalSince(begin) * 1000)
+    }
+
+    /// No file makes a time that cannot be written.
+    private static func time(_ milliseconds: Double) -> Double { min(max(0, milliseconds), 1e12) }
+
+    // MARK: The page
+
+    func html() -> String {
+        """
+        <!DOCTYPE html>
+        <html lang="en">
+        <head>
+        <meta charset="utf-8">
+        <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+        <meta name="referrer" content="no-referrer">
+        <meta name="viewport" content="width=device-width, initial-scale=1">
+        <title>\(Self.escaped("Waterfall of \(name)"))</title>
+        <style>
+        \(ArchivePageStyle.text)</style>
+        </head>
+        <body>
+        <h1>\(Self.escaped(name))</h1>
+        <p>\(summary)</p>
+        <ul class="legend">\(Phase.allCases.map { #"<li><span class="key \#($0.rawValue)"></span>\#($0.title)</li>"# }.joined())</ul>
+        <table>
+        <caption>Requests in the order of their beginnings, on one time line</caption>
+        <thead><tr><th scope="col">Request</th><th scope="col">Status</th><th scope="col">Body</th><th scope="col">Began</th>\
+        <th scope="col">Took</th><th scope="col" class="line">0 to \(Self.duration(span))</th></tr></thead>
+        <tbody>
+        \(entries.map(row).joined())</tbody>
+        </table>
+        \(left > 0 ? "<p>\(left) more are not shown.</p>\n" : "")</body>
+        </html>
+
+        """
+    }
+
+    private var summary: String {
+        let bytes = entries.reduce(0.0) { $0 + Double(max(0, $1.response.bodySize)) }
+        let failed = entries.count { $0.response.status == 0 || $0.response.error != nil }
+        let parts = [
+            "\(entries.count + left) \(entries.count + left == 1 ? "request" : "requests")", "\(Self.duration(span)) in all",
+            "\(ByteText.size(Int64(min(bytes, 1e15)))) of bodies received", failed > 0 ? "\(failed) failed" : nil,
+            "written by \(Self.escaped(creator))",
+        ]
+        return parts.compactMap { $0 }.joined(separator: " · ")
+    }
+
+    private func row(_ entry: HTTPArchive.Entry) -> String {
+        let (request, response) = (entry.request, entry.response)
+        let isBad = response.status == 0 || response.status >= 400 || response.error != nil
+        let status = response.status == 0 ? "failed" : "\(response.status)"
+        let size = response.bodySize >= 0 ? ByteText.size(min(response.bodySize, 1_000_000_000_000_000)) : "not known"
+        return """
+            <tr\(isBad ? #" class="bad""# : "")><th scope="row"><details><summary><b>\(Self.escaped(request.method))</b> \
+            <span class="url">\(Self.escaped(request.url))</span></summary>\(details(entry))</details></th>\
+            <td>\(status)\(entry.fromCache == nil ? "" : " <small>cache</small>")</td><td>\(size)</td>\
+            <td>\(Self.duration(Self.offset(entry, from: begin)))</td><td>\(Self.duration(Self.time(entry.time)))</td>\
+            <td class="line">\(bar(entry))</td></tr>
+
+            """
+    }
+
+    // MARK: One entry
+
+    private enum Phase: String, CaseIterable {
+        case blocked, dns, connect, ssl, send, wait, receive
+
+        var title: String {
+            switch self {
+            case .blocked: "blocked"
+            case .dns: "name lookup"
+            case .connect: "connect"
+            case .ssl: "TLS"
+            case .send: "send"
+            case .wait: "wait"
+            case .receive: "receive"
+            }
+        }
+    }
+
+    /// In their order; TLS is the last part of connecting.
+    private static func phases(_ timings: HTTPArchive.Timings) -> [(phase: Phase, time: Double)] {
+        let secure = min(timings.ssl, timings.connect)
+        let times: [(Phase, Double)] = [
+            (.blocked, timings.blocked), (.dns, timings.dns), (.connect, timings.connect - max(0, secure)), (.ssl, secure),
+            (.send, timings.send), (.wait, timings.wait), (.receive, timings.receive),
+        ]
+        return times.filter { $0.1 >= 0 }.map { ($0.0, time($0.1)) }
+    }
+
+    /// Readers of the screen have the numbers beside it.
+    private func bar(_ entry: HTTPArchive.Entry) -> String {
+        var at = Self.offset(entry, from: begin)
+        let pieces = Self.phases(entry.timings).filter { $0.time > 0 }.map { phase, time in
+            defer { at += time }
+            return
+                #"<span class="\#(phase.rawValue)" style="left:\#(percent(at));width:\#(percent(min(time, span - at)))"></span>"#
+        }
+        return #"<div class="bar" aria-hidden="true">\#(pieces.joined())</div>"#
+    }
+
+    private func percent(_ time: Double) -> String { ByteText.rounded(min(100, max(0, time / span * 100)), digits: 3) + "%" }
+
+    private func details(_ entry: HTTPArchive.Entry) -> String {
+        let phases = Self.phases(entry.timings).map { "\($0.phase.title) \(Self.duration($0.time))" }.joined(separator: ", ")
+        let facts: [(String, String?)] = [
+            ("Error", entry.response.error), ("Reason", entry.response.statusText), ("Version", entry.response.httpVersion),
+            ("Server", entry.serverIPAddress), ("Connection", entry.connection), ("Type", entry.response.content.mimeType),
+            ("Redirects to", entry.response.redirectURL), ("Phases", phases), ("Remark", entry.comment),
+        ]
+        return list(facts.compactMap { name, value in value.map { (name, $0) } }.filter { !$0.1.isEmpty })
+            + "<p>Request fields</p>" + list(entry.request.headers.map { ($0.name, $0.value) })
+            + "<p>Response fields</p>" + list(entry.response.headers.map { ($0.name, $0.value) })
+    }
+
+    private func list(_ facts: [(String, String)]) -> String {
+        let lines = facts.prefix(Self.mostFields).map { "<dt>\(Self.escaped($0))</dt><dd>\(Self.escaped($1))</dd>" }
+        return lines.isEmpty ? "<p>None</p>" : "<dl>\(lines.joined())</dl>"
+    }
+
+    // MARK: Text
+
+    private static func duration(_ milliseconds: Double) -> String {
+        milliseconds < 10_000
+            ? ByteText.rounded(milliseconds, digits: milliseconds < 100 ? 1 : 0) + " ms"
+            : ByteText.rounded(milliseconds / 1000, digits: 1) + " s"
+    }
+
+    /// Text that is text anywhere in the page: between tags and in attributes, and without signs that cannot be seen or turn the line around.
+    static func escaped(_ text: String) -> String {
+        var cut = text.unicodeScalars.prefix(longestText + 1)
+        let isCut = cut.count > longestText
+        if isCut { cut = cut.dropLast() }
+        var result = ""
+        for scalar in TextTable.harmless(String(String.UnicodeScalarView(cut))).unicodeScalars {
+            switch scalar {
+            case "&": result += "&amp;"
+            case "<": result += "&lt;"
+            case ">": result += "&gt;"
+            case "\"": result += "&quot;"
+            case "'": result += "&#39;"
+            default: result.unicodeScalars.append(scalar)
+            }
+        }
+        return isCut ? result + "…" : result
+    }
+}

@@ -1,0 +1,52 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import ArgumentParser
+import Foundation
+import URLLoadingArchive
+
+/// `urlsession waterfall`: an archive as a page for people.
+struct WaterfallCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "waterfall",
+        abstract: "Shows an HTTP Archive (HAR) as a page.",
+        discussion: """
+            The page is one file of HTML: a table of all requests, each with a bar of its phases. It has no scripts and loads nothing, \
+            whatever the archive says.
+            """
+    )
+
+    @Argument(help: "The archive, of this or another program; - is standard input.", completion: .file())
+    var file: String
+
+    @Option(
+        name: .shortAndLong, help: ArgumentHelp("Write the page to this file.", valueName: "file"), completion: .file())
+    var output: String?
+
+    func run() throws {
+        let archive: HTTPArchive
+        do {
+            archive = try HTTPArchive(contentsOf: URL(fileURLWithPath: file == "-" ? "/dev/stdin" : file))
+        } catch let error as HTTPArchive.ReadingError {
+            throw ToolFailure(26, TextTable.harmless("cannot read \(file): \(error.description)"))
+        } catch {
+            throw ToolFailure(26, "cannot read \(file): \(ToolFailure.reason(error))")
+        }
+        let page = ArchivePage(archive, name: file == "-" ? "standard input" : URL(fileURLWithPath: file).lastPathComponent)
+            .html()
+        guard let output, output != "-" else { return try StandardOutput.write(page) }
+        let sink = BodySink(path: output)
+        do throws(BodySink.Failure) {
+            try sink.write(Data(page.utf8))
+            try sink.close()
+        } catch {
+            throw ToolFailure(23, error.message)
+        }
+    }
+}
