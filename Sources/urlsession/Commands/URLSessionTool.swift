@@ -34,7 +34,7 @@ struct URLSessionTool: AsyncParsableCommand {
             GetCommand.self, DownloadCommand.self, UploadCommand.self, WebSocketCommand.self, StreamCommand.self,
             BackgroundCommand.self,
             CookiesCommand.self,
-            CacheCommand.self, CredentialsCommand.self, NetworkCommand.self, WaterfallCommand.self,
+            CacheCommand.self, CredentialsCommand.self, NetworkCommand.self, DoctorCommand.self, WaterfallCommand.self,
         ]
     )
 }

@@ -1,0 +1,136 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import Synchronization
+import URLLoading
+
+/// One GET of which the head of the answer is read: what was shown and told on the way.
+final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
+    struct Outcome: Sendable {
+        var response: HTTPURLResponse?
+        var error: (any Error)?
+        var metrics: URLSessionTaskMetrics?
+        /// The status and the address of each redirect.
+        var redirects: [(status: Int, to: URL)] = []
+        /// The last server's certificates, and whose they are.
+        var certificates: [SecCertificate] = []
+        var host = ""
+        /// Why the tool itself stopped the load.
+        var failure: ToolFailure?
+    }
+
+    private struct State {
+        var outcome = Outcome()
+        var continuation: CheckedContinuation<Void, Never>?
+    }
+
+    private let answers: ChallengeAnswers?
+    private let logsIn: Bool
+    private let redirects: RedirectRule
+    private let state = Mutex(State())
+
+    /// - Parameters:
+    ///   - answers: To challenges; nil leaves them to the session.
+    ///   - logsIn: Whether the answers are for passwords, too.
+    ///   - redirects: Which redirects are followed.
+    init(answers: ChallengeAnswers? = nil, logsIn: Bool = false, redirects: RedirectRule = RedirectRule()) {
+        self.answers = answers
+        self.logsIn = logsIn
+        self.redirects = redirects
+    }
+
+    static func run(
+        _ request: URLRequest, _ configuration: URLSessionConfiguration, _ load: DoctorLoad = DoctorLoad()
+    ) async -> Outcome {
+        let session = URLSession(configuration: configuration, delegate: load, delegateQueue: nil)
+        defer { session.invalidateAndCancel() }
+        let task = session.dataTask(with: request)
+        await withCheckedContinuation { continuation in
+            load.state.withLock { $0.continuation = continuation }
+            task.resume()
+        }
+        var outcome = load.state.withLock { $0.outcome }
+        // That the rest is not wanted is no failure.
+        if outcome.response != nil, (outcome.error as? URLError)?.code == .cancelled { outcome.error = nil }
+        outcome.failure = outcome.failure ?? load.answers?.failure
+        return outcome
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let answer = self.answer(challenge)
+        completionHandler(answer.0, answer.1)
+    }
+
+    func urlSession(
+        _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
+        completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
+    ) {
+        let answer = self.answer(challenge)
+        completionHandler(answer.0, answer.1)
+    }
+
+    private func answer(_ challenge: URLAuthenticationChallenge) -> ChallengeAnswers.Answer {
+        let space = challenge.protectionSpace
+        if let trust = space.serverTrust {
+            let chain = SecTrustCopyCertificateChain(trust) as? [SecCertificate] ?? []
+            state.withLock { state in
+                state.outcome.certificates = chain
+                state.outcome.host = space.host
+            }
+        }
+        let isOfConnection = [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate]
+            .contains(space.authenticationMethod)
+        // Other answers may come from what is stored.
+        guard isOfConnection || logsIn, let answers else { return (.performDefaultHandling, nil) }
+        return answers.answer(challenge)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+        newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+    ) {
+        guard let url = request.url else { return completionHandler(request) }
+        let number = state.withLock { state in
+            state.outcome.redirects.append((response.statusCode, url))
+            return state.outcome.redirects.count
+        }
+        do throws(ToolFailure) {
+            completionHandler(try redirects.admits(number, to: url) ? request : nil)
+        } catch {
+            state.withLock { $0.outcome.failure = error }
+            task.cancel()
+            completionHandler(nil)
+        }
+    }
+
+    func urlSession(
+        _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
+        completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
+    ) {
+        state.withLock { $0.outcome.response = response as? HTTPURLResponse }
+        completionHandler(.cancel)
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
+        state.withLock { $0.outcome.metrics = metrics }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        let continuation = state.withLock { state in
+            state.outcome.error = error
+            defer { state.continuation = nil }
+            return state.continuation
+        }
+        continuation?.resume()
+    }
+}

@@ -1,0 +1,73 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// What `urlsession doctor` found: the steps of a load in their order, and a sentence at the end.
+struct DoctorReport: Encodable, Sendable {
+    enum Mark: String, Encodable, Sendable {
+        /// As it should be.
+        case good = "ok"
+        /// Not as it should be, and the load may go well all the same.
+        case note
+        /// Why the load fails.
+        case bad = "fails"
+        /// Not looked at, or there is nothing of the kind.
+        case none = "-"
+    }
+
+    enum Place: String, Encodable, Sendable {
+        case url = "URL"
+        case name, route, proxy, connection
+        case tls = "TLS"
+        case ats = "ATS"
+        case hsts = "HSTS"
+        case cache, cookies
+        case httpVersion = "protocol"
+        case answer
+    }
+
+    struct Step: Encodable, Sendable {
+        let step: Place
+        var result: Mark
+        /// Sentences for people.
+        var lines: [String]
+        /// The same for programs.
+        var facts: [String: [String]]
+
+        init(_ step: Place, _ result: Mark, _ lines: [String], _ facts: [String: [String]] = [:]) {
+            self.step = step
+            self.result = result
+            self.lines = lines
+            self.facts = facts
+        }
+    }
+
+    let url: String
+    var steps: [Step] = []
+    var verdict = ""
+    /// As `get` ends.
+    var exitCode: Int32 = 0
+
+    func text() -> String {
+        var text = ""
+        for step in steps {
+            let title = step.step.rawValue
+            let start = "\(padded(step.result.rawValue, to: 6))\(padded(title, to: 12))"
+            for (index, line) in (step.lines.isEmpty ? [""] : step.lines).enumerated() {
+                text += (index == 0 ? start : String(repeating: " ", count: start.count)) + TextTable.harmless(line) + "\n"
+            }
+        }
+        return text + "\n" + TextTable.harmless(verdict) + "\n"
+    }
+
+    private func padded(_ text: String, to width: Int) -> String {
+        text + String(repeating: " ", count: max(1, width - text.count))
+    }
+}

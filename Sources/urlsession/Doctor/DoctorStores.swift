@@ -1,0 +1,95 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What is stored for a load, for whom that is asked for.
+enum DoctorStores {
+    static func cookies(_ url: URL, looks: Bool) -> DoctorReport.Step {
+        guard looks else { return .init(.cookies, .none, ["not looked at (--stores)"]) }
+        let names = (HTTPCookieStorage.shared.cookies(for: url.withoutUser) ?? []).map(\.name)
+        let line =
+            names.isEmpty ? "none would be sent" : "would be sent by \"get\", and were not now: \(names.joined(separator: ", "))"
+        return .init(.cookies, names.isEmpty ? .none : .good, [line], ["names": names])
+    }
+
+    static func cache(_ url: URL, _ answer: HTTPURLResponse?, looks: Bool) -> DoctorReport.Step {
+        let stored =
+            looks ? URLCache.shared.cachedResponse(for: URLRequest(url: url.withoutUser))?.response as? HTTPURLResponse : nil
+        var lines: [String] = []
+        if let stored {
+            let left = lifetime(stored).map { $0 - age(stored) }
+            lines.append(
+                "a response of \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \(Int($0)) s more" : "stale for \(Int(-$0)) s" } ?? "with no time for which it is fresh")"
+            )
+        } else {
+            lines.append(looks ? "nothing is stored" : "not looked at (--stores)")
+        }
+        if let answer { lines.append(keeping(answer)) }
+        return .init(
+            .cache, stored == nil ? .none : .good, lines, ["stored": [stored.map { "\($0.statusCode)" }].compactMap { $0 }])
+    }
+
+    private static func keeping(_ answer: HTTPURLResponse) -> String {
+        let field = (answer.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased()
+        if field.contains("no-store") { return "the answer may not be kept (no-store)" }
+        if let lifetime = lifetime(answer) { return "the answer may be kept, and is fresh for \(Int(lifetime)) s" }
+        return "the answer does not say how long it is fresh"
+    }
+
+    /// For how many seconds a response says that it is fresh.
+    private static func lifetime(_ response: HTTPURLResponse) -> Double? {
+        let field = response.value(forHTTPHeaderField: "Cache-Control") ?? ""
+        if field.lowercased().contains("no-cache") { return 0 }
+        if let seconds = seconds("max-age", in: field) { return seconds }
+        guard let end = response.value(forHTTPHeaderField: "Expires").flatMap(HTTPDate.date),
+            let begin = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        else { return nil }
+        return min(max(0, end.timeIntervalSince(begin)), 1e10)
+    }
+
+    private static func age(_ response: HTTPURLResponse) -> Double {
+        let said = response.value(forHTTPHeaderField: "Age").flatMap { Double($0) } ?? 0
+        let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
+        return min(max(said, date.map { Date().timeIntervalSince($0) } ?? 0), 1e10)
+    }
+
+    /// The number of a directive, as in `max-age=600`.
+    static func seconds(_ name: String, in field: String) -> Double? {
+        for part in field.lowercased().split(whereSeparator: { ",;".contains($0) }) {
+            let words = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
+            guard words.count == 2, words[0] == name, let number = Int64(words[1].trimmingCharacters(in: ["\""])), number >= 0
+            else { continue }
+            return min(Double(number), 1e10)
+        }
+        return nil
+    }
+}
+
+/// Which setting names the proxies of a load.
+enum DoctorProxies {
+    static func source(_ login: LoginOptions, isSecure: Bool) -> String {
+        if login.proxy != nil { return "--proxy" }
+        let environment = ProcessInfo.processInfo.environment
+        let names =
+            isSecure ? ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] : ["http_proxy", "all_proxy", "ALL_PROXY"]
+        if let name = names.first(where: { environment[$0]?.isEmpty == false }) { return "\(name) in the environment" }
+        return "the desktop's settings, or their script (PAC),"
+    }
+
+    static func reasonForNone(_ login: LoginOptions, host: String) -> String {
+        if login.proxy == "" { return "as --proxy says" }
+        let environment = ProcessInfo.processInfo.environment
+        let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+        let isNamed = login.proxy != nil || names.contains { environment[$0]?.isEmpty == false }
+        return isNamed
+            ? "since \(login.noProxy != nil ? "--noproxy" : "no_proxy") excludes \(host)" : "since no setting names one"
+    }
+}

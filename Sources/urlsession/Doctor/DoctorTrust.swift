@@ -1,0 +1,98 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoading
+
+/// What a server shows of itself, and why it is not trusted.
+enum DoctorTrust {
+    static func step(_ url: URL, _ outcome: DoctorLoad.Outcome, _ failure: ToolFailure?, isChecked: Bool) -> DoctorReport.Step {
+        let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
+        let secure = outcome.metrics?.transactionMetrics.last { $0.negotiatedTLSProtocolVersion != nil }
+        guard url.scheme?.lowercased() == "https" || !chain.isEmpty else {
+            return .init(.tls, .none, ["http has none"])
+        }
+        var lines: [String] = []
+        var facts: [String: [String]] = [:]
+        if let secure, let version = secure.negotiatedTLSProtocolVersion?.rawValue {
+            let name = secure.networkProtocolName ?? "nothing"
+            lines.append("\(Self.name(ofVersion: version)), and \(name) by ALPN")
+            facts["version"] = [Self.name(ofVersion: version)]
+        }
+        for (index, certificate) in chain.enumerated() {
+            lines.append((index == 0 ? "the server's certificate: " : "and its issuer's: ") + certificate.subject)
+            lines.append("  issued by \(certificate.isSelfIssued ? "itself" : certificate.issuer), \(certificate.key)")
+            lines.append("  valid from \(day(certificate.begin)) to \(day(certificate.end))")
+            if index == 0 {
+                lines.append("  for \(certificate.names.isEmpty ? "no host" : certificate.names.joined(separator: ", "))")
+            }
+        }
+        facts["names"] = chain.first?.names
+        facts["subjects"] = chain.map(\.subject)
+        facts["issuers"] = chain.map(\.issuer)
+        facts["until"] = chain.map { day($0.end) }
+        let isBad = [35, 58, 60, 90].contains(failure?.code ?? 0)
+        if isBad {
+            let reasons = objections(outcome)
+            facts["objections"] = reasons
+            lines += reasons.isEmpty ? [failure?.message ?? ""] : reasons
+        } else if !isChecked, !chain.isEmpty {
+            lines.append("it is not checked (--insecure)")
+        }
+        if lines.isEmpty { return .init(.tls, failure == nil ? .good : .none, ["it did not come to that"]) }
+        return .init(.tls, isBad ? .bad : isChecked ? .good : .note, lines, facts)
+    }
+
+    /// What is wrong with the certificates, as far as they themselves tell.
+    static func objections(_ outcome: DoctorLoad.Outcome, now: Date = Date()) -> [String] {
+        let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
+        guard let leaf = chain.first, let last = chain.last else { return [] }
+        var reasons: [String] = []
+        if !leaf.covers(outcome.host) { reasons.append("it is for other names than \(outcome.host)") }
+        for (index, certificate) in chain.enumerated() {
+            let whose = index == 0 ? "it" : "an issuer's certificate"
+            if let end = certificate.end, end < now { reasons.append("\(whose) expired on \(day(end))") }
+            if let begin = certificate.begin, begin > now { reasons.append("\(whose) is not valid before \(day(begin))") }
+        }
+        if (outcome.error as? URLError)?.code == .serverCertificateHasUnknownRoot || reasons.isEmpty {
+            if leaf.isSelfIssued {
+                reasons.append("it vouches for itself alone")
+            } else if last.isSelfIssued {
+                reasons.append("its root is not one that is trusted here: \(last.subject)")
+            } else {
+                reasons.append("no trusted certificate is known of its issuer: \(last.issuer)")
+            }
+        }
+        return reasons
+    }
+
+    static func advice(_ outcome: DoctorLoad.Outcome) -> String {
+        let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
+        guard let leaf = chain.first else { return "The server shows no certificate that can be read." }
+        let now = Date()
+        if !leaf.covers(outcome.host) {
+            return "Use one of the names of the certificate, or have one issued for \(outcome.host)."
+        }
+        if chain.contains(where: { $0.end.map { $0 < now } ?? false }) {
+            return "The server's owner has to renew the certificate."
+        }
+        if chain.contains(where: { $0.begin.map { $0 > now } ?? false }) {
+            return "Check the clock of this machine; else wait, or have it issued anew."
+        }
+        if leaf.isSelfIssued { return "If it is yours, trust it by --cacert FILE, or pin its key by --pin." }
+        if chain.last?.isSelfIssued == true { return "If you trust that root, name it by --cacert FILE." }
+        return "The server should send its issuer's certificates, too; else name the root by --cacert FILE."
+    }
+
+    static func name(ofVersion version: UInt16) -> String {
+        [0x0301: "TLS 1.0", 0x0302: "TLS 1.1", 0x0303: "TLS 1.2", 0x0304: "TLS 1.3"][version] ?? "TLS version \(version)"
+    }
+
+    private static func day(_ date: Date?) -> String { date?.formatted(.iso8601.year().month().day()) ?? "an unknown day" }
+}

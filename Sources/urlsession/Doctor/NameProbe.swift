@@ -1,0 +1,65 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Dispatch
+import Foundation
+
+/// The addresses of a name, as the system's resolver has them, IPv4 and IPv6 together.
+struct NameProbe: Sendable {
+    /// As text, in the resolver's order.
+    var addresses: [String] = []
+    /// The resolver's words; nil where it found addresses.
+    var failure: String?
+    var seconds = 0.0
+
+    /// - Parameters:
+    ///   - host: A name, or an address.
+    ///   - limit: The most seconds to wait. The resolver cannot be stopped: its thread ends when it answers.
+    /// - Returns: What was found.
+    static func run(_ host: String, limit: Double) async -> NameProbe {
+        let begin = ContinuousClock.now
+        var probe =
+            await FirstAnswer<NameProbe>().value(within: limit) { lookUp(host) }
+            ?? NameProbe(failure: "no answer within \(ByteText.rounded(limit, digits: 1)) s")
+        probe.seconds = begin.duration(to: .now) / .seconds(1)
+        return probe
+    }
+
+    private static func lookUp(_ host: String) -> NameProbe {
+        var hints = addrinfo()
+        hints.ai_family = AF_UNSPEC
+        hints.ai_socktype = Int32(SOCK_STREAM.rawValue)
+        var list: UnsafeMutablePointer<addrinfo>?
+        let code = getaddrinfo(host, nil, &hints, &list)
+        guard code == 0 else { return NameProbe(failure: String(cString: gai_strerror(code))) }
+        defer { freeaddrinfo(list) }
+        var addresses: [String] = []
+        var next = list
+        while let entry = next {
+            if let address = SocketAddress(entry.pointee.ai_addr, entry.pointee.ai_addrlen)?.text, !addresses.contains(address) {
+                addresses.append(address)
+            }
+            next = entry.pointee.ai_next
+        }
+        return NameProbe(addresses: addresses)
+    }
+}
+
+/// Waits for work that blocks a thread, and no longer than a limit.
+final class FirstAnswer<Value: Sendable>: Sendable {
+    private let continuation = OnceContinuation<Value?>()
+
+    func value(within limit: Double, _ work: @escaping @Sendable () -> Value) async -> Value? {
+        await withCheckedContinuation { waiting in
+            continuation.set(waiting)
+            DispatchQueue.global().async { self.continuation.resume(work()) }
+            DispatchQueue.global().asyncAfter(deadline: .now() + min(limit, 1e6)) { self.continuation.resume(nil) }
+        }
+    }
+}
