@@ -137,6 +137,8 @@ var targets: [Target] = [
     ),
     // What was loaded as HTTP Archive (HAR).
     room("URLLoadingArchive", ["URLLoading"]),
+    // For the tests of programs that load URLs.
+    room("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", nioCore, nioPosix]),
     .executableTarget(
         name: "urlsession",
         dependencies: [
@@ -198,6 +200,7 @@ var targets: [Target] = [
         swiftSettings: [.swiftLanguageMode(.v5)]
     ),
     tests("URLLoadingArchiveTests", ["URLLoadingArchive", "URLLoading", "LoadingTestKit"]),
+    tests("URLLoadingTestKitTests", ["URLLoadingTestKit", "URLLoadingArchive", "URLLoading", "LoadingTestKit"]),
     tests("ToolTests", ["LoadingTestKit", "urlsession", "urlsessiond"]),
     // What Scripts/crash-test kills.
     .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
@@ -302,6 +305,7 @@ let package = Package(
         .library(name: "URLLoading", targets: ["URLLoading"]),
         .plugin(name: "DropIn", targets: ["DropIn"]),
         .library(name: "URLLoadingArchive", targets: ["URLLoadingArchive"]),
+        .library(name: "URLLoadingTestKit", targets: ["URLLoadingTestKit"]),
         .executable(name: "urlsession", targets: ["urlsession"]),
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],

@@ -1,0 +1,127 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+public import Foundation
+
+/// What a ``ScriptedLoopbackServer`` does to a connection to answer one request.
+public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
+    /// One thing that it does, when the one before is done.
+    public enum Step: Sendable {
+        /// Sends bytes exactly as given.
+        case send(Data)
+        /// Waits for a time.
+        case pause(Duration)
+        /// Waits until the test opens the gate.
+        case gate(String)
+        /// Says nothing more, and waits until the client goes away.
+        case silence
+        /// Ends the connection.
+        case close
+        /// Ends the connection with a TCP reset.
+        case reset
+    }
+
+    /// The steps, in their order.
+    ///
+    /// Behind the last one the connection stays for the next request.
+    public var steps: [Step]
+
+    /// Makes a script of steps.
+    ///
+    /// - Parameter steps: The steps.
+    public init(_ steps: [Step]) { self.steps = steps }
+
+    /// Makes a script of steps.
+    ///
+    /// - Parameter steps: The steps.
+    public init(arrayLiteral steps: Step...) { self.steps = steps }
+
+    /// A whole response.
+    ///
+    /// - Parameters:
+    ///   - status: The status.
+    ///   - fields: The header fields, without `Content-Length`.
+    ///   - body: The body.
+    ///   - contentLength: What `Content-Length` says: the body's length, unless it is to lie.
+    /// - Returns: The script, whose first step sends the head and whose second the body.
+    public static func response(
+        _ status: Int = 200, _ fields: [(name: String, value: String)] = [], body: Data = Data(), contentLength: Int? = nil
+    ) -> ServerScript {
+        var head = "HTTP/1.1 \(status) Scripted\r\n"
+        for field in fields { head += "\(field.name): \(field.value)\r\n" }
+        head += "Content-Length: \(contentLength ?? body.count)\r\n\r\n"
+        return [.send(Data(head.utf8)), .send(body)]
+    }
+
+    /// The same, and nothing of it before a time has passed.
+    ///
+    /// - Parameter time: How long.
+    /// - Returns: The script.
+    public func late(by time: Duration) -> ServerScript { ServerScript([.pause(time)] + steps) }
+
+    /// The same, and nothing of it before the test opens a gate: for tests that do not wait for a clock.
+    ///
+    /// - Parameter gate: The gate's name.
+    /// - Returns: The script.
+    public func late(until gate: String) -> ServerScript { ServerScript([.gate(gate)] + steps) }
+
+    /// The same, cut off behind so many bytes of the head and the body together.
+    ///
+    /// - Parameters:
+    ///   - count: How many bytes are sent.
+    ///   - end: How it ends then.
+    /// - Returns: The script.
+    public func cut(after count: Int, _ end: Step = .close) -> ServerScript {
+        var left = count
+        var result: [Step] = []
+        for step in steps {
+            guard case .send(let data) = step else {
+                result.append(step)
+                continue
+            }
+            result.append(.send(data.prefix(left)))
+            if data.count > left { return ServerScript(result + [end]) }
+            left -= data.count
+        }
+        return ServerScript(result + [end])
+    }
+
+    /// The same, with its body cut off in the middle.
+    ///
+    /// - Parameter end: How it ends then.
+    /// - Returns: The script.
+    public func cutInTheMiddle(_ end: Step = .close) -> ServerScript {
+        let sizes = steps.map { if case .send(let data) = $0 { data.count } else { 0 } }
+        let (all, body) = (sizes.reduce(0, +), sizes.last ?? 0)
+        return cut(after: all - body + body / 2, end)
+    }
+
+    /// The same in pieces, with a pause before each but the first.
+    ///
+    /// - Parameters:
+    ///   - size: The bytes of a piece.
+    ///   - pause: How long a pause is.
+    /// - Returns: The script.
+    public func slow(pieces size: Int, pause: Duration) -> ServerScript {
+        var result: [Step] = []
+        for step in steps {
+            guard case .send(let data) = step, !data.isEmpty else {
+                result.append(step)
+                continue
+            }
+            var rest = data[...]
+            while !rest.isEmpty {
+                if !result.isEmpty { result.append(.pause(pause)) }
+                result.append(.send(Data(rest.prefix(max(1, size)))))
+                rest = rest.dropFirst(max(1, size))
+            }
+        }
+        return ServerScript(result)
+    }
+}
