@@ -73,9 +73,9 @@ extension HTTPArchive.Redaction {
         entry.response.headers = entry.response.headers.map(field)
         entry.response.cookies = entry.response.cookies.map(cookie)
         entry.response.redirectURL = url(entry.response.redirectURL)
-        entry.response.error = entry.response.error.map(url)
+        entry.response.error = entry.response.error.map(text)
         entry.response.content = content(entry.response.content)
-        entry.comment = entry.comment.map(url)
+        entry.comment = entry.comment.map(text)
         return entry
     }
 
@@ -94,7 +94,8 @@ extension HTTPArchive.Redaction {
             return pair(parts.first ?? "") + (parts.count > 1 ? ";" + parts[1] : "")
         case "www-authenticate", "proxy-authenticate": return challenge(value)
         case _ where isSecretField(name): return credential(value)
-        default: return url(value)
+        case "location", "content-location", "referer": return url(value)
+        default: return text(value)
         }
     }
 

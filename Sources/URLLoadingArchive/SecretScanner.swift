@@ -10,17 +10,23 @@
 import Foundation
 
 extension HTTPArchive.Redaction {
-    private static let marks = Set(#" <>"'"#.utf8).union([0x09, 0x0A, 0x0D])
+    /// What ends a URL in a text.
+    private static let marks = " <>\"\t\r\n"
 
-    /// A URL, or a text with URLs in it, without users, passwords and secret parts of queries.
-    func url(_ text: String) -> String { url(text, depth: 0) }
+    /// A URL without users, passwords and secret parts of its query.
+    func url(_ text: String) -> String { scanned(text, marks: "", depth: 0) }
 
-    private func url(_ text: String, depth: Int) -> String {
+    /// The same for all URLs in a text.
+    func text(_ text: String) -> String { scanned(text, marks: Self.marks, depth: 0) }
+
+    private func scanned(_ text: String, marks: String, depth: Int) -> String {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         var at = 0
+        // Up to here no part of a query ends, and no sign is encoded: it was looked for already.
+        var plainEnd = 0
         func end(from start: Int, of more: String) -> Int {
-            let ends = Self.marks.union(more.utf8)
+            let ends = Array((marks + more).utf8)
             return bytes[start...].firstIndex(where: ends.contains) ?? bytes.count
         }
         while at < bytes.count {
@@ -40,18 +46,21 @@ extension HTTPArchive.Redaction {
             let nameEnd = end(from: at, of: "?&#;=")
             guard nameEnd < bytes.count, bytes[nameEnd] == UInt8(ascii: "=") else { continue }
             // A parameter of the path ends before the query.
-            let valueEnd = end(from: nameEnd + 1, of: byte == UInt8(ascii: ";") ? "?&#;" : "&#")
+            let isOfPath = byte == UInt8(ascii: ";")
+            let valueEnd = !isOfPath && nameEnd < plainEnd ? plainEnd : end(from: nameEnd + 1, of: isOfPath ? "?&#;" : "&#")
             let name = decoded(bytes[at..<nameEnd])
             let value = bytes[(nameEnd + 1)..<valueEnd]
             if isSecret(name) {
                 result += bytes[at...nameEnd] + (value.isEmpty ? [] : Array(Self.marker.utf8))
                 at = valueEnd
-            } else if value.contains(UInt8(ascii: "%")) {
+            } else if nameEnd >= plainEnd, value.contains(UInt8(ascii: "%")) {
                 // The value may be a URL with secrets of its own.
                 let inner = decoded(value)
-                let redacted = depth < 4 ? url(inner, depth: depth + 1) : Self.marker
+                let redacted = depth < 4 ? scanned(inner, marks: "", depth: depth + 1) : Self.marker
                 result += bytes[at...nameEnd] + (redacted == inner ? Array(value) : Array(QueryParts.encoded(redacted).utf8))
                 at = valueEnd
+            } else if !isOfPath {
+                plainEnd = max(plainEnd, valueEnd)
             }
         }
         return String(decoding: result, as: UTF8.self)
@@ -95,6 +104,8 @@ extension HTTPArchive.Redaction {
 
     /// What a string of JSON says.
     private func name(_ string: ArraySlice<UInt8>) -> String {
-        (try? JSONDecoder().decode(String.self, from: Data(string))) ?? String(decoding: string, as: UTF8.self)
+        let plain = String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
+        guard string.contains(UInt8(ascii: "\\")) else { return plain }
+        return (try? JSONDecoder().decode(String.self, from: Data(string))) ?? plain
     }
 }

@@ -41,7 +41,7 @@ extension URLSessionConfiguration {
 
     /// Has the sessions that are made of this configuration ask a closure, and no network.
     ///
-    /// Other `URLProtocol` classes of the configuration are asked after it, and so in vain. The field that tells configurations apart is one of
+    /// The closure is kept for as long as the process lives. Other `URLProtocol` classes of the configuration are asked after it, and so in vain. The field that tells configurations apart is one of
     /// ``URLSessionConfiguration/httpAdditionalHeaders``: set those before, or add to them.
     ///
     /// - Parameter answer: Answers each request for http and https.
