@@ -163,7 +163,9 @@ struct DoctorCommandTests {
             let tunnel = try await examine("https://host.example/", environment: ["https_proxy": proxy])
             #expect(tunnel["proxy"]?.lines.first == proxy)
             #expect(tunnel["proxy"]?.lines.contains("as https_proxy in the environment says") == true)
-            #expect(tunnel.exitCode != 0)
+            #expect(tunnel.exitCode == 7)
+            #expect(tunnel.failing == ["proxy", "answer"])
+            #expect(tunnel.verdict.contains("does not let it through"))
             #expect(tunnel.verdict.contains("403"), "\(tunnel.verdict)")
             #expect(server.requests.first?.method == "CONNECT")
             let excluded = try await examine(
@@ -176,6 +178,16 @@ struct DoctorCommandTests {
         #expect(refused.exitCode == 7)
         #expect(refused["proxy"]?.lines.contains("as --proxy says") == true)
         #expect(refused["connection"]?.result == "fails")
+    }
+
+    @Test func `a host that is known to want https is asked by https`() async throws {
+        try await withScriptedServer(reply: { _ in .status(502, body: "no") }) { (server) async throws in
+            // All of this domain is in the preload list.
+            let report = try await examine("-x", server.url("").absoluteString, "http://host.dev/")
+            #expect(report["HSTS"]?.facts["known"] == ["true"])
+            #expect(report["HSTS"]?.lines.first?.hasPrefix("http becomes https") == true)
+            #expect(server.requests.map(\.target) == ["host.dev:443"])
+        }
     }
 
     @Test func `a server of HTTP 2`() async throws {

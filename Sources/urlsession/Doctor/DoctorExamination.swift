@@ -15,7 +15,6 @@ struct DoctorExamination {
     private let command: DoctorCommand
     private var report: DoctorReport
     private var probes: [ConnectionProbe] = []
-    private var lookUpFailure: String?
 
     init(_ command: DoctorCommand) {
         self.command = command
@@ -77,10 +76,11 @@ struct DoctorExamination {
     private mutating func conclude(_ url: URL, failure: ToolFailure?, _ outcome: DoctorLoad.Outcome) {
         add(Self.answerStep(url, failure, outcome))
         report.exitCode = failure?.code ?? 0
-        report.verdict =
-            DoctorVerdict(
-                url: url, failure: failure, outcome: outcome, probes: probes, lookUpFailure: lookUpFailure
-            ).sentence
+        let verdict = DoctorVerdict(url: url, failure: failure, outcome: outcome, probes: probes)
+        report.verdict = verdict.sentence
+        if verdict.isRefusedByProxy {
+            for index in report.steps.indices where report.steps[index].step == .proxy { report.steps[index].result = .bad }
+        }
         // What the load came to decides, whatever a step by itself looked like.
         if failure == nil {
             for index in report.steps.indices where report.steps[index].result == .bad { report.steps[index].result = .note }
@@ -209,7 +209,6 @@ struct DoctorExamination {
         let what = target.isProxy ? "the proxy \(target.host)" : target.host
         let probe = await NameProbe.run(target.host, limit: limit)
         let isAddress = SocketAddress(target.host, port: target.port) != nil
-        lookUpFailure = probe.failure
         if let failure = probe.failure {
             add(.init(.name, .bad, ["\(what) has no address: \(failure)"], ["failure": [failure]]))
         } else {

@@ -16,7 +16,6 @@ struct DoctorVerdict {
     let failure: ToolFailure?
     let outcome: DoctorLoad.Outcome
     let probes: [ConnectionProbe]
-    let lookUpFailure: String?
 
     private var host: String { url.host(percentEncoded: false) ?? "" }
 
@@ -24,6 +23,11 @@ struct DoctorVerdict {
         guard let failure else { return success }
         let words = failure.message ?? "it was stopped"
         return "The load fails (\(failure.code)): \(words). \(advice(failure))"
+    }
+
+    /// It took the connection, and made none for us.
+    var isRefusedByProxy: Bool {
+        failure?.code == 7 && probes.contains { $0.failure == nil } && failure?.message?.contains("the proxy ") == true
     }
 
     private var success: String {
@@ -48,6 +52,8 @@ struct DoctorVerdict {
             "Use https, or allow http to this host."
         case 5: "Check the proxy's name, or the setting that names it."
         case 6: "Check the spelling of the name, and whether the name servers of \"urlsession network\" answer."
+        case 7 where isRefusedByProxy:
+            "The proxy is there and does not let it through: ask its owner, or take another way by --proxy."
         case 7 where !probes.isEmpty && probes.allSatisfy { $0.failure?.contains("no answer") == true }:
             "No address answers: a firewall may drop what is sent, or the machine is off."
         case 7: "Nothing takes connections there: check the port, and whether the server runs."
