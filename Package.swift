@@ -51,6 +51,10 @@ let logging: Target.Dependency = .product(name: "Logging", package: "swift-log",
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
 let tracing: Target.Dependency = .product(
     name: "Tracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
+let httpTypes: Target.Dependency = .product(
+    name: "HTTPTypes", package: "swift-http-types", condition: .when(traits: ["HTTPTypes"]))
+let openCombine: Target.Dependency = .product(
+    name: "OpenCombine", package: "OpenCombine", condition: .when(traits: ["OpenCombine"]))
 let metricsTestKit: Target.Dependency = .product(
     name: "MetricsTestKit", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
 let inMemoryTracing: Target.Dependency = .product(
@@ -131,7 +135,7 @@ var targets: [Target] = [
         [
             "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
             "SystemLibraries", "BackgroundProtocol", "BackgroundClient", "CFoundationNames", "LoadingObservers", logging, metrics,
-            tracing,
+            tracing, httpTypes, openCombine,
         ],
         settings: facadeSettings
     ),
@@ -186,7 +190,7 @@ var targets: [Target] = [
     tests(
         "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
     ),
-    tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers"]),
+    tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers", httpTypes, openCombine]),
     // Has tests where traits are on.
     tests(
         "LoadingObserversTests",
@@ -241,6 +245,8 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
+    .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
+    .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
 ]
 
 // Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
@@ -313,6 +319,8 @@ let package = Package(
         .trait(name: "Logging", description: "Tells a session's Logger of swift-log what it loads."),
         .trait(name: "Metrics", description: "Measures requests for swift-metrics."),
         .trait(name: "Tracing", description: "Makes a span of each request for swift-distributed-tracing."),
+        .trait(name: "HTTPTypes", description: "Takes and gives the requests and responses of swift-http-types."),
+        .trait(name: "OpenCombine", description: "Has publishers of OpenCombine."),
         .default(enabledTraits: []),
     ],
     dependencies: dependencies,

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 public import Foundation
-package import LoadingModel
+internal import LoadingModel
 internal import LoadingStores
 import Synchronization
 
