@@ -113,7 +113,7 @@ deb-check: deb
 	@Scripts/deb-check
 
 format:
-	swift format --in-place --recursive --parallel Package.swift Sources Tests Examples
+	swift format --in-place --recursive --parallel Package.swift Plugins Sources Tests Examples
 
 format-check:
-	swift format lint --strict --recursive --parallel Package.swift Sources Tests Examples
+	swift format lint --strict --recursive --parallel Package.swift Plugins Sources Tests Examples
