@@ -13,7 +13,7 @@ import URLLoading
 public import URLLoadingArchive
 
 extension HTTPArchive {
-    /// Answers requests as the archive has it, for ``URLLoading/URLSessionConfiguration/stubbed(by:)``.
+    /// Answers requests as the archive has it, for `URLSessionConfiguration.stubbed(by:)`.
     ///
     /// An entry is for a request of its method and its URL, without a fragment; secrets that ``HTTPArchive/Redaction`` takes out may be other ones.
     /// Of several entries for the same, each answers once in their order, and the last one ever after. An entry that failed fails with
