@@ -125,7 +125,10 @@ struct WriteOutTests {
                 "< HTTP/1.1 200 Scripted\n< Z-Last: 1\n< A-First: 2\n< z-last: 3\n< Content-Length: 4\n< \n",
             ]
             try #require(sent.count == 2)
-            #expect(result.errors == sent[0] + received[0] + sent[1] + received[1])
+            let place = "127.0.0.1 (127.0.0.1) port \(try #require(server.url("/").port))\n"
+            #expect(
+                result.errors == sent[0] + received[0] + sent[1] + received[1] + "* Connected to " + place
+                    + "* Went over the connection to " + place)
         }
     }
 
