@@ -131,16 +131,13 @@ struct Netrc: Sendable {
             throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        var facts = stat()
-        guard fstat(descriptor, &facts) == 0 else { throw ToolFailure(26, "cannot read \(path)") }
-        // What a shell's `<(…)` names is a pipe, which is the user's own.
-        if facts.st_mode & S_IFMT == S_IFREG {
-            guard facts.st_uid == geteuid() || facts.st_uid == 0 else {
-                throw ToolFailure(26, "\(path) belongs to somebody else, and is not used")
+        // The name of what was opened. What a shell's `<(…)` names is a pipe, which has none and is the user's own.
+        let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        if let name, name.hasPrefix("/") {
+            guard let facts = try? FileManager.default.attributesOfItem(atPath: name) else {
+                throw ToolFailure(26, "cannot read \(path)")
             }
-            guard facts.st_mode & 0o077 == 0 else {
-                throw ToolFailure(26, "others may read or write \(path), and it is not used: say 'chmod 600 \(path)'")
-            }
+            try checkOwnership(facts, path)
         }
         guard let data = try? handle.read(upToCount: mostBytes + 1), data.count <= mostBytes else {
             throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
@@ -151,6 +148,18 @@ struct Netrc: Sendable {
             return netrc
         } catch {
             throw ToolFailure(26, "line \(error.line) of \(path) has a quote without an end")
+        }
+    }
+
+    /// Refuses a file that is not the user's alone.
+    private static func checkOwnership(_ facts: [FileAttributeKey: Any], _ path: String) throws(ToolFailure) {
+        guard facts[.type] as? FileAttributeType == .typeRegular else { return }
+        let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue
+        guard owner == Int(geteuid()) || owner == 0 else {
+            throw ToolFailure(26, "\(path) belongs to somebody else, and is not used")
+        }
+        guard let permissions = (facts[.posixPermissions] as? NSNumber)?.intValue, permissions & 0o077 == 0 else {
+            throw ToolFailure(26, "others may read or write \(path), and it is not used: say 'chmod 600 \(path)'")
         }
     }
 

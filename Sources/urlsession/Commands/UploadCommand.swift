@@ -75,7 +75,7 @@ struct UploadCommand: AsyncParsableCommand {
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
             let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
-            if !isStream { plan.recording?.sends(file: file) }
+            if !source.isStandardInput { plan.recording?.sends(file: file) }
             let observer = TransferObserver(
                 plan: plan,
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),

@@ -71,7 +71,7 @@ struct DoctorCommand: AsyncParsableCommand {
         var plan = ChallengeAnswers.Plan()
         plan.pins = try trust.pins()
         plan.identity = try trust.identity()
-        plan.login = try login.login(at: url)
+        plan.login = try login.login(at: url, nil)
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
         return ChallengeAnswers(plan, for: url)
