@@ -95,6 +95,7 @@ extension Transaction {
         load.observation.hop = hop.number
         load.observation.last = self
         self.observer = observer
+        guard !observer.fields.isEmpty else { return }
         let fields = PropagatedFields.admitted(
             observer.fields, beside: message.head.headers, leftOrigin: hop.followUp.leftOrigin)
         if !fields.isEmpty { hop.preparation.carry(fields) }

@@ -60,7 +60,7 @@ final class ObservedTask: LoadObserver {
 final class ObservedExchange: RequestObserver {
     private(set) var fields: [(String, String)] = []
     #if Logging
-    private var log: RequestLog?
+    private let log: RequestLog?
     #endif
     #if Metrics
     private let measurement: RequestMeters.Measurement?
@@ -78,7 +78,7 @@ final class ObservedExchange: RequestObserver {
         if let span { fields = span.fields }
         #endif
         #if Logging
-        log = observer.logger.map { RequestLog(request, $0) }
+        log = observer.logger.flatMap { RequestLog(request, $0) }
         tellLog { $0.began() }
         #endif
     }
@@ -104,7 +104,7 @@ final class ObservedExchange: RequestObserver {
     #if Logging
     /// In the context of the span, so that what the app adds to its logs finds it.
     private func tellLog(_ tell: (RequestLog) -> Void) {
-        guard let log, log.isHeard else { return }
+        guard let log else { return }
         #if Tracing
         if let span { return ServiceContext.withValue(span.context) { tell(log) } }
         #endif

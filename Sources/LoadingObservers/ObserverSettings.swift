@@ -65,7 +65,7 @@ package final class SessionObservers: Sendable {
     package func observer() -> (any LoadObserver)? {
         var observer = TaskObserver()
         #if Logging
-        observer.logger = logger
+        if let logger, logger.logLevel <= .debug { observer.logger = logger }
         #endif
         #if Metrics
         observer.meters = meters.isUsed ? meters : nil

@@ -17,20 +17,17 @@ struct RequestLog {
     private let logger: Logger
     private let cause: ObservedRequest.Cause
 
-    init(_ request: ObservedRequest, _ logger: Logger) {
+    /// Nil where the logger takes none of it.
+    init?(_ request: ObservedRequest, _ logger: Logger) {
+        guard logger.logLevel <= .debug else { return nil }
         var logger = logger
         cause = request.cause
-        if logger.logLevel <= .debug {
-            logger[metadataKey: "task"] = "\(request.task)"
-            logger[metadataKey: "http.request.method"] = "\(request.method)"
-            logger[metadataKey: "url.full"] = "\(RedactedURL.text(request.url))"
-            if request.resendCount > 0 { logger[metadataKey: "http.request.resend_count"] = "\(request.resendCount)" }
-        }
+        logger[metadataKey: "task"] = "\(request.task)"
+        logger[metadataKey: "http.request.method"] = "\(request.method)"
+        logger[metadataKey: "url.full"] = "\(RedactedURL.text(request.url))"
+        if request.resendCount > 0 { logger[metadataKey: "http.request.resend_count"] = "\(request.resendCount)" }
         self.logger = logger
     }
-
-    /// Whether the logger takes any of it.
-    var isHeard: Bool { logger.logLevel <= .debug }
 
     func began() {
         let message: Logger.Message =
