@@ -1,0 +1,58 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import HTTPTypes
+import NIOCore
+import NIOHTTPTypes
+
+/// Writes the content of a PUT or POST as it comes to a file named by the last part of its path, and answers 201 at its end.
+///
+/// It knows nothing of resumption: the handler before it makes one request of the parts of an upload.
+final class FileWriter: ChannelInboundHandler {
+    typealias InboundIn = HTTPRequestPart
+    typealias OutboundOut = HTTPResponsePart
+
+    private let folder: String
+    private var file: FileHandle?
+
+    init(folder: String) { self.folder = folder }
+
+    func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+        do {
+            switch unwrapInboundIn(data) {
+            case .head(let request):
+                file = try Self.file(for: request, in: folder)
+            case .body(let bytes):
+                try file?.write(contentsOf: Data(bytes.readableBytesView))
+            case .end:
+                try file?.close()
+                answer(file == nil ? .methodNotAllowed : .created, context)
+                file = nil
+            }
+        } catch {
+            file = nil
+            answer(.internalServerError, context)
+        }
+    }
+
+    private static func file(for request: HTTPRequest, in folder: String) throws -> FileHandle? {
+        let name = (request.path ?? "").split(separator: "/").last ?? ""
+        guard request.method == .put || request.method == .post, !name.isEmpty, name != ".." else { return nil }
+        let url = URL(fileURLWithPath: folder).appendingPathComponent(String(name))
+        try Data().write(to: url)
+        return try FileHandle(forWritingTo: url)
+    }
+
+    private func answer(_ status: HTTPResponse.Status, _ context: ChannelHandlerContext) {
+        let fields: HTTPFields = [.contentLength: "0"]
+        context.write(wrapOutboundOut(.head(HTTPResponse(status: status, headerFields: fields))), promise: nil)
+        context.writeAndFlush(wrapOutboundOut(.end(nil)), promise: nil)
+    }
+}

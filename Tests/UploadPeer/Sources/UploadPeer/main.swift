@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import NIOCore
+import NIOHTTP1
+import NIOHTTPTypesHTTP1
+import NIOPosix
+import NIOResumableUpload
+
+guard CommandLine.arguments.count == 3 else {
+    FileHandle.standardError.write(Data("usage: UploadPeer FOLDER ORIGIN\n".utf8))
+    exit(2)
+}
+let folder = CommandLine.arguments[1]
+// Clients are told to continue uploads there.
+let uploads = HTTPResumableUploadContext(origin: CommandLine.arguments[2])
+
+// An upload may continue on another thread than it began on.
+let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
+let server = try await ServerBootstrap(group: group)
+    .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
+    .childChannelInitializer { channel in
+        channel.eventLoop.makeCompletedFuture {
+            let pipeline = channel.pipeline.syncOperations
+            try pipeline.configureHTTPServerPipeline()
+            try pipeline.addHandler(HTTP1ToHTTPServerCodec(secure: false))
+            try pipeline.addHandler(HTTPResumableUploadHandler(context: uploads, handlers: [FileWriter(folder: folder)]))
+        }
+    }
+    .bind(host: "127.0.0.1", port: 0).get()
+
+print(server.localAddress?.port ?? 0)
+fflush(nil)
+try await server.closeFuture.get()
