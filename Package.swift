@@ -140,7 +140,7 @@ var targets: [Target] = [
         settings: facadeSettings
     ),
     // What was loaded as HTTP Archive (HAR).
-    room("URLLoadingArchive", ["URLLoading"]),
+    room("URLLoadingArchive", ["URLLoading", "HTTPRules"]),
     // For the tests of programs that load URLs.
     room("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", nioCore, nioPosix]),
     .executableTarget(

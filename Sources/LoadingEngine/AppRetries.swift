@@ -25,7 +25,10 @@ struct AppRetries {
         guard load.control.failure == nil, let rules = rules(for: hop, in: load), rules.failures.contains(error.kind) else {
             return nil
         }
-        return pause(rules, retryAfter: nil, hop)
+        // Names that are not found, networks and proxies that are not there say nothing of the host.
+        let isOfHost = (error.kind == .connectionLost || error.kind == .cannotConnectToHost) && !error.isOfProxy
+        let isUnsent = load.transaction?.exchange == nil || load.lastAttempt.evidence.saysUnprocessed
+        return pause(rules, retryAfter: nil, isOfHost: isOfHost, isUnsent: isUnsent, hop, in: load)
     }
 
     /// The pause before another attempt in seconds, or nil where the answer is the result.
@@ -35,13 +38,13 @@ struct AppRetries {
             return nil
         }
         guard rules.statuses.contains(head.status) else {
-            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host) }
+            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host, now: load.now) }
             return nil
         }
         let asked = head.headers.first("Retry-After").flatMap {
             RetryAfter.seconds($0, now: load.now + Date.timeIntervalBetween1970AndReferenceDate)
         }
-        return pause(rules, retryAfter: asked, hop)
+        return pause(rules, retryAfter: asked, isOfHost: true, isUnsent: false, hop, in: load)
     }
 
     /// Whether an answer with such a status may be followed by another attempt, and is nothing to keep.
@@ -56,9 +59,13 @@ struct AppRetries {
         return rules
     }
 
-    private mutating func pause(_ rules: LoadRetries, retryAfter: Double?, _ hop: Hop) -> Double? {
-        guard let host = Self.host(of: hop), RetryBudgets.noteFailure(host), count < rules.limit, hop.request.body.isReplayable,
-            rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method), (retryAfter ?? 0) <= rules.longestRetryAfter
+    private mutating func pause(
+        _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, isUnsent: Bool, _ hop: Hop, in load: Load
+    ) -> Double? {
+        guard let host = Self.host(of: hop), !isOfHost || RetryBudgets.noteFailure(host, now: load.now), count < rules.limit,
+            isUnsent || hop.request.body.isReplayable,
+            isUnsent || rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
+            (retryAfter ?? 0) <= rules.longestRetryAfter
         else { return nil }
         count += 1
         let own = Backoff.pause(
@@ -79,17 +86,17 @@ private enum RetryBudgets {
     private static let limit = 10_000
     private static let budgets = Mutex<[String: RetryBudget]>([:])
 
-    static func noteFailure(_ host: String) -> Bool {
+    static func noteFailure(_ host: String, now: Double) -> Bool {
         budgets.withLock { budgets in
             if budgets[host] == nil, budgets.count >= limit, let other = budgets.keys.first { budgets[other] = nil }
-            return budgets[host, default: RetryBudget()].noteFailure()
+            return budgets[host, default: RetryBudget(now: now)].noteFailure(now: now)
         }
     }
 
-    static func noteSuccess(_ host: String) {
+    static func noteSuccess(_ host: String, now: Double) {
         budgets.withLock { budgets in
             guard var budget = budgets[host] else { return }
-            budget.noteSuccess()
+            budget.noteSuccess(now: now)
             budgets[host] = budget.isFull ? nil : budget
         }
     }

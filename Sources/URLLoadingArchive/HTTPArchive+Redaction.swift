@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import HTTPRules
 
 extension HTTPArchive {
     /// Which secrets are taken out of an archive: in their place stands `REDACTED`.
@@ -23,25 +24,14 @@ extension HTTPArchive {
         /// Names of header fields with a credential, in lower case.
         public var headerFields: Set<String> = [
             "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
-            "x-amz-security-token", "x-api-key", "x-auth-key", "x-csrf", "x-xsrf",
+            "x-amz-security-token", "x-api-key", "x-auth-key", "x-csrf", "x-xsrf", "dpop", "x-github-otp",
         ]
 
         /// Names of secrets in queries, forms and JSON, in lower case and with `_` in place of `-`.
-        public var parameters: Set<String> = [
-            "sig", "signature", "x_amz_signature", "x_amz_credential", "x_amz_security_token", "awsaccesskeyid",
-            "x_goog_signature", "x_goog_credential", "googleaccessid", "access_token", "refresh_token", "id_token", "token",
-            "api_key", "apikey", "key", "password", "passwd", "pass", "pwd", "passphrase", "code", "client_secret", "secret",
-            "client_assertion", "assertion", "code_verifier", "device_code", "user_code", "session", "sessionid", "session_id",
-            "sid",
-            "jsessionid", "phpsessid", "auth", "authorization", "otp", "pin", "ticket", "samlresponse", "samlrequest", "jwt",
-            "hmac",
-        ]
+        public var parameters: Set<String> = SecretNames.whole
 
         /// Parts of names that say as much, wherever they stand in one.
-        public var nameParts: Set<String> = [
-            "token", "secret", "passw", "signature", "credential", "api_key", "apikey", "access_key", "accesskey", "auth_key",
-            "private_key", "subscription_key", "sessionid", "session_id", "authorization",
-        ]
+        public var nameParts: Set<String> = SecretNames.parts
 
         /// Makes the usual rules.
         public init() {}
@@ -155,10 +145,12 @@ extension HTTPArchive.Redaction {
     /// The body of a form, or in JSON, without its secrets; nil where it stays as it is.
     private func body(_ text: String, _ encoding: String?, _ type: String) -> String? {
         let type = type.lowercased()
-        let isForm = type.hasPrefix("application/x-www-form-urlencoded")
-        guard isForm || type.contains("json"), let data = ArchiveBody.data(text, encoding) else { return nil }
+        guard let data = ArchiveBody.data(text, encoding) else { return nil }
+        // JSON is known by how it begins: many senders give it another type.
+        let isJSON = data.first { !" \t\r\n".utf8.contains($0) }.map { "[{".utf8.contains($0) } == true
+        guard isJSON || type.hasPrefix("application/x-www-form-urlencoded") || type.contains("json") else { return nil }
         let plain = String(decoding: data, as: UTF8.self)
-        let redacted = isForm ? String(url("?" + plain).dropFirst()) : json(plain)
+        let redacted = isJSON || type.contains("json") ? json(plain) : String(url("?" + plain).dropFirst())
         return redacted == plain ? nil : redacted
     }
 }

@@ -70,7 +70,7 @@ extension HTTPArchive.Redaction {
         QueryParts.decoded(Substring(String(decoding: bytes, as: UTF8.self)))
     }
 
-    /// JSON without the strings and numbers whose names say that they are secret.
+    /// JSON without what has a name that says that it is secret, and without the secrets of its URLs.
     func json(_ text: String) -> String {
         let bytes = Array(text.utf8)
         let (quote, blanks) = (UInt8(ascii: "\""), Set(" \t\r\n".utf8))
@@ -82,6 +82,23 @@ extension HTTPArchive.Redaction {
             while at < bytes.count, bytes[at] != quote { at += bytes[at] == UInt8(ascii: "\\") ? 2 : 1 }
             return min(at + 1, bytes.count)
         }
+        /// The place behind the list or object that begins here.
+        func groupEnd(_ start: Int) -> Int {
+            var (at, depth) = (start, 0)
+            while at < bytes.count {
+                switch bytes[at] {
+                case quote:
+                    at = stringEnd(at)
+                    continue
+                case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
+                case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+                default: break
+                }
+                at += 1
+                if depth == 0 { return at }
+            }
+            return bytes.count
+        }
         while at < bytes.count {
             guard bytes[at] == quote else {
                 result.append(bytes[at])
@@ -90,16 +107,29 @@ extension HTTPArchive.Redaction {
             }
             let nameEnd = stringEnd(at)
             let string = bytes[at..<nameEnd]
-            result += string
             at = nameEnd
             guard let colon = bytes[at...].firstIndex(where: { !blanks.contains($0) }), bytes[colon] == UInt8(ascii: ":"),
-                let value = bytes[(colon + 1)...].firstIndex(where: { !blanks.contains($0) }), isSecret(name(string)),
-                !"[{".utf8.contains(bytes[value])
-            else { continue }
-            result += bytes[at..<value] + Array("\"\(Self.marker)\"".utf8)
-            at = bytes[value] == quote ? stringEnd(value) : bytes[value...].firstIndex { ",]}".utf8.contains($0) } ?? bytes.count
+                let value = bytes[(colon + 1)...].firstIndex(where: { !blanks.contains($0) }), isSecret(name(string))
+            else {
+                result += withoutSecrets(string)
+                continue
+            }
+            result += string + bytes[at..<value] + Array("\"\(Self.marker)\"".utf8)
+            switch bytes[value] {
+            case quote: at = stringEnd(value)
+            case UInt8(ascii: "["), UInt8(ascii: "{"): at = groupEnd(value)
+            default: at = bytes[value...].firstIndex { ",]}".utf8.contains($0) } ?? bytes.count
+            }
         }
         return String(decoding: result, as: UTF8.self)
+    }
+
+    /// A string of JSON without the secrets of the URLs in it.
+    private func withoutSecrets(_ string: ArraySlice<UInt8>) -> [UInt8] {
+        let plain = name(string)
+        let redacted = text(plain)
+        guard redacted != plain, let encoded = try? JSONEncoder().encode(redacted) else { return Array(string) }
+        return Array(encoded)
     }
 
     /// What a string of JSON says.

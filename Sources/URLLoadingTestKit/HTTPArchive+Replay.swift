@@ -33,28 +33,47 @@ private final class ArchiveReplay: Sendable {
         let method: String
         let url: String
         let body: String?
+
+        var isRedacted: Bool {
+            url.contains("REDACTED")
+                || body.flatMap { Data(base64Encoded: $0) }.map { String(decoding: $0, as: UTF8.self).contains("REDACTED") }
+                    == true
+        }
+    }
+
+    /// The entries for a request, by their numbers: as they are, and without secrets where they have been left out.
+    private struct Waiting {
+        var exact: [Key: [Int]] = [:]
+        var redacted: [Key: [Int]] = [:]
     }
 
     private let matchesBodies: Bool
-    private let waiting: Mutex<[Key: [HTTPArchive.Entry]]>
+    private let entries: [HTTPArchive.Entry]
+    private let waiting: Mutex<Waiting>
 
     init(_ archive: HTTPArchive, matchesBodies: Bool) {
         self.matchesBodies = matchesBodies
-        var entries: [Key: [HTTPArchive.Entry]] = [:]
-        for entry in archive.entries {
-            entries[Self.key(entry.request, matchesBodies), default: []].append(entry)
+        entries = archive.entries
+        var waiting = Waiting()
+        for (number, entry) in archive.entries.enumerated() {
+            let (exact, redacted) = Self.keys(entry.request, matchesBodies)
+            waiting.exact[exact, default: []].append(number)
+            // What has no secrets left is for the requests that differ in nothing else.
+            if exact == redacted, exact.isRedacted { waiting.redacted[redacted, default: []].append(number) }
         }
-        waiting = Mutex(entries)
+        self.waiting = Mutex(waiting)
     }
 
-    /// Without secrets on both sides, so that an archive without them answers, and one with them as well.
-    private static func key(_ request: HTTPArchive.Request, _ matchesBodies: Bool) -> Key {
+    /// What a request is found by, as it is and without its secrets.
+    private static func keys(_ request: HTTPArchive.Request, _ matchesBodies: Bool) -> (exact: Key, redacted: Key) {
+        func key(_ request: HTTPArchive.Request) -> Key {
+            let body = matchesBodies ? request.postData?.data?.base64EncodedString() ?? "" : nil
+            return Key(method: request.method.uppercased(), url: String(request.url.prefix { $0 != "#" }), body: body)
+        }
         var archive = HTTPArchive()
         archive.append(.init(startedDateTime: Date(timeIntervalSince1970: 0), request: request, response: .init(status: 0)))
         archive.redact()
-        let plain = archive.entries.first?.request ?? request
-        let body = matchesBodies ? plain.postData?.data?.base64EncodedString() ?? "" : nil
-        return Key(method: plain.method.uppercased(), url: String(plain.url.prefix { $0 != "#" }), body: body)
+        return (key(request), key(archive.entries.first?.request ?? request))
     }
 
     func answer(_ request: URLRequest) throws -> (HTTPURLResponse, Data) {
@@ -65,21 +84,27 @@ private final class ArchiveReplay: Sendable {
                 mimeType: request.value(forHTTPHeaderField: "Content-Type") ?? "application/octet-stream",
                 text: data.base64EncodedString(), encoding: "base64")
         }
-        let key = Self.key(.init(method: method, url: url, postData: body), matchesBodies)
-        let entry = waiting.withLock { waiting -> HTTPArchive.Entry? in
-            guard let entries = waiting[key], let first = entries.first else { return nil }
-            if entries.count > 1 { waiting[key] = Array(entries.dropFirst()) }
-            return first
+        let (key, redacted) = Self.keys(.init(method: method, url: url, postData: body), matchesBodies)
+        let number = waiting.withLock { waiting -> Int? in
+            Self.take(key, from: &waiting.exact) ?? Self.take(redacted, from: &waiting.redacted)
         }
+        let entry = number.map { entries[$0] }
         guard let entry else {
-            throw failure(.resourceUnavailable, "the archive has no answer to \(method) \(key.url)", request)
+            throw failure(.resourceUnavailable, "the archive has no answer to \(method) \(redacted.url)", request)
         }
         guard entry.response.status != 0 else {
             throw failure(
-                .cannotConnectToHost, "in the archive, \(method) \(key.url) failed: \(entry.response.error ?? "no reason")",
+                .cannotConnectToHost, "in the archive, \(method) \(redacted.url) failed: \(entry.response.error ?? "no reason")",
                 request)
         }
         return (try Self.response(entry, to: request), entry.response.content.data ?? Data())
+    }
+
+    /// The next one for a key; the last one stays.
+    private static func take(_ key: Key, from waiting: inout [Key: [Int]]) -> Int? {
+        guard let numbers = waiting[key], let first = numbers.first else { return nil }
+        if numbers.count > 1 { waiting[key] = Array(numbers.dropFirst()) }
+        return first
     }
 
     /// The body is there decoded, and as a whole.

@@ -16,9 +16,12 @@ final class Journal: Sendable {
         var requests: [ScriptedLoopbackServer.Request] = []
         var openGates: Set<String> = []
         var isOpen = false
-        var waiting: [String: [CheckedContinuation<Void, Never>]] = [:]
+        var waiting: Waiters = [:]
         var reached: Set<String> = []
-        var watching: [String: [CheckedContinuation<Void, Never>]] = [:]
+        var watching: Waiters = [:]
+        var lastNumber = 0
+        /// Those that were cancelled before they waited.
+        var cancelled: Set<Int> = []
     }
 
     private let state = Mutex(State())
@@ -31,26 +34,19 @@ final class Journal: Sendable {
     func pass(_ gate: String) async throws {
         let watching = state.withLock { state in
             state.reached.insert(gate)
-            return state.watching.removeValue(forKey: gate) ?? []
+            return state.watching.removeValue(forKey: gate) ?? [:]
         }
-        for watcher in watching { watcher.resume() }
-        await withCheckedContinuation { continuation in
-            let isOpen = state.withLock { state in
-                if state.isOpen || state.openGates.contains(gate) { return true }
-                state.waiting[gate, default: []].append(continuation)
-                return false
-            }
-            if isOpen { continuation.resume() }
-        }
+        for watcher in watching.values { watcher.resume() }
+        await wait(at: gate, in: \.waiting) { $0.isOpen || $0.openGates.contains(gate) }
         try Task.checkCancellation()
     }
 
     func open(_ gate: String) {
         let waiting = state.withLock { state in
             state.openGates.insert(gate)
-            return state.waiting.removeValue(forKey: gate) ?? []
+            return state.waiting.removeValue(forKey: gate) ?? [:]
         }
-        for continuation in waiting { continuation.resume() }
+        for continuation in waiting.values { continuation.resume() }
     }
 
     /// The server stops: nothing waits any more.
@@ -61,20 +57,41 @@ final class Journal: Sendable {
                 state.waiting = [:]
                 state.watching = [:]
             }
-            return Array(state.waiting.values.joined()) + Array(state.watching.values.joined())
+            return state.waiting.values.flatMap(\.values) + state.watching.values.flatMap(\.values)
         }
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits until a connection has come to a gate, or the server stops.
+    /// Waits until a connection has come to a gate, the server stops, or the task is cancelled.
     func reached(_ gate: String) async {
-        await withCheckedContinuation { continuation in
-            let isThere = state.withLock { state in
-                if state.isOpen || state.reached.contains(gate) { return true }
-                state.watching[gate, default: []].append(continuation)
-                return false
+        await wait(at: gate, in: \.watching) { $0.isOpen || $0.reached.contains(gate) }
+    }
+
+    private typealias Waiters = [String: [Int: CheckedContinuation<Void, Never>]]
+
+    private func wait(
+        at gate: String, in list: any WritableKeyPath<State, Waiters> & Sendable, unless isOver: @Sendable (State) -> Bool
+    ) async {
+        let number = state.withLock { state in
+            state.lastNumber += 1
+            return state.lastNumber
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mayGo = state.withLock { state in
+                    if state.cancelled.remove(number) != nil || isOver(state) { return true }
+                    state[keyPath: list][gate, default: [:]][number] = continuation
+                    return false
+                }
+                if mayGo { continuation.resume() }
             }
-            if isThere { continuation.resume() }
+        } onCancel: {
+            let continuation = state.withLock { state in
+                let waiting = state[keyPath: list][gate]?.removeValue(forKey: number)
+                if waiting == nil { state.cancelled.insert(number) }
+                return waiting
+            }
+            continuation?.resume()
         }
     }
 }

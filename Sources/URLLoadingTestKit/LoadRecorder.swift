@@ -29,7 +29,8 @@ public import URLLoadingArchive
 /// ```
 ///
 /// Secrets are left out of what is recorded, so that it can be kept beside the tests; a request with other secrets finds its answer all the same.
-/// Challenges are answered by a session that the recorder has for that, and not by the delegate of the recorded one.
+/// A session of the recorder's loads: it answers challenges and follows redirects, and no delegate of the recorded session is asked. A body
+/// is handed over when all of it is there.
 public final class LoadRecorder: Sendable {
     private let recorded = Mutex(HTTPArchive())
     private let detail: HTTPArchive.Detail
@@ -53,7 +54,10 @@ public final class LoadRecorder: Sendable {
     /// - Returns: The configuration.
     public func configuration(_ base: URLSessionConfiguration = .ephemeral) -> URLSessionConfiguration {
         let session = URLSession(configuration: base)
-        return .stubbed { request in try await self.load(request, in: session) }
+        let recorded = URLSessionConfiguration.stubbed { request in try await self.load(request, in: session) }
+        // The other session has the timeouts.
+        (recorded.timeoutIntervalForRequest, recorded.timeoutIntervalForResource) = (604_800, 604_800)
+        return recorded
     }
 
     private func load(_ request: URLRequest, in session: URLSession) async throws -> (HTTPURLResponse, Data) {
@@ -93,15 +97,6 @@ public final class LoadRecorder: Sendable {
 
         func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String]) {
             heard.withLock { $0.heads.append(head) }
-        }
-
-        /// The recorded session follows, so that each request is recorded, and its delegate asked.
-        func urlSession(
-            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
-            newRequest request: URLRequest,
-            completionHandler: @escaping @Sendable (URLRequest?) -> Void
-        ) {
-            completionHandler(nil)
         }
     }
 }

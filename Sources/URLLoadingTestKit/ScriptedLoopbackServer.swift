@@ -58,7 +58,10 @@ public final class ScriptedLoopbackServer: Sendable {
         self.journal = journal
     }
 
-    deinit { work.cancel() }
+    deinit {
+        work.cancel()
+        journal.openAll()
+    }
 
     /// Starts a server.
     ///

@@ -41,8 +41,9 @@ extension URLSessionConfiguration {
 
     /// Has the sessions that are made of this configuration ask a closure, and no network.
     ///
-    /// The closure is kept for as long as the process lives. Other `URLProtocol` classes of the configuration are asked after it, and so in vain. The field that tells configurations apart is one of
-    /// ``URLSessionConfiguration/httpAdditionalHeaders``: set those before, or add to them.
+    /// The closure is kept for as long as the process lives. Other `URLProtocol` classes of the configuration are never asked. The field
+    /// that tells configurations apart is one of ``URLSessionConfiguration/httpAdditionalHeaders``: set those before, or add to them.
+    /// What is not http or https fails with `URLError.unsupportedURL`.
     ///
     /// - Parameter answer: Answers each request for http and https.
     public func stub(by answer: @escaping StubbedAnswer) {
@@ -80,8 +81,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
     private let work = Mutex<Task<Void, Never>?>(nil)
 
     override class func canInit(with request: URLRequest) -> Bool {
-        ["http", "https"].contains(request.url?.scheme?.lowercased())
-            && request.value(forHTTPHeaderField: URLSessionConfiguration.stubField) != nil
+        request.value(forHTTPHeaderField: URLSessionConfiguration.stubField) != nil
     }
 
     override func startLoading() {
@@ -89,7 +89,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         let name = plain.value(forHTTPHeaderField: URLSessionConfiguration.stubField) ?? ""
         plain.setValue(nil, forHTTPHeaderField: URLSessionConfiguration.stubField)
         if plain.httpBody == nil, let stream = plain.httpBodyStream { plain.httpBody = Self.data(of: stream) }
-        guard let answer = Self.answers.withLock({ $0[name] }) else {
+        guard ["http", "https"].contains(plain.url?.scheme?.lowercased()), let answer = Self.answers.withLock({ $0[name] }) else {
             client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
             return
         }
@@ -132,8 +132,17 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
             next.setValue(nil, forHTTPHeaderField: "Content-Type")
             next.setValue(nil, forHTTPHeaderField: "Content-Length")
         }
-        if url.host() != request.url?.host() { next.setValue(nil, forHTTPHeaderField: "Authorization") }
+        next.setValue(nil, forHTTPHeaderField: "Proxy-Authorization")
+        if origin(url) != origin(request.url) {
+            for name in ["Authorization", "Cookie", "Cookie2", "Host"] { next.setValue(nil, forHTTPHeaderField: name) }
+        }
         return next
+    }
+
+    /// Scheme, host and port.
+    private static func origin(_ url: URL?) -> [String?] {
+        let scheme = url?.scheme?.lowercased()
+        return [scheme, url?.host()?.lowercased(), url?.port.map(String.init) ?? (scheme == "https" ? "443" : "80")]
     }
 
     /// All that a stream has; on the load's own queue, which may wait.

@@ -35,8 +35,7 @@ struct CoveringArrayTests {
         return result
     }
 
-    @Test(arguments: [1] as [UInt64]) func `every pair is in a row or is impossible, and no row breaks a rule`(_ seed: UInt64)
-    {
+    @Test(arguments: [1] as [UInt64]) func `every pair is in a row or is impossible, and no row breaks a rule`(_ seed: UInt64) {
         let array = CoveringArray(of: Dimension.pairs, rules: Dimension.impossibilities, random: SeededNumbers(seed: seed))
         let covered = combinations(array.rows, Dimension.pairs)
         let impossible = Set(array.impossible)

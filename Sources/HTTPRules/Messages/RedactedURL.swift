@@ -12,13 +12,16 @@ import HTTPWire
 
 /// How what is kept of a request, in spans and logs, writes its URL: without what would let somebody else send it.
 ///
-/// By the semantic conventions of OpenTelemetry for `url.full`: user and password, and the signatures of signed URLs, are `REDACTED`.
+/// By the semantic conventions of OpenTelemetry for `url.full`: user and password, and the signatures of signed URLs, are `REDACTED`; and so is
+/// what ``SecretNames`` says of a query.
 package enum RedactedURL {
     /// The text of the URL.
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 
     /// The text of what somebody gave for a URL.
-    package static func text(_ reference: String) -> String {
+    package static func text(_ reference: String) -> String { text(reference, depth: 0) }
+
+    private static func text(_ reference: String, depth: Int) -> String {
         let bytes = Array(reference.utf8)
         guard bytes.contains(where: { $0 == UInt8(ascii: "@") || $0 == UInt8(ascii: "=") }) else { return reference }
         var result: [UInt8] = []
@@ -29,7 +32,7 @@ package enum RedactedURL {
         var start = query
         while start < bytes.endIndex {
             let end = bytes[(start + 1)...].firstIndex(where: isDelimiter) ?? bytes.endIndex
-            appendPair(bytes[start..<end], to: &result)
+            appendPair(bytes[start..<end], to: &result, depth: depth)
             start = end
         }
         return String(decoding: result, as: UTF8.self)
@@ -61,25 +64,19 @@ package enum RedactedURL {
     }
 
     /// A delimiter, a key and perhaps its value.
-    private static func appendPair(_ bytes: ArraySlice<UInt8>, to result: inout [UInt8]) {
-        guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")), isSecret(bytes[(bytes.startIndex + 1)..<equals]) else {
+    private static func appendPair(_ bytes: ArraySlice<UInt8>, to result: inout [UInt8], depth: Int) {
+        guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else {
+            result += bytes
+            return
+        }
+        let key = String(decoding: PercentEncoding.bytes(bytes[(bytes.startIndex + 1)..<equals]), as: UTF8.self)
+        // The value may be a URL with secrets of its own.
+        let value = String(decoding: PercentEncoding.bytes(bytes[(equals + 1)...]), as: UTF8.self)
+        guard SecretNames.contain(key) || depth > 3 || text(value, depth: depth + 1) != value else {
             result += bytes
             return
         }
         result += bytes[...equals]
         result += "REDACTED".utf8
     }
-
-    private static func isSecret(_ key: ArraySlice<UInt8>) -> Bool {
-        secrets.contains(String(decoding: PercentEncoding.bytes(key).map(ASCII.lowercased), as: UTF8.self))
-    }
-
-    /// The keys that the conventions name, in lower case; further ones of the same services; and those by which a URL carries a token
-    /// (RFC 6750, section 2.3) or a password.
-    private static let secrets: Set<String> = [
-        "awsaccesskeyid", "signature", "sig", "x-goog-signature",
-        "x-amz-signature", "x-amz-credential", "x-amz-security-token", "x-goog-credential", "x-oss-signature",
-        "x-cos-security-token",
-        "access_token", "refresh_token", "id_token", "client_secret", "api_key", "apikey", "password",
-    ]
 }

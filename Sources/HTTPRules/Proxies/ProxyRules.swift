@@ -89,7 +89,8 @@ package struct ProxyRules: Sendable, Hashable {
             switch item.choice {
             case .direct: return .ways(ways + [.direct])
             case .proxy(let server): ways.append(.proxy(server))
-            case .unusable(let reason): return .unusable(reason)
+            // Nothing goes around it.
+            case .unusable(let reason): return ways.isEmpty ? .unusable(reason) : .ways(ways)
             case .script(let script): return .script(script)
             }
             if !item.allowsFailover { return .ways(ways) }

@@ -150,6 +150,11 @@ final class FollowUpStage {
         if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load.control) }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard evidence != .wantsHTTP1 else { return }
+        leaveConnections(of: hop)
+    }
+
+    /// Has the hop go by a new connection next, and closes those that idle: they are no better than the one it went by.
+    func leaveConnections(of hop: Hop) {
         hop.network.askForNewConnection()
         // Whose connections it goes by next depends on what there is.
         if let route = hop.authentication.route { pool.wentStale(route) }

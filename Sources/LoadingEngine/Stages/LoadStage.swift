@@ -153,10 +153,16 @@ final class PreparedMessage {
     }
 
     #if Logging || Metrics || Tracing
+    /// Fields that differ in each request, and that no response is selected by.
+    private static let tracesAlone: Set<String> = ["traceparent", "tracestate"]
+
     /// The message with the fields of an observer.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
-        message.unobserved = head.headers
+        var unobserved = head.headers
+        // Others select a response as the app's own would.
+        for (name, value) in fields where !Self.tracesAlone.contains(name.lowercased()) { unobserved.set(name, value) }
+        message.unobserved = unobserved
         return message
     }
     #endif

@@ -258,6 +258,7 @@ final class UploadResumption {
             return .answer(kept)
         case .create(let part):
             if let answer { await stage.discard(answer, in: load.control) }
+            stage.leaveConnections(of: hop)  // Who refuses it by its head may read no more.
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .retrieve(let seconds, let keepsResponse):

@@ -10,6 +10,7 @@
 #if HTTPTypes
 public import Foundation
 public import HTTPTypes
+internal import HTTPWire
 internal import LoadingModel
 
 /// Requests and responses of [swift-http-types](https://github.com/apple/swift-http-types), with the package's trait `HTTPTypes`.
@@ -90,8 +91,10 @@ extension URLRequest {
     ///
     /// - Parameter httpRequest: With a scheme, an authority and a path.
     public init?(httpRequest: HTTPRequest) {
-        guard let scheme = httpRequest.scheme, let authority = httpRequest.authority,
-            let url = URL(string: "\(scheme)://\(authority)\(httpRequest.path ?? "/")")
+        let path = httpRequest.path ?? "/"
+        // What follows the authority begins with a slash, or it would be a part of it.
+        guard let scheme = httpRequest.scheme, let authority = httpRequest.authority, path.hasPrefix("/"),
+            let url = URL(string: "\(scheme)://\(authority)\(path)")
         else { return nil }
         self.init(url: url)
         httpMethod = httpRequest.method.rawValue
@@ -125,7 +128,7 @@ extension HTTPURLResponse {
     public var httpResponse: HTTPResponse? {
         guard (100...999).contains(statusCode) else { return nil }
         var response = HTTPResponse(status: HTTPResponse.Status(code: statusCode))
-        for case (let name as String, let value as String) in allHeaderFields {
+        for (name, value) in headers.fields {
             if let name = HTTPField.Name(name) { response.headerFields.append(HTTPField(name: name, value: value)) }
         }
         return response

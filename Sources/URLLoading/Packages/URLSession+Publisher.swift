@@ -75,6 +75,7 @@ private final class DataTaskSubscription<Receiver: Subscriber>: Subscription, Re
 where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure == URLError {
     private enum State {
         case idle(Receiver)
+        case starting(Receiver)
         case loading(Receiver, URLSessionDataTask)
         case over
     }
@@ -90,32 +91,39 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
 
     func request(_ demand: Subscribers.Demand) {
         guard demand > .none else { return }
-        let receiver: any ResultReceiver = self
-        let task = lock.withLock { () -> URLSessionDataTask? in
-            guard case .idle(let subscriber) = state else { return nil }
-            let task = publisher.session.dataTask(with: publisher.request) { receiver.finish($0, $1, $2) }
-            state = .loading(subscriber, task)
-            return task
+        let mayStart = lock.withLock { () -> Bool in
+            guard case .idle(let subscriber) = state else { return false }
+            state = .starting(subscriber)
+            return true
         }
-        task?.resume()
+        guard mayStart else { return }
+        // Under no lock: the session's delegate hears of the task here, and may cancel.
+        let receiver: any ResultReceiver = self
+        let task = publisher.session.dataTask(with: publisher.request) { receiver.finish($0, $1, $2) }
+        let isWanted = lock.withLock { () -> Bool in
+            guard case .starting(let subscriber) = state else { return false }
+            state = .loading(subscriber, task)
+            return true
+        }
+        if isWanted { task.resume() } else { task.cancel() }
     }
 
     func cancel() {
-        let task = lock.withLock { () -> URLSessionDataTask? in
-            defer { state = .over }
-            guard case .loading(_, let task) = state else { return nil }
-            return task
+        let last = end()
+        if case .loading(_, let task) = last { task.cancel() }
+    }
+
+    /// Ends it, and returns how it stood, so that what that held is let go of under no lock.
+    private func end() -> State {
+        lock.withLock {
+            let last = state
+            state = .over
+            return last
         }
-        task?.cancel()
     }
 
     func finish(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?) {
-        let subscriber = lock.withLock { () -> Receiver? in
-            defer { state = .over }
-            guard case .loading(let subscriber, _) = state else { return nil }
-            return subscriber
-        }
-        guard let subscriber else { return }
+        guard case .loading(let subscriber, _) = end() else { return }
         if let error {
             let known = error as? URLError
             subscriber.receive(completion: .failure(known ?? URLError(.unknown, userInfo: [NSUnderlyingErrorKey: error])))

@@ -62,14 +62,17 @@ extension FileHandle {
 /// Reads once from a descriptor, when there is something to read.
 private final class DescriptorRead: Sendable {
     private enum State {
-        case new, cancelled, over
+        case new, over
+        /// It cannot be cancelled any more: what is read is handed over.
+        case reading(Waiter)
         case waiting(Waiter)
     }
 
     // `@unchecked`: sources of Dispatch may be used by any thread.
     private struct Waiter: @unchecked Sendable {
         let caller: UnsafeContinuation<[UInt8], any Error>
-        let source: any DispatchSourceRead
+        /// Nil where the descriptor is ready, be it because it always is.
+        let source: (any DispatchSourceRead)?
     }
 
     private static let length = 16_384
@@ -85,38 +88,61 @@ private final class DescriptorRead: Sendable {
         try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { begin($0) }
         } onCancel: {
-            end(throwing: CancellationError())
+            cancel()
         }
     }
 
     private func begin(_ caller: UnsafeContinuation<[UInt8], any Error>) {
-        let source = DispatchSource.makeReadSource(fileDescriptor: handle.fileDescriptor, queue: Self.queue)
-        source.setEventHandler { self.takeBytes() }
+        let descriptor = handle.fileDescriptor
+        guard descriptor >= 0 else { return caller.resume(throwing: POSIXError(.EBADF)) }
+        // A source of Dispatch is never made ready by what has no queue of its own, such as /dev/null; to poll(2) that always is.
+        let source = Self.isReady(descriptor) ? nil : DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: Self.queue)
         let waiter = Waiter(caller: caller, source: source)
         let isCancelled = state.withLock { state in
             guard case .new = state else { return true }
             state = .waiting(waiter)
             return false
         }
-        source.activate()
-        if isCancelled {
-            source.cancel()
-            caller.resume(throwing: CancellationError())
+        guard !isCancelled else {
+            source?.activate()
+            source?.cancel()
+            return caller.resume(throwing: CancellationError())
+        }
+        if let source {
+            source.setEventHandler { self.takeBytes(descriptor) }
+            source.activate()
+        } else {
+            Self.queue.async { self.takeBytes(descriptor) }
         }
     }
 
-    private func takeBytes() {
+    private static func isReady(_ descriptor: Int32) -> Bool {
+        var entry = pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0)
+        return poll(&entry, 1, 0) != 0
+    }
+
+    private func takeBytes(_ descriptor: Int32) {
+        let waiter = state.withLock { state -> Waiter? in
+            guard case .waiting(let waiter) = state else { return nil }
+            // Another reader may have been quicker, and a read would wait.
+            guard waiter.source == nil || Self.isReady(descriptor) else { return nil }
+            state = .reading(waiter)
+            return waiter
+        }
+        guard let waiter else { return }
         var (count, failure) = (0, Int32(0))
         let piece = [UInt8](unsafeUninitializedCapacity: Self.length) { buffer, initialized in
             repeat {
-                count = read(handle.fileDescriptor, buffer.baseAddress, buffer.count)
+                count = read(descriptor, buffer.baseAddress, buffer.count)
                 failure = count < 0 ? errno : 0
             } while failure == EINTR
             initialized = max(0, count)
         }
-        // Another reader was quicker.
-        guard failure != EAGAIN, let waiter = finish(.over) else { return }
-        waiter.source.cancel()
+        guard failure != EAGAIN || waiter.source == nil else {
+            return state.withLock { $0 = .waiting(waiter) }
+        }
+        state.withLock { $0 = .over }
+        waiter.source?.cancel()
         if failure == 0 {
             waiter.caller.resume(returning: piece)
         } else {
@@ -124,24 +150,19 @@ private final class DescriptorRead: Sendable {
         }
     }
 
-    private func end(throwing error: any Error) {
-        guard let waiter = finish(.cancelled) else { return }
-        waiter.source.cancel()
-        waiter.caller.resume(throwing: error)
-    }
-
-    /// What waits, which is to be told by the one who gets it.
-    private func finish(_ next: State) -> Waiter? {
-        state.withLock { state in
+    private func cancel() {
+        let waiter = state.withLock { state -> Waiter? in
             switch state {
             case .waiting(let waiter):
-                state = next
+                state = .over
                 return waiter
             case .new:
-                state = next
+                state = .over
                 return nil
-            case .cancelled, .over: return nil
+            case .reading, .over: return nil
             }
         }
+        waiter?.source?.cancel()
+        waiter?.caller.resume(throwing: CancellationError())
     }
 }

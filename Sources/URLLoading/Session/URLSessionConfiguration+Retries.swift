@@ -10,16 +10,19 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Whether, and how, loads that failed for reasons that pass are tried again before the app hears of it; default nil: never.
+    /// How loads that fail for reasons that pass are retried before the app hears of the failure; default nil: they are not.
     ///
-    /// Tried again is what the app has seen nothing of: the request is sent once more where it cannot be connected or the connection is
-    /// lost before the response, or where the server answers with one of ``RetryPolicy/statusCodes``. Each attempt has its
+    /// A load is retried only if the app has not yet received any of it: where the connection cannot be made or is lost before the
+    /// response, or where the server answers with one of ``RetryPolicy/statusCodes``. Each attempt has its
     /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses; the resource timeout does, and cancelling
-    /// ends them. A load whose timeout has run out, one whose body cannot be read again, WebSockets, streams and FTP are not tried
-    /// again, nor are uploads that can be continued (``usesResumableUploads``), which have their own attempts. Background sessions have
-    /// theirs, too, and no use for this. A response that may be followed by another attempt is not cached.
+    /// ends them. A response that may be followed by another attempt is not cached.
     ///
-    /// Requests that a kept connection lost are sent again anyway, once, as RFC 9110 allows. That does not multiply with these attempts.
+    /// Not retried are:
+    /// - loads whose timeout has run out, or whose body was sent and cannot be read again;
+    /// - uploads that can be continued (``usesResumableUploads``), and the transfers of background sessions, which have their own attempts;
+    /// - WebSockets, stream tasks, FTP, and what a ``URLProtocol`` class answers.
+    ///
+    /// A request that a kept connection lost is sent again once in any case, as RFC 9110 allows. That does not multiply with these attempts.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default
@@ -34,10 +37,10 @@ extension URLSessionConfiguration {
         set { set { $0.retryPolicy = newValue } }
     }
 
-    /// When a load is tried again, and how often.
+    /// When a load is retried, and how often.
     ///
-    /// However many loads there are, a host that fails is not asked more often for it: five failures in a row end these attempts for the host
-    /// and all sessions of the process, until ten times as many requests have been answered.
+    /// However many loads there are, a host that fails is hardly asked more often for it: it has five such attempts at once, for all sessions of
+    /// the process, and another one for ten of its answers, or for ten seconds.
     public struct RetryPolicy: Sendable, Hashable {
         /// Statuses that may pass; default 408, 429, 502, 503 and 504.
         public var statusCodes: Set<Int> = [408, 429, 502, 503, 504]

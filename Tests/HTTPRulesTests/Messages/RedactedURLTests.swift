@@ -14,7 +14,12 @@ import Testing
         ("https://h/a?b=c&d#e", "https://h/a?b=c&d#e"),
         ("https://ada:secret@h/a", "https://REDACTED:REDACTED@h/a"), ("https://ada@h/", "https://REDACTED@h/"),
         ("https://:@h/", "https://REDACTED:REDACTED@h/"), ("https://a@b:c@h/", "https://REDACTED:REDACTED@h/"),
-        ("https://h/a@b?c=d@e", "https://h/a@b?c=d@e"), ("https://h?u=http://a:b@c/", "https://h?u=http://a:b@c/"),
+        ("https://h/a@b?c=d@e", "https://h/a@b?c=d@e"), ("https://h?u=http://a:b@c/", "https://h?u=REDACTED"),
+        ("https://h?u=%68ttp%3A//c/%3Ftoken%3D1&a=b", "https://h?u=REDACTED&a=b"),
+        (
+            "https://h?token=1&code=2&session_id=3&x-jwt-y=4&page=5",
+            "https://h?token=REDACTED&code=REDACTED&session_id=REDACTED&x-jwt-y=REDACTED&page=5"
+        ),
         ("https://h/?color=blue&sig=abc", "https://h/?color=blue&sig=REDACTED"),
         ("https://h/?sig=abc&color=blue", "https://h/?sig=REDACTED&color=blue"),
         ("https://h/?AWSAccessKeyId=k&Signature=s&Expires=1", "https://h/?AWSAccessKeyId=REDACTED&Signature=REDACTED&Expires=1"),

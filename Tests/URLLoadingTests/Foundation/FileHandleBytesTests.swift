@@ -63,4 +63,38 @@ struct FileHandleBytesTests {
             for try await _ in handle.bytes {}
         }
     }
+
+    @Test func `what is always ready, and what is closed, keeps no reader waiting`() async throws {
+        let nothing = try #require(FileHandle(forReadingAtPath: "/dev/null"))
+        for try await byte in nothing.bytes { Issue.record("\(byte)") }
+        let zeros = try #require(FileHandle(forReadingAtPath: "/dev/zero"))
+        var count = 0
+        for try await byte in zeros.bytes {
+            #expect(byte == 0)
+            count += 1
+            if count == 20_000 { break }
+        }
+        let closed = try #require(FileHandle(forReadingAtPath: "/dev/zero"))
+        try closed.close()
+        await #expect(throws: POSIXError(.EBADF)) {
+            for try await _ in closed.bytes {}
+        }
+    }
+
+    @Test func `a wait that is cancelled takes nothing of what comes later`() async throws {
+        let pipe = Pipe()
+        let handle = pipe.fileHandleForReading
+        for round in UInt8(0)..<20 {
+            let task = Task {
+                var bytes = handle.bytes.makeAsyncIterator()
+                return try await bytes.next()
+            }
+            for _ in 0..<round { await Task.yield() }
+            task.cancel()
+            _ = try? await task.value
+            try pipe.fileHandleForWriting.write(contentsOf: Data([round]))
+            var bytes = handle.bytes.makeAsyncIterator()
+            #expect(try await bytes.next() == round)
+        }
+    }
 }

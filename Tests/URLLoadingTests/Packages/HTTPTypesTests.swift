@@ -73,6 +73,18 @@ struct HTTPTypesTests {
         }
     }
 
+    @Test func `a response has its fields line by line, and a path is no part of an authority`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("", [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]) }) {
+            (server) async throws in
+            try await withSession { (session) async throws in
+                let response = try await session.data(for: Self.request(.get, server, "/")).1
+                #expect(response.headerFields[values: .setCookie] == ["a=1", "b=2"])
+                await expectFailure(.badURL) { try await session.data(for: Self.request(.get, server, "@127.0.0.1/")) }
+                await expectFailure(.badURL) { try await session.data(for: Self.request(.options, server, "*")) }
+            }
+        }
+    }
+
     @Test func `a request without a URL fails`() async throws {
         try await withSession { (session) async throws in
             await expectFailure(.badURL) {

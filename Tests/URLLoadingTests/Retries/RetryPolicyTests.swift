@@ -169,6 +169,33 @@ struct RetryPolicyTests {
         }
     }
 
+    @Test func `a request that was never sent is repeated whatever its method`() async throws {
+        let port = try RefusingPort()
+        let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
+        try await withRetries {
+            $0.maximumRetryCount = 2
+        } test: { (session) async throws in
+            let metrics = Metrics()
+            var request = URLRequest(url: url)
+            request.httpMethod = "POST"
+            request.httpBody = Data("sent".utf8)
+            await expectFailure(.cannotConnectToHost) { try await session.data(for: request, delegate: metrics) }
+            let collected = try await metrics.collected.value(where: { $0 })
+            #expect(collected.transactionMetrics.count == 3)
+        }
+    }
+
+    @Test func `a cookie of an answer goes with the next attempt`() async throws {
+        try await withScriptedServer(reply: { request in
+            request.header("Cookie") == "seen=1" ? .ok("body") : .status(503, [("Set-Cookie", "seen=1")])
+        }) { (server) async throws in
+            try await withRetries { (session) async throws in
+                #expect(try await session.text(server.url()) == "body")
+            }
+            #expect(server.requests.count == 2)
+        }
+    }
+
     @Test func `a host that fails is hardly asked more often by many loads`() async throws {
         try await withScriptedServer(reply: { _ in .status(503) }) { (server) async throws in
             try await withRetries {
@@ -181,7 +208,8 @@ struct RetryPolicyTests {
                     for try await status in group { #expect(status == 503) }
                 }
             }
-            #expect(server.requests.count == 55)
+            // One more for every ten seconds that the test takes.
+            #expect((55...60).contains(server.requests.count))
         }
     }
 

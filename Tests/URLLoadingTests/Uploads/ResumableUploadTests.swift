@@ -55,6 +55,21 @@ struct ResumableUploadTests {
         #expect(requests.last?.fields["content-type"] == type)
     }
 
+    @Test func `a server that refuses a version and reads no more gets the upload by another connection`() async throws {
+        let refusal = ScriptedReply.head(400, [("Upload-Draft-Interop-Version", "6"), ("Content-Length", "0")])
+        try await withScenario(
+            early: { $0.header("Upload-Draft-Interop-Version") == "8" ? [.stopReading, .write(refusal)] : nil },
+            reply: { .ok("stored \($0.bodyLength)") }
+        ) { (server, session) async throws in
+            // All of it is on its way when the refusal comes. The second begins by the connection that the first ended by.
+            for length in [1000, 2000] {
+                let (data, _) = try await session.upload(for: URLRequest(server.url(), method: "PUT"), from: Data(count: length))
+                #expect(String(decoding: data, as: UTF8.self) == "stored \(length)")
+            }
+            #expect(server.connectionCount == 3)
+        }
+    }
+
     @Test func `what was not interrupted is one request`() async throws {
         let server = try UploadServer(UploadServer.Plan())
         let (data, _) = try await Self.session().upload(for: Self.request(server), from: Self.content)
