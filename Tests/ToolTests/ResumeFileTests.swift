@@ -89,4 +89,26 @@ struct ResumeFileTests {
             #expect(server.requests.last?.header("Range") != nil)
         }
     }
+
+    @Test(arguments: [["get", "-C", "-"], ["download", "--resume"]])
+    func `a redirect to nowhere adds nothing to what is there`(_ words: [String]) async throws {
+        let folder = try TemporaryDirectory()
+        let file = try folder.write(Array("begun".utf8), to: "f")
+        try await withScriptedServer(reply: { _ in .status(302, body: "elsewhere") }) { (server) async throws in
+            let result = try await Tool.run(words + ["-s", "-o", "f", server.url("/f").absoluteString], in: folder)
+            #expect(result.code == 33, "\(result.errors)")
+            #expect(try String(contentsOf: file, encoding: .utf8) == "begun")
+        }
+    }
+
+    @Test func `what one URL wrote is not gone on with by another`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { _ in .ok("one") }) { (server) async throws in
+            let address = server.url("/f").absoluteString
+            let result = try await Tool.run(["-s", "-C", "-", "-o", "f", address, "-o", "f", address], in: folder)
+            #expect(result.code == 2, "\(result.errors)")
+            #expect(try String(contentsOf: folder.file("f"), encoding: .utf8) == "one")
+            #expect(server.requests.count == 1)
+        }
+    }
 }

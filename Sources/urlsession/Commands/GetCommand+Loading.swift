@@ -42,14 +42,18 @@ extension GetCommand {
             return
         }
         let file = try result.file(for: visit.url, order, place)
+        if let file, file != "-", source == nil { try Continuation.claim(file, continues: result.continueAt != nil) }
         let continuation = try continuation(of: &request, visit, file: file, isUpload: source != nil)
         content.slow(&request, to: options.pace.rate)
         let name = Mutex<String?>(nil)
         let written = Mutex<BodySink?>(nil)
         do {
             try await options.transfer(visit, to: file, number: order.number) { [request, content] session, attempts in
+                // Another attempt writes to the file of the first.
+                let own = result.keepsFiles ? written.withLock { $0?.openedPath } : nil
                 let sink = BodySink(
-                    path: file, appends: continuation?.isFile == true, sparesTerminal: true, numbersNames: result.keepsFiles)
+                    path: own ?? file, appends: continuation?.isFile == true, sparesTerminal: true,
+                    numbersNames: result.keepsFiles && own == nil)
                 written.withLock { $0 = sink }
                 var plan = options.plan(
                     showsHeaders: result.include || result.head, failsOnHTTPError: result.fail || result.failsWithBody,
@@ -58,7 +62,9 @@ extension GetCommand {
                 plan.keepsErrorBody = result.failsWithBody
                 plan.headSink = heads
                 plan.maximumSize = place.maximumSize?.bytes
-                let isShown = !options.silent && !address.parallel && file != nil && file != "-"
+                let isShown =
+                    !options.silent && !needless.needless.contains(.noProgressMeter) && !address.parallel && file != nil
+                    && file != "-"
                 let meter = isShown ? ProgressMeter() : nil
                 if let continuation { meter?.begin(at: continuation.start) }
                 let observer = TransferObserver(
@@ -78,7 +84,11 @@ extension GetCommand {
                 if let path, result.takesServerName { options.say("saved as \(path)") }
             }
         } catch let failure as ToolFailure where failure.code != 0 && result.removesOnError {
-            if let path = written.withLock({ $0?.openedPath }) { unlink(path) }
+            if let path = written.withLock({ $0?.openedPath }),
+                (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType == .typeRegular
+            {
+                unlink(path)
+            }
             throw failure
         }
     }

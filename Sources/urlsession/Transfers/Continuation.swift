@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
+import Synchronization
 import URLLoading
 
 /// What `--continue-at` goes on from: a file's end, or a number of bytes where the body goes to standard output.
@@ -40,6 +41,20 @@ enum Continuation: Sendable {
         self = .file(partial)
     }
 
+    /// The files that loads of this command are for.
+    private static let claimed = Mutex<Set<String>>([])
+
+    /// Notes that a load is for a file; what one URL has left is no beginning of another.
+    ///
+    /// - Parameters:
+    ///   - path: The file.
+    ///   - continues: Whether the load goes on with what is there.
+    /// - Throws: Where it would go on with what another load of the command wrote.
+    static func claim(_ path: String, continues: Bool) throws(ToolFailure) {
+        let isNew = claimed.withLock { $0.insert(URL(fileURLWithPath: path).standardizedFileURL.path).inserted }
+        if continues, !isNew, !path.hasPrefix("/dev/") { throw ToolFailure(2, "two URLs are for \(path)") }
+    }
+
     var start: Int64 {
         switch self {
         case .file(let partial): partial.size
@@ -54,7 +69,7 @@ enum Continuation: Sendable {
         guard let response = response as? HTTPURLResponse else {
             return ToolFailure(33, "the server does not say which part it sends")
         }
-        guard response.statusCode < 300 || response.statusCode == 416 else { return nil }
+        guard response.statusCode < 400 || response.statusCode == 416 else { return nil }
         switch self {
         case .file(let partial):
             switch partial.judge(response) {

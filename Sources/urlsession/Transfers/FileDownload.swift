@@ -21,6 +21,7 @@ struct FileDownload {
     func run() async throws {
         let visit = try options.visit(url)
         let place = try DownloadPlace(output: result.output, url: visit.url, file)
+        try Continuation.claim(place.path, continues: result.resume)
         var mayBePartial = result.resume && place.resumeData() == nil
         if mayBePartial, PartialFile(place.path) == nil {
             options.say("nothing to go on with; beginning afresh")
@@ -180,8 +181,12 @@ struct FileDownload {
                     judgement.withLock { $0 = .refused("the server does not say which part it sends") }
                     return ToolFailure(0, nil)
                 }
-                guard response.statusCode < 300 || response.statusCode == 416 else {
+                guard response.statusCode < 400 || response.statusCode == 416 else {
                     return nil
+                }
+                // To begin afresh would put the redirect's own body in the place of the file.
+                if response.statusCode >= 300, response.statusCode < 400 {
+                    return ToolFailure(33, "cannot go on with \(partial.path): the server answered \(response.statusCode)")
                 }
                 let found = partial.judge(response)
                 judgement.withLock { $0 = found }
@@ -199,7 +204,8 @@ struct FileDownload {
         switch judgement.withLock({ $0 }) {
         case .refused(let reason): return .refused(reason)
         case .isComplete:
-            try checkWhole(partial.path)
+            // It was there before, and stays.
+            try result.checksum?.check(partial.path)
             options.say("\(partial.path) is complete")
             return .done
         case .goesOn, nil: break

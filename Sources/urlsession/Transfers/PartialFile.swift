@@ -43,7 +43,9 @@ struct PartialFile {
     /// Judges the answer to a request for the range.
     func judge(_ response: HTTPURLResponse, now: Date = Date()) -> Judgement {
         guard response.statusCode == 206 || response.statusCode == 416 else {
-            return .refused("the server sends all of the file")
+            return .refused(
+                300..<400 ~= response.statusCode
+                    ? "the server answered \(response.statusCode)" : "the server sends all of the file")
         }
         guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
             return .refused("the server does not say of when the file is, so that \(path) may be of another version")
