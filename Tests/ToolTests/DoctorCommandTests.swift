@@ -269,4 +269,15 @@ struct DoctorCommandTests {
         #expect(report["URL"]?.facts["host"] == ["xn--bcher-kva.invalid"])
         #expect(report["URL"]?.lines.contains { $0.contains("IDNA") } == true)
     }
+
+    @Test(arguments: ["nan", "inf", "1e300", "-1", "99999999999999999999"])
+    func `a stored answer of a senseless age is told of`(_ age: String) async throws {
+        try await withScriptedServer(reply: { _ in .ok("body", [("Cache-Control", "max-age=60"), ("Age", age)]) }) {
+            (server) async throws in
+            let address = server.url("/").absoluteString
+            _ = try await Tool.run(["-s", address], in: folder, home: home)
+            let result = try await Tool.run(["doctor", "--stores", address], in: folder, home: home)
+            #expect(result.code == 0, "\(result.errors)")
+        }
+    }
 }

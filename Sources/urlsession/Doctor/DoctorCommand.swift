@@ -71,14 +71,17 @@ struct DoctorCommand: AsyncParsableCommand {
         var plan = ChallengeAnswers.Plan()
         plan.pins = try trust.pins()
         plan.identity = try trust.identity()
-        plan.login = try login.login(at: url, nil)
+        plan.login = try login.login(at: url, login.netrc.read())
         plan.methods = login.methods
         plan.trustsAnybody = trust.insecure
         return ChallengeAnswers(plan, for: url)
     }
 
     /// Whether the options say that somebody is to log in.
-    func namesUser(_ url: URL) -> Bool { login.user != nil || url.user != nil }
+    func namesUser(_ url: URL) throws -> Bool {
+        if login.user != nil || url.user != nil { return true }
+        return try login.netrc.login(in: login.netrc.read(), at: url) != nil
+    }
 }
 
 extension ConnectionOptions {

@@ -155,7 +155,7 @@ struct DoctorExamination {
         if let field, isSecure {
             facts["field"] = [field]
             let age = DoctorStores.seconds("max-age", in: field)
-            let until = age.map { Date(timeIntervalSinceNow: min($0, 1e10)).formatted(.iso8601.year().month().day()) }
+            let until = age.map { Date(timeIntervalSinceNow: TimeInterval($0)).formatted(.iso8601.year().month().day()) }
             lines.append(
                 until.map { "the server asks for that until \($0)" } ?? "the server asks for that in words that make no sense")
         }

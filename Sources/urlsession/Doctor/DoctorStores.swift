@@ -27,7 +27,7 @@ enum DoctorStores {
         if let stored {
             let left = lifetime(stored).map { $0 - age(stored) }
             lines.append(
-                "a response of \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \(Int($0)) s more" : "stale for \(Int(-$0)) s" } ?? "with no time for which it is fresh")"
+                "a response of \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \($0) s more" : "stale for \(-$0) s" } ?? "with no time for which it is fresh")"
             )
         } else {
             lines.append(looks ? "nothing is stored" : "not looked at (--stores)")
@@ -40,34 +40,41 @@ enum DoctorStores {
     private static func keeping(_ answer: HTTPURLResponse) -> String {
         let field = (answer.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased()
         if field.contains("no-store") { return "the answer may not be kept (no-store)" }
-        if let lifetime = lifetime(answer) { return "the answer may be kept, and is fresh for \(Int(lifetime)) s" }
+        if let lifetime = lifetime(answer) { return "the answer may be kept, and is fresh for \(lifetime) s" }
         return "the answer does not say how long it is fresh"
     }
 
     /// For how many seconds a response says that it is fresh.
-    private static func lifetime(_ response: HTTPURLResponse) -> Double? {
+    private static func lifetime(_ response: HTTPURLResponse) -> Int64? {
         let field = response.value(forHTTPHeaderField: "Cache-Control") ?? ""
         if field.lowercased().contains("no-cache") { return 0 }
         if let seconds = seconds("max-age", in: field) { return seconds }
         guard let end = response.value(forHTTPHeaderField: "Expires").flatMap(HTTPDate.date),
             let begin = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
         else { return nil }
-        return min(max(0, end.timeIntervalSince(begin)), 1e10)
+        return max(0, whole(end.timeIntervalSince(begin)))
     }
 
-    private static func age(_ response: HTTPURLResponse) -> Double {
-        let said = response.value(forHTTPHeaderField: "Age").flatMap { Double($0) } ?? 0
+    private static func age(_ response: HTTPURLResponse) -> Int64 {
+        let said = response.value(forHTTPHeaderField: "Age").flatMap { Int64($0) } ?? 0
         let date = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date)
-        return min(max(said, date.map { Date().timeIntervalSince($0) } ?? 0), 1e10)
+        return min(max(said, date.map { whole(Date().timeIntervalSince($0)) } ?? 0), most)
+    }
+
+    /// More than a server can mean.
+    private static let most: Int64 = 10_000_000_000
+
+    private static func whole(_ seconds: TimeInterval) -> Int64 {
+        Int64(exactly: min(max(seconds, -1e10), 1e10).rounded(.towardZero)) ?? 0
     }
 
     /// The number of a directive, as in `max-age=600`.
-    static func seconds(_ name: String, in field: String) -> Double? {
+    static func seconds(_ name: String, in field: String) -> Int64? {
         for part in field.lowercased().split(whereSeparator: { ",;".contains($0) }) {
             let words = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
             guard words.count == 2, words[0] == name, let number = Int64(words[1].trimmingCharacters(in: ["\""])), number >= 0
             else { continue }
-            return min(Double(number), 1e10)
+            return min(number, most)
         }
         return nil
     }
