@@ -19,7 +19,7 @@ enum ConfigurationFile {
     /// - Throws: Where it cannot be read, or a quote has no end.
     /// - Returns: The words of a command line.
     static func words(of path: String) throws(ToolFailure) -> [String] {
-        let data = try InputFile.readOnce(path)
+        let data = try InputFile.take(path)
         guard data.count <= mostBytes else { throw ToolFailure(26, "\(path) is too long") }
         var words: [String] = []
         for (index, line) in String(decoding: data, as: UTF8.self).split(

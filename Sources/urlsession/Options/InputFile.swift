@@ -23,6 +23,16 @@ enum InputFile {
         return data
     }
 
+    /// The same as ``read(_:)``; standard input is empty after that, as what was read is no content of a request.
+    static func take(_ path: String) throws(ToolFailure) -> Data {
+        let data = try read(path)
+        if path == "-" { known.withLock { $0[path] = Data() } }
+        return data
+    }
+
+    /// Whether standard input was read, by whatever option.
+    static var hasReadStandardInput: Bool { known.withLock { $0["-"] != nil } }
+
     static func read(_ path: String) throws(ToolFailure) -> Data {
         if path == "-" {
             if let data = known.withLock({ $0[path] }) { return data }

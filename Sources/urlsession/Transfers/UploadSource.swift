@@ -50,6 +50,7 @@ final class UploadSource: Sendable {
                 return !wasOpened
             }
             guard isFirst else { return nil }
+            if InputFile.hasReadStandardInput { return InputStream(data: Data()) }
         }
         guard let stream = InputStream(fileAtPath: isStandardInput ? "/dev/stdin" : path) else { return nil }
         return pace.map { PacedStream(stream, $0) } ?? stream
