@@ -49,7 +49,13 @@ struct ArchiveOptions: ParsableArguments {
     func recording(_ work: () async throws -> Void) async throws {
         guard let recorder else { return try await work() }
         try recorder.begin()
-        try await work()
+        do {
+            try await work()
+        } catch {
+            recorder.finish()
+            throw error
+        }
+        recorder.finish()
         if let failure = recorder.failure { throw failure }
     }
 }

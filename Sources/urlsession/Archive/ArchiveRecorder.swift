@@ -12,11 +12,14 @@ import Synchronization
 import URLLoading
 import URLLoadingArchive
 
-/// The archive of a command's loads, written anew after each: what kills the tool leaves those that were over.
+/// The archive of a command's loads, written anew as loads end, and at the end: what kills the tool leaves most of those that were over.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
         var failure: ToolFailure?
+        var isWritten = true
+        var lastEnd = ContinuousClock.now
+        var lastDuration = Duration.zero
     }
 
     /// By the file: all loads of a command are in one.
@@ -51,11 +54,22 @@ final class ArchiveRecorder: Sendable {
     func append(_ metrics: URLSessionTaskMetrics, _ particulars: HTTPArchive.Particulars) {
         state.withLock { state in
             state.archive.append(metrics, particulars, detail: detail)
-            write(&state)
+            state.isWritten = false
+            // A long archive takes its time: writing takes a tenth of the command's time at most.
+            if state.lastEnd.duration(to: .now) > state.lastDuration * 10 { write(&state) }
         }
     }
 
+    /// Writes what is not written yet.
+    func finish() { state.withLock { if !$0.isWritten { write(&$0) } } }
+
     private func write(_ state: inout State) {
+        let begin = ContinuousClock.now
+        defer {
+            state.isWritten = true
+            state.lastEnd = .now
+            state.lastDuration = begin.duration(to: state.lastEnd)
+        }
         do {
             try state.archive.write(to: URL(fileURLWithPath: path))
             state.failure = nil
@@ -78,6 +92,9 @@ final class LoadRecording: Sendable {
     private let state = Mutex(State())
 
     init(_ recorder: ArchiveRecorder) { self.recorder = recorder }
+
+    /// For another task of the same load.
+    func another() -> LoadRecording { LoadRecording(recorder) }
 
     /// A byte more than is kept, so that too many are seen to be.
     private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }

@@ -130,9 +130,9 @@ final class SegmentedDownload: Sendable {
         var request = request
         request.setValue("bytes=0-0", forHTTPHeaderField: "Range")
         let answer = Mutex<Result<File, Refusal>?>(nil)
-        let outcome = await run(request, sink: BodySink(path: "/dev/null"), rate: plan.rate) { response in
+        let outcome = await run(request, sink: BodySink(path: "/dev/null"), rate: plan.rate, most: 1) { response in
             // There is no first byte of an empty file.
-            guard let response = response as? HTTPURLResponse, response.statusCode < 300 || response.statusCode == 416 else {
+            guard let response = response as? HTTPURLResponse, response.statusCode < 400 || response.statusCode == 416 else {
                 return nil
             }
             let found = Self.file(of: response)
@@ -140,6 +140,7 @@ final class SegmentedDownload: Sendable {
             if case .success = found { return nil }
             return ToolFailure(0, nil)
         }
+        if outcome.failure?.code == 63 { return .failure(Refusal(reason: "the server sends more than it was asked for")) }
         if let answer = answer.withLock({ $0 }) {
             guard case .success = answer, outcome.error != nil || outcome.failure != nil else { return answer }
         }
@@ -177,10 +178,11 @@ final class SegmentedDownload: Sendable {
         request.setValue(file.tag, forHTTPHeaderField: "If-Range")
         let sink = BodySink(path: path, offset: part.lowerBound)
         let outcome = await run(
-            request, sink: sink, rate: plan.rate.map { max(1, $0 / Int64(share)) }, most: Int64(part.count), total: file.length
+            request, sink: sink, rate: plan.rate.map { max(1, $0 / Int64(share)) }, most: Int64(part.count), total: file.length,
+            share: share
         ) { response in
             guard let response = response as? HTTPURLResponse,
-                response.statusCode < 300 || [412, 416].contains(response.statusCode)
+                response.statusCode < 400 || [412, 416].contains(response.statusCode)
             else {
                 return nil
             }
@@ -194,12 +196,14 @@ final class SegmentedDownload: Sendable {
     }
 
     private func run(
-        _ request: URLRequest, sink: BodySink, rate: Int64?, most: Int64? = nil, total: Int64? = nil,
+        _ request: URLRequest, sink: BodySink, rate: Int64?, most: Int64? = nil, total: Int64? = nil, share: Int = 1,
         objection: @escaping @Sendable (URLResponse) -> ToolFailure?
     ) async -> TransferObserver.State {
         var plan = plan
         plan.rate = rate
         plan.maximumSize = most
+        plan.recording = plan.recording?.another()
+        plan.slowest = plan.slowest.map { .init(bytes: max(1, $0.bytes / Int64(share)), seconds: $0.seconds) }
         if let total {
             plan.count = { [self] count in
                 let all = received.withLock { received in
