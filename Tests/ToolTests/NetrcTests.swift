@@ -172,4 +172,14 @@ struct NetrcTests {
             }
         }
     }
+
+    @Test func `an empty file names no user`() async throws {
+        try write("")
+        try await withScriptedServer(reply: { _ in .ok("in") }) { (server) async throws in
+            for file in ["/dev/null", folder.file(".netrc").path] {
+                let result = try await Tool.run(["-sS", "--netrc-file", file, server.url("/a").absoluteString])
+                #expect(result.code == 0 && result.text == "in", "\(result.errors)")
+            }
+        }
+    }
 }

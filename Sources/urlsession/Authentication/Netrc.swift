@@ -133,13 +133,21 @@ struct Netrc: Sendable {
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         // The name of what was opened. What a shell's `<(…)` names is a pipe, which has none and is the user's own.
         let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
+        let isNameless = name.map { name in ["pipe:", "socket:"].contains { name.hasPrefix($0) } } ?? false
         if let name, name.hasPrefix("/") {
             guard let facts = try? FileManager.default.attributesOfItem(atPath: name) else {
                 throw ToolFailure(26, "cannot read \(path)")
             }
             try checkOwnership(facts, path)
+        } else if !isNameless {
+            let type = (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType
+            guard let type, type != .typeRegular, type != .typeSymbolicLink else {
+                throw ToolFailure(26, "whose \(path) is cannot be found out, and it is not used")
+            }
         }
-        guard let data = try? handle.read(upToCount: mostBytes + 1), data.count <= mostBytes else {
+        // At the end there is nothing, which is no error.
+        let read = Result { try handle.read(upToCount: mostBytes + 1) ?? Data() }
+        guard let data = try? read.get(), data.count <= mostBytes else {
             throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
         }
         do throws(Malformed) {
