@@ -41,6 +41,8 @@ struct WaterfallCommand: ParsableCommand {
         let page = ArchivePage(archive, name: file == "-" ? "standard input" : URL(fileURLWithPath: file).lastPathComponent)
             .html()
         guard let output, output != "-" else { return try StandardOutput.write(page) }
+        // An archive may hold secrets, and so may its page.
+        umask(0o077)
         let sink = BodySink(path: output)
         do throws(BodySink.Failure) {
             try sink.write(Data(page.utf8))
