@@ -124,6 +124,8 @@ enum CommandLineWords {
                     result = [command]
                 } else if let other = rewritten[name] {
                     add(other.name, rest.popFirst().map(other.value))
+                } else if let sign = name.firstIndex(of: "="), let other = rewritten[String(name[..<sign])] {
+                    add(other.name, other.value(String(name[name.index(after: sign)...])))
                 } else if longOptions.contains(name) {
                     add(name, rest.popFirst())
                 } else {

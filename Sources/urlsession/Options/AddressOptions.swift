@@ -92,13 +92,14 @@ struct AddressOptions: ParsableArguments {
     }
 
     private static func adding(_ scheme: String, to address: String) -> String {
-        let hasScheme = address.contains("://") || ["data:", "file:"].contains { address.lowercased().hasPrefix($0) }
+        let hasScheme =
+            RequestOptions.schemeEnd(address) != nil || ["data:", "file:"].contains { address.lowercased().hasPrefix($0) }
         return hasScheme ? address : "\(scheme)://\(address)"
     }
 
     /// Empty lines and those that begin with a `#` are passed over.
     static func addresses(in list: String) throws(ToolFailure) -> [String] {
-        String(decoding: try InputFile.readOnce(list), as: UTF8.self).split(whereSeparator: \.isNewline)
+        String(decoding: try InputFile.take(list), as: UTF8.self).split(whereSeparator: \.isNewline)
             .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
     }
 }

@@ -33,9 +33,11 @@ struct EntityTagOptions: ParsableArguments {
     }
 
     func save(_ response: URLResponse?) throws(ToolFailure) {
-        guard let saved, let tag = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "ETag"), !tag.isEmpty else { return }
+        let response = response as? HTTPURLResponse
+        guard let saved, response?.statusCode != 304 else { return }
+        let tag = response?.value(forHTTPHeaderField: "ETag") ?? ""
         do {
-            try Data((tag + "\n").utf8).write(to: URL(fileURLWithPath: saved))
+            try Data((tag.isEmpty ? "" : tag + "\n").utf8).write(to: URL(fileURLWithPath: saved))
         } catch {
             throw ToolFailure(23, "cannot write \(saved): \(ToolFailure.reason(error))")
         }

@@ -120,9 +120,17 @@ struct RequestOptions: ParsableArguments {
         return storage
     }
 
+    /// Where what follows `scheme://` begins; nil where an address has no scheme.
+    static func schemeEnd(_ text: String) -> String.Index? {
+        guard let sign = text.range(of: "://"), let first = text.first, first.isASCII, first.isLetter,
+            text[..<sign.lowerBound].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+.-".contains($0)) })
+        else { return nil }
+        return sign.upperBound
+    }
+
     /// As curl does, an address without a scheme is an http one.
     static func url(_ text: String) throws -> URL {
-        let hasScheme = text.contains("://") || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
+        let hasScheme = schemeEnd(text) != nil || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
         guard let url = URL(string: hasScheme ? text : "http://" + text) else {
             // Where the password in it ends nobody knows.
             throw ToolFailure(3, text.contains("@") ? "that is not a URL" : "'\(text)' is not a URL")
@@ -132,7 +140,7 @@ struct RequestOptions: ParsableArguments {
 
     /// An address as it may be shown: without a user name and a password.
     static func hidingUser(_ text: String) -> String {
-        let start = text.range(of: "://")?.upperBound ?? text.startIndex
+        let start = schemeEnd(text) ?? text.startIndex
         let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
         guard let sign = text[start..<end].lastIndex(of: "@") else { return text }
         return String(text[..<start]) + text[text.index(after: sign)...]
