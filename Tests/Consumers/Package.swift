@@ -11,16 +11,19 @@ let package = Package(
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
-        // The import was replaced.
-        .executableTarget(name: "Importing", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
         // The manifest alone knows of URLLoading.
         .executableTarget(name: "Unmodified", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
-        // So it is here, and its dependencies import FoundationNetworking and know nothing of URLLoading.
+        // So it is here, and what they depend on imports FoundationNetworking and knows nothing of URLLoading.
         .executableTarget(
-            name: "UnmodifiedDependency",
+            name: "OverHTTPTypes",
             dependencies: [
                 .product(name: "URLLoading", package: "swift-url-loading"),
                 .product(name: "HTTPTypesFoundation", package: "swift-http-types"),
+            ]),
+        .executableTarget(
+            name: "OverOpenCombine",
+            dependencies: [
+                .product(name: "URLLoading", package: "swift-url-loading"),
                 .product(name: "OpenCombineFoundation", package: "OpenCombine"),
             ]),
     ]

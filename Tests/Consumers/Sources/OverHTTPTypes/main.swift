@@ -8,10 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 import Foundation
-import URLLoading
+import HTTPTypes
+import HTTPTypesFoundation
+#if canImport(FoundationNetworking)
+import FoundationNetworking
+#endif
 
-/// The URL that is loaded.
 let url = CommandLine.arguments.dropFirst().first.flatMap { URL(string: $0) } ?? URL(fileURLWithPath: "/")
-let (data, response) = try await URLSession.shared.data(from: url)
-print((response as? HTTPURLResponse)?.statusCode ?? 0, String(decoding: data, as: UTF8.self))
-print(try String(contentsOf: url, encoding: .utf8))
+let (data, response) = try await URLSession.shared.data(for: HTTPRequest(url: url))
+print(response.status.code, String(decoding: data, as: UTF8.self))
