@@ -89,8 +89,7 @@ package struct ProxyRules: Sendable, Hashable {
             switch item.choice {
             case .direct: return .ways(ways + [.direct])
             case .proxy(let server): ways.append(.proxy(server))
-            // Nothing goes around it.
-            case .unusable(let reason): return ways.isEmpty ? .unusable(reason) : .ways(ways)
+            case .unusable(let reason): return .unusable(reason)
             case .script(let script): return .script(script)
             }
             if !item.allowsFailover { return .ways(ways) }
