@@ -36,7 +36,8 @@ enum CommandLineWords {
 
     /// The long names of options with a value, which may begin with a dash.
     static let longOptions: Set<String> = [
-        "cacert", "cert", "cert-type", "checksum", "connect-timeout", "connect-to", "continue-at", "cookie", "cookie-jar",
+        "har", "har-bodies", "cacert", "cert", "cert-type", "checksum", "connect-timeout", "connect-to", "continue-at", "cookie",
+        "cookie-jar",
         "cookies", "data",
         "data-ascii", "data-binary", "data-raw", "data-urlencode", "directory-prefix", "dns-servers", "dump-header",
         "etag-compare",
