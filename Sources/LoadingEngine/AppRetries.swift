@@ -27,8 +27,7 @@ struct AppRetries {
         }
         // Names that are not found, networks and proxies that are not there say nothing of the host.
         let isOfHost = (error.kind == .connectionLost || error.kind == .cannotConnectToHost) && !error.isOfProxy
-        let isUnsent = load.transaction?.exchange == nil || load.lastAttempt.evidence.saysUnprocessed
-        return pause(rules, retryAfter: nil, isOfHost: isOfHost, isUnsent: isUnsent, hop, in: load)
+        return pause(rules, retryAfter: nil, isOfHost: isOfHost, hop, in: load)
     }
 
     /// The pause before another attempt in seconds, or nil where the answer is the result.
@@ -44,7 +43,7 @@ struct AppRetries {
         let asked = head.headers.first("Retry-After").flatMap {
             RetryAfter.seconds($0, now: load.now + Date.timeIntervalBetween1970AndReferenceDate)
         }
-        return pause(rules, retryAfter: asked, isOfHost: true, isUnsent: false, hop, in: load)
+        return pause(rules, retryAfter: asked, isOfHost: true, hop, in: load)
     }
 
     /// Whether an answer with such a status may be followed by another attempt, and is nothing to keep.
@@ -54,17 +53,16 @@ struct AppRetries {
 
     private func rules(for hop: Hop, in load: Load) -> LoadRetries? {
         guard let rules = load.session.policy.retries, load.webSocket == nil, load.stream == nil, !load.order.isForProxies,
-            hop.upload == nil, Self.host(of: hop) != nil
+            !load.order.endsUpload, hop.upload == nil, Self.host(of: hop) != nil
         else { return nil }
         return rules
     }
 
     private mutating func pause(
-        _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, isUnsent: Bool, _ hop: Hop, in load: Load
+        _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, _ hop: Hop, in load: Load
     ) -> Double? {
         guard let host = Self.host(of: hop), !isOfHost || RetryBudgets.noteFailure(host, now: load.now), count < rules.limit,
-            isUnsent || hop.request.body.isReplayable,
-            isUnsent || rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
+            hop.request.body.isReplayable, rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
             (retryAfter ?? 0) <= rules.longestRetryAfter
         else { return nil }
         count += 1

@@ -22,7 +22,7 @@ package import Tracing
 /// Whom a session tells of its requests.
 package struct ObserverSettings: Sendable {
     #if Logging
-    /// Nil is nobody.
+    /// Nil: nothing is logged.
     package var logger: Logger?
     #endif
     #if Metrics

@@ -24,7 +24,7 @@ struct MeterSource: Sendable {
     /// Whether anybody measures.
     var isUsed: Bool { own != nil || !(MetricsSystem.factory is NOOPMetricsHandler) }
 
-    /// Nil where nobody measures.
+    /// Nil: nothing is measured.
     ///
     /// Asked for on an event loop, where no task has a factory of its own: what is kept is the process's.
     var current: RequestMeters? {

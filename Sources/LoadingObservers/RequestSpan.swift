@@ -20,7 +20,7 @@ struct TaskTracing: Sendable {
     /// The caller's, when the task was made.
     let context: ServiceContext
 
-    /// Nil where nobody traces.
+    /// Nil: nothing is traced.
     init?(_ tracer: (any Tracer)?) {
         if let tracer {
             guard !(tracer is NoOpTracer) else { return nil }

@@ -58,7 +58,7 @@ extension HTTPArchive {
 
     /// The archive as JSON, with its members in alphabetical order.
     ///
-    /// - Throws: `EncodingError` where a number is none that JSON has.
+    /// - Throws: `EncodingError` where JSON cannot represent a number.
     /// - Returns: UTF-8, with a line feed at the end.
     public func data() throws -> Data {
         let encoder = JSONEncoder()

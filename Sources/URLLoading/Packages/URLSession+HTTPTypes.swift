@@ -148,7 +148,7 @@ extension URLResponse {
     fileprivate var requiredHTTPResponse: HTTPResponse {
         get throws {
             if let response = (self as? HTTPURLResponse)?.httpResponse { return response }
-            throw ErrorTranslation.appError(.badServerResponse, "the response is none of HTTP", url: url)
+            throw ErrorTranslation.appError(.badServerResponse, "the response is not an HTTP response", url: url)
         }
     }
 }

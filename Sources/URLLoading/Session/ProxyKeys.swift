@@ -22,11 +22,11 @@ public let kCFNetworkProxiesHTTPSEnable = "HTTPSEnable"
 public let kCFNetworkProxiesHTTPSProxy = "HTTPSProxy"
 /// The port of the proxy for `https` URLs.
 public let kCFNetworkProxiesHTTPSPort = "HTTPSPort"
-/// 1 where ``kCFNetworkProxiesFTPProxy`` is used.
+/// Not read: `ftp` URLs go through the proxies for `http`, `ftps` URLs through those for `https`.
 public let kCFNetworkProxiesFTPEnable = "FTPEnable"
-/// The host of the proxy for `ftp` URLs.
+/// Not read: see ``kCFNetworkProxiesFTPEnable``.
 public let kCFNetworkProxiesFTPProxy = "FTPProxy"
-/// The port of the proxy for `ftp` URLs.
+/// Not read: see ``kCFNetworkProxiesFTPEnable``.
 public let kCFNetworkProxiesFTPPort = "FTPPort"
 /// 1 where ``kCFNetworkProxiesSOCKSProxy`` is used.
 public let kCFNetworkProxiesSOCKSEnable = "SOCKSEnable"

@@ -22,10 +22,10 @@ public import Tracing
 
 extension URLSessionConfiguration {
     #if Logging
-    /// Whom the session tells what it does: requests, responses, redirects and failures at level `debug`, connections and the ends of
+    /// The logger that the session reports to: requests, responses, redirects and failures at level `debug`, connections and the ends of
     /// requests at `trace`.
     ///
-    /// Default nil: nobody. It is told no fields and no bodies, and URLs without user, password and what signs them. It is called on the
+    /// Default nil: the session logs nothing. The logger is told no fields and no bodies, and URLs without user, password and what signs them. It is called on the
     /// session's event loop, and must not block. No effect on background sessions, whose requests another process sends.
     ///
     /// Needs the package's trait `Logging`. Not in Apple's API.
@@ -50,9 +50,9 @@ extension URLSessionConfiguration {
     #endif
 
     #if Tracing
-    /// Who makes a span of each request that the session sends, and says what the request carries.
+    /// The tracer that creates a span for each request, and injects its propagation fields.
     ///
-    /// Default nil: who was given to `InstrumentationSystem.bootstrap(_:)`, if anybody was. A `NoOpTracer` traces nothing. The span is a
+    /// Default nil: the tracer that `InstrumentationSystem.bootstrap(_:)` was given, if one was. A `NoOpTracer` traces nothing. The span is a
     /// child of the context that the task was made in. The tracer is called on the session's event loop, and must not block. No effect on
     /// background sessions, whose requests another process sends.
     ///

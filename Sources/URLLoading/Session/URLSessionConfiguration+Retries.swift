@@ -18,7 +18,7 @@ extension URLSessionConfiguration {
     /// ends them. A response that may be followed by another attempt is not cached.
     ///
     /// Not retried are:
-    /// - loads whose timeout has run out, or whose body was sent and cannot be read again;
+    /// - loads whose timeout has run out, or whose body cannot be read again;
     /// - uploads that can be continued (``usesResumableUploads``), and the transfers of background sessions, which have their own attempts;
     /// - WebSockets, stream tasks, FTP, and what a ``URLProtocol`` class answers.
     ///
@@ -61,8 +61,9 @@ extension URLSessionConfiguration {
         ///
         /// A response that asks for more is the result.
         public var maximumRetryAfter: TimeInterval = 60
-        /// Whether requests are sent again that have a method that is not idempotent, such as POST, although the server may have carried out
-        /// the first; default false.
+        /// Whether requests are retried whose method is not idempotent, such as POST; default false.
+        ///
+        /// The server may have carried out the first attempt.
         public var repeatsNonidempotentMethods = false
 
         /// The defaults.
