@@ -175,6 +175,7 @@ struct RetryPolicyTests {
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withRetries {
             $0.maximumRetryCount = 2
+            $0.repeatsNonidempotentMethods = word
         } test: { (session) async throws in
             let metrics = Metrics()
             var request = URLRequest(url: url)
