@@ -7,20 +7,24 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The byte classes of RFC 9110, section 5.6, decided without a `String`.
+/// The character classes of RFC 9110, section 5.6, tested on bytes without creating a `String`.
 package enum ASCII {
     @inlinable
     package static func lowercased(_ byte: UInt8) -> UInt8 {
         byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
     }
 
-    /// `tchar`, section 5.6.2, by table: without a branch that field names would mislead.
+    /// `tchar`, section 5.6.2.
+    ///
+    /// A table lookup, because branches on the bytes of field names are hard to predict.
     @inlinable
     package static func isTokenCharacter(_ byte: UInt8) -> Bool {
         byte < 128 && tokenTable.utf8Start[Int(byte)] == UInt8(ascii: "t")
     }
 
-    /// One letter for each ASCII byte, `t` for a `tchar`; a `StaticString` needs no initialisation and no bounds check.
+    /// One letter per ASCII byte, `t` for a `tchar`.
+    ///
+    /// A `StaticString` needs no initialization and no bounds check.
     @inlinable
     static var tokenTable: StaticString {
         """
@@ -31,17 +35,17 @@ package enum ASCII {
         """
     }
 
-    /// Whether the bytes at a position spell a lower-case word of letters, digits and hyphens, without regard to their case.
+    /// Whether the bytes at a position equal a lowercase word of letters, digits and hyphens, ignoring case.
     ///
-    /// The caller has compared the lengths.
+    /// The caller has already compared the lengths.
     @inline(__always)
     package static func matches(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: StaticString) -> Bool {
         ByteScan.spells(bytes, start, UnsafeRawPointer(word.utf8Start), word.utf8CodeUnitCount)
     }
 
-    /// Whether the bytes at a position are as those of another text, without regard to the case of either.
+    /// Whether the bytes at a position equal another text, ignoring case on both sides.
     ///
-    /// The caller has compared the lengths.
+    /// The caller has already compared the lengths.
     static func equals(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ text: UnsafeRawBufferPointer) -> Bool {
         for index in 0..<text.count where lowercased(bytes[start &+ index]) != lowercased(text[index]) { return false }
         return true
@@ -55,7 +59,7 @@ package enum ASCII {
         return letter <= 5 ? letter &+ 10 : nil
     }
 
-    /// Two digits for each byte, in lower case.
+    /// Returns two lowercase digits for each byte.
     package static func hexadecimal(_ bytes: some Sequence<UInt8>) -> String {
         let digits = Array("0123456789abcdef".utf8)
         var text: [UInt8] = []
@@ -66,12 +70,12 @@ package enum ASCII {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// As many digits as the type has room for.
+    /// Returns as many digits as the width of the type needs, leading zeros included.
     package static func hexadecimal(_ number: some FixedWidthInteger) -> String {
         withUnsafeBytes(of: number.bigEndian) { hexadecimal($0) }
     }
 
-    /// Whether a string is a `token`: what a method or a field name must be.
+    /// Whether a string is a `token`, as methods and field names must be.
     package static func isToken(_ text: String) -> Bool {
         !text.isEmpty && text.utf8.allSatisfy(isTokenCharacter)
     }
@@ -84,7 +88,7 @@ package enum ASCII {
     @inlinable
     package static func isWhitespace(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 }
 
-    /// Without the optional white space (SP and HTAB) at both ends.
+    /// Removes the optional whitespace (SP and HTAB) at both ends.
     package static func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
         var bytes = bytes
         while let first = bytes.first, isWhitespace(first) { bytes.removeFirst() }

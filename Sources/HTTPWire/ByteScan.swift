@@ -9,7 +9,7 @@
 
 /// Finds bytes eight at a time.
 ///
-/// The word tricks are exact for the lowest byte they report: a borrow only ever runs towards the higher ones.
+/// The bit tricks are exact for the lowest byte they report: a borrow only propagates towards the higher bytes.
 enum ByteScan {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let tops: UInt64 = 0x8080_8080_8080_8080
@@ -34,7 +34,7 @@ enum ByteScan {
         first(0x0A, bytes, from: start, to: end)
     }
 
-    /// The first of a byte in `bytes[start..<end]`, or `end`.
+    /// The first occurrence of a byte in `bytes[start..<end]`, or `end`.
     @inline(__always)
     static func first(_ byte: UInt8, _ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int {
         var position = start
@@ -48,9 +48,9 @@ enum ByteScan {
         return position
     }
 
-    /// Whether the bytes at a position spell a lower-case word of letters, digits and hyphens, without regard to their case.
+    /// Whether the bytes at a position equal a lowercase word of letters, digits and hyphens, ignoring case.
     ///
-    /// An underscore in the word is equal to nothing.
+    /// An underscore in the word matches no byte.
     @inline(__always)
     static func spells(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ word: UnsafeRawPointer, _ count: Int) -> Bool {
         guard count >= 8 else {
@@ -60,11 +60,11 @@ enum ByteScan {
             }
             return true
         }
-        // The last eight may have some that were compared before.
+        // The last eight bytes may overlap bytes that were already compared.
         var index = 0
         while true {
             let wanted = word.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // Only letters have this bit, and only in them may the one that makes them small be missing.
+            // In the word, only letters have bit 0x40. Only there may the input lack bit 0x20, which makes a letter lowercase.
             let letters = wanted >> 1 & (ones &* 0x20)
             guard bytes.loadUnaligned(fromByteOffset: start &+ index, as: UInt64.self) | letters == wanted else { return false }
             guard index < count &- 8 else { return true }

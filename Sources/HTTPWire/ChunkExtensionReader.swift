@@ -7,35 +7,35 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Tells byte by byte whether what follows a chunk's size are extensions (RFC 9112, section 7.1.1).
+/// Checks byte by byte whether the text after a chunk size consists of chunk extensions (RFC 9112, section 7.1.1).
 ///
 ///     chunk-ext      = *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )
 ///     chunk-ext-name = token
 ///     chunk-ext-val  = token / quoted-string
 ///
-/// Whoever reads on the way to us as this grammar says, and whoever does not, must find the end of the line in the same place: so nothing
-/// else is let pass but white space between a size and its line end.
+/// Intermediaries that follow this grammar and those that do not must find the end of the line at the same position. Therefore only
+/// extensions and whitespace are accepted between a size and its line end.
 struct ChunkExtensionReader: Sendable {
     private enum Place: Sendable {
-        /// Nothing but white space so far.
+        /// Only whitespace so far.
         case size
         case beforeName
         case name
-        /// White space after a name.
+        /// Whitespace after a name.
         case afterName
         case beforeValue
         case value
         case quoted
         case quotedPair
-        /// Right after the closing mark.
+        /// Directly after the closing quotation mark.
         case quotedEnd
-        /// White space after a value.
+        /// Whitespace after a value.
         case afterValue
     }
 
     private var place = Place.size
 
-    /// Whether the line may end after what was taken.
+    /// Whether the line may end at the current position.
     var mayEndHere: Bool {
         switch place {
         case .size, .name, .value, .quotedEnd: true
@@ -43,7 +43,7 @@ struct ChunkExtensionReader: Sendable {
         }
     }
 
-    /// Whether a byte other than CR may come next.
+    /// Processes a byte other than CR and returns whether the grammar allows it here.
     mutating func take(_ byte: UInt8) -> Bool {
         guard let next = Self.place(after: place, byte) else { return false }
         place = next
@@ -94,6 +94,6 @@ struct ChunkExtensionReader: Sendable {
         }
     }
 
-    /// `HTAB / SP / VCHAR / obs-text`: what a quoted string may hold (RFC 9110, section 5.6.4).
+    /// `HTAB / SP / VCHAR / obs-text`: the bytes allowed in a quoted string (RFC 9110, section 5.6.4).
     private static func isText(_ byte: UInt8) -> Bool { byte == 0x09 || byte >= 0x20 && byte != 0x7F }
 }

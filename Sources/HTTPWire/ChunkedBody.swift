@@ -9,18 +9,18 @@
 
 /// Writes the chunked coding of a request body (RFC 9112, section 7.1).
 ///
-/// A chunk goes out as ``frameHead(length:)``, the data itself, untouched, and ``frameTail``; the body ends with ``lastChunk`` or
+/// A chunk consists of ``frameHead(length:)``, the unmodified data and ``frameTail``. The body ends with ``lastChunk`` or
 /// ``end(trailers:)``.
 package enum ChunkedBody {
     /// The CRLF after a chunk's data.
     package static let frameTail: [UInt8] = [0x0D, 0x0A]
 
-    /// The zero chunk with an empty trailer section.
+    /// The last chunk with an empty trailer section.
     package static let lastChunk: [UInt8] = [0x30, 0x0D, 0x0A, 0x0D, 0x0A]
 
     /// The size line before a chunk's data.
     ///
-    /// An empty piece of a body must not be written: its size would end the body.
+    /// Do not write an empty chunk: its size would end the body.
     package static func frameHead(length: Int) -> [UInt8] {
         var bytes: [UInt8] = []
         appendFrameHead(length: length, to: &bytes)
@@ -38,7 +38,7 @@ package enum ChunkedBody {
         bytes.append(contentsOf: frameTail)
     }
 
-    /// The zero chunk with trailers.
+    /// The last chunk followed by trailers.
     package static func end(trailers: HeaderBlock) throws(InvalidRequest) -> [UInt8] {
         guard !trailers.isEmpty else { return lastChunk }
         try RequestSerializer.validate(trailers)

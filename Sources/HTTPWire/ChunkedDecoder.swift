@@ -7,21 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads the chunked coding (RFC 9112, section 7.1), byte by byte between chunks and not at all within them.
+/// Decodes the chunked transfer coding (RFC 9112, section 7.1): byte by byte between chunks, without looking at the bytes within
+/// them.
 ///
-/// As strict as the strict mode of llhttp: sizes end in CRLF, data is followed by CRLF, and nothing else will do. White space after a
-/// size is let pass, since servers that pad their sizes exist, as browsers do; it counts as an extension.
+/// As strict as llhttp's strict mode: a size ends in CRLF, and CRLF follows the data. Whitespace after a size is accepted, as in
+/// browsers, because some servers pad their sizes. It counts as an extension.
 struct ChunkedDecoder: Sendable {
     enum Found {
         case incomplete
-        /// So many bytes from the offset on are content; the caller moves the offset.
+        /// This many bytes from the offset on are content. The caller advances the offset.
         case data(Int)
         case end(HeaderBlock?)
     }
 
     private enum State {
         case size
-        /// In the extensions of a chunk, or the white space before them.
+        /// In the extensions of a chunk, or in the whitespace before them.
         case extensions(ChunkExtensionReader)
         /// After the CR of a size line.
         case sizeLineFeed
@@ -32,15 +33,15 @@ struct ChunkedDecoder: Sendable {
         case trailers
     }
 
-    /// Fifteen digits are 2^60 - 1, more than anybody has, and cannot overflow.
+    /// Fifteen digits give at most 2^60 - 1, which is more than any message needs and cannot overflow.
     private static let largestPrefix: Int64 = 1 << 56 - 1
-    /// Of 64 bits, in hexadecimal digits.
+    /// The number of hexadecimal digits in 64 bits.
     private static let widestNumber = 16
 
     private var state = State.size
     private var size: Int64 = 0
     private var hasDigits = false
-    /// Zeros before the size of this chunk.
+    /// Leading zeros in the size of this chunk.
     private var zeroCount = 0
     private var extensionBytes = 0
     private var trailers = FieldSectionReader()
@@ -82,7 +83,9 @@ struct ChunkedDecoder: Sendable {
         return .incomplete
     }
 
-    /// Zeros before a size are let pass, as servers write sizes with a fixed width; more than the widest number has count as extensions.
+    /// Leading zeros are accepted, because some servers write sizes with a fixed width.
+    ///
+    /// Those beyond the width of the widest number count as extension bytes.
     private mutating func readSize(
         _ bytes: UnsafeRawBufferPointer,
         _ offset: inout Int,
@@ -115,7 +118,9 @@ struct ChunkedDecoder: Sendable {
         }
     }
 
-    /// "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1), and we recognise none.
+    /// "A recipient MUST ignore unrecognized chunk extensions" (section 7.1.1).
+    ///
+    /// No extension is recognized here.
     private mutating func skipExtensions(
         _ earlier: ChunkExtensionReader,
         _ bytes: UnsafeRawBufferPointer,
@@ -138,9 +143,9 @@ struct ChunkedDecoder: Sendable {
         state = .extensions(reader)
     }
 
-    /// Drops the fields for framing and routing, which a trailer section must not carry (RFC 9110, section 6.5.1).
+    /// Removes the framing and routing fields that a trailer section must not contain (RFC 9110, section 6.5.1).
     ///
-    /// They are ignored, not refused.
+    /// They are ignored rather than rejected.
     private static func permitted(_ trailers: HeaderBlock) -> HeaderBlock? {
         guard !trailers.isEmpty else { return nil }
         var trailers = trailers

@@ -7,34 +7,33 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One field line as it stands in a buffer: where its parts are and what is wrong with it (RFC 9112, section 5).
+/// One field line in a buffer: the positions of its parts, and the error if it is invalid (RFC 9112, section 5).
 struct FieldLineScan {
     enum Kind: Equatable {
         /// `name ":" OWS value OWS`, the value possibly empty.
         case field
-        /// White space and the rest of the value before (`obs-fold`, section 5.2).
+        /// A continuation of the previous value that starts with whitespace (`obs-fold`, section 5.2).
         case fold
         /// The end of the section.
         case blank
         case invalid(ResponseParser.Failure)
-        /// The buffer holds no LF.
+        /// The buffer contains no LF.
         case incomplete
     }
 
     var kind: Kind
-    /// What the name is.
+    /// The name, if it is a known one.
     var field = FieldName.other
     var nameEnd = 0
     var valueStart = 0
     var valueEnd = 0
-    /// Past the line's LF.
+    /// The position after the line's LF.
     var next = 0
 
-    /// Looks at the line that begins at a position.
+    /// Scans the line that starts at a position.
     ///
-    /// "A recipient MAY recognize a single LF as a line terminator" (section 2.2), and
-    /// here it does; a CR elsewhere and a NUL anywhere are refused. Other control characters in a value are kept
-    /// (RFC 9110, section 5.5).
+    /// "A recipient MAY recognize a single LF as a line terminator" (section 2.2), and this one does. A CR elsewhere and a NUL
+    /// anywhere are rejected. Other control characters in a value are kept (RFC 9110, section 5.5).
     @inline(__always)
     static func scan(_ bytes: UnsafeRawBufferPointer, from start: Int, to end: Int) -> FieldLineScan {
         guard start < end else { return FieldLineScan(kind: .incomplete) }
@@ -79,7 +78,7 @@ struct FieldLineScan {
         }
     }
 
-    /// Lines that are neither a field nor a fold: the empty one, and the wrong.
+    /// Handles lines that are neither a field nor a fold: the empty line and invalid lines.
     @inline(never)
     private static func scanUnusual(
         _ bytes: UnsafeRawBufferPointer,

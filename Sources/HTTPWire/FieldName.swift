@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A field name that the rules ask for: known by a number, so that looking for it costs a test and no comparison of text.
+/// A field name that the HTTP rules look up.
+///
+/// It is represented by a number, so a lookup is a bit test instead of a text comparison.
 package struct FieldName: Sendable, Hashable {
     /// The row in ``rows`` (`FieldNameTable.swift`).
     @usableFromInline
@@ -16,26 +18,26 @@ package struct FieldName: Sendable, Hashable {
     @inlinable
     init(_ number: UInt8) { self.number = number }
 
-    /// All names that nothing is known of.
+    /// Represents every name that is not in the table.
     @inlinable
     package static var other: FieldName { FieldName(63) }
 
-    /// The bit of the name in a set of names; of those that are not known none.
+    /// The name's bit in a set of names; 0 for ``other``.
     @inlinable
     var bit: UInt64 { (1 &<< UInt64(number)) & (1 << 63 - 1) }
 
     /// Whether the field is one of ``ofConnection``.
     package var isOfConnection: Bool { Self.bitsOfConnection & bit != 0 }
 
-    /// What the bytes spell in any case.
+    /// Looks up a name, ignoring case.
     package init(_ bytes: UnsafeRawBufferPointer) { self.init(bytes, 0, bytes.count) }
 
-    /// What the bytes at a position spell in any case.
+    /// Looks up the name at a position, ignoring case.
     @inline(__always)
     init(_ bytes: UnsafeRawBufferPointer, _ start: Int, _ length: Int) {
         self = .other
         guard length >= 2, length < Self.row else { return }
-        // Of what is no letter the comparison has to do with, as of what has another length.
+        // The comparison below rejects bytes that are not letters and names of a different length.
         let slot = Self.slot(length, bytes[start] | 0x20, bytes[start &+ length &- 1] | 0x20)
         let number = Self.slots.utf8Start[slot] &- UInt8(ascii: "0")
         guard number < Self.count else { return }
@@ -45,9 +47,11 @@ package struct FieldName: Sendable, Hashable {
         self = FieldName(number)
     }
 
-    /// The name that ends at the first colon of a line, where it is known: then `colon` moves there.
+    /// Looks up the name before the first colon of a line.
     ///
-    /// No byte of it has to be judged: that it is a token is known.
+    /// If the name is known, `colon` moves to that position.
+    ///
+    /// A known name is a token, so its bytes need no check.
     @inline(__always)
     init(leading bytes: UnsafeRawBufferPointer, from start: Int, to end: Int, _ colon: inout Int) {
         self = .other
@@ -58,7 +62,7 @@ package struct FieldName: Sendable, Hashable {
         if self != .other { colon = found }
     }
 
-    /// The names that are known, in lower case.
+    /// All known names, in lowercase.
     package static var known: [(name: FieldName, text: String)] {
         (0..<count).map { number in
             let row = UnsafeBufferPointer(start: rows.utf8Start + Int(number) * Self.row, count: Self.row)

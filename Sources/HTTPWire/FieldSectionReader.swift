@@ -7,19 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads the field lines of a header or trailer section up to and with the empty line (RFC 9112, section 5).
+/// Reads the field lines of a header or trailer section, including the empty line at its end (RFC 9112, section 5).
 ///
-/// A section that lies whole in one buffer is passed over once and copied once. One that does not is gathered line by line in a buffer
-/// of its own, so the work stays proportional to its length however it is cut. A line is judged when it is complete, never before:
-/// so the cuts cannot be told from the outcome.
+/// A section that lies entirely in one buffer is scanned once and copied once. Any other section is collected line by line in a
+/// separate buffer, so the work stays proportional to its length no matter how it is split. A line is validated only when it is
+/// complete, so the result does not depend on how the bytes were split.
 struct FieldSectionReader: Sendable {
-    /// Bytes taken in, as they were on the wire.
+    /// The number of bytes consumed, as they were on the wire.
     private(set) var received = 0
 
     private var lines: [HeaderBlock.Line] = []
-    /// Which known names are among the lines.
+    /// The set of known names among the lines.
     private var names: UInt64 = 0
-    /// What came in earlier calls, unfolded; the last line may be unfinished.
+    /// Bytes from earlier calls, unfolded.
+    ///
+    /// The last line may be incomplete.
     private var pending: [UInt8] = []
     private var lineStart = 0
     private var isGathering = false
@@ -28,7 +30,7 @@ struct FieldSectionReader: Sendable {
         self = FieldSectionReader()
     }
 
-    /// The section, once it is complete; `offset` moves past what was taken in.
+    /// Returns the section once it is complete; `offset` moves past the consumed bytes.
     mutating func read(
         _ bytes: UnsafeRawBufferPointer,
         _ offset: inout Int,
@@ -68,7 +70,7 @@ struct FieldSectionReader: Sendable {
                 return handOver(Self.copy(bytes, start, position))
             case .invalid(let failure): throw failure
             case .fold, .incomplete:
-                // What is left unread is gathered from here: a fold needs bytes that can be changed.
+                // The rest is collected from here: unfolding needs a mutable buffer.
                 pending = Self.copy(bytes, start, position)
                 lineStart = pending.count
                 received = position - start
@@ -103,7 +105,7 @@ struct FieldSectionReader: Sendable {
         return nil
     }
 
-    /// Whether the line just completed was the empty one.
+    /// Returns whether the line that was just completed is the empty line.
     private mutating func takeGatheredLine(_ lineLimit: Int) throws(ResponseParser.Failure) -> Bool {
         let start = lineStart
         let line = pending.withUnsafeBytes { FieldLineScan.scan($0, from: start, to: $0.count) }
@@ -135,7 +137,7 @@ struct FieldSectionReader: Sendable {
 
     // MARK: Lines
 
-    /// Makes the block and keeps no part of it, so that its new owner can change it in place.
+    /// Creates the block and keeps no reference to its storage, so that the new owner can modify it in place.
     private mutating func handOver(_ bytes: [UInt8]) -> HeaderBlock {
         let block = HeaderBlock(bytes: bytes, recognised: lines, names: names)
         lines = []

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What is asked for by a name that is known.
+/// Lookups by a known name.
 extension HeaderBlock {
-    /// Whether there is such a field.
+    /// Whether the field is present.
     @inlinable
     package func contains(_ name: FieldName) -> Bool { names & name.bit != 0 }
 
@@ -25,15 +25,15 @@ extension HeaderBlock {
         return nil
     }
 
-    /// The first value of a field, or nil where it is absent.
+    /// The first value of a field, or nil if it is absent.
     package func first(_ name: FieldName) -> String? { index(of: name).map(value(at:)) }
 
-    /// The first value of a field as text that stands for its octets (``OctetText``), or nil where it is absent.
+    /// The first value of a field as text that preserves its octets (``OctetText``), or nil if it is absent.
     package func octetText(_ name: FieldName) -> String? {
         index(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
     }
 
-    /// Whether one of a field's comma-separated members is a token, without regard to case, as in `Connection: close`.
+    /// Whether one of a field's comma-separated members equals a token, ignoring case, as in `Connection: close`.
     @inlinable
     package func hasToken(_ token: String, in name: FieldName) -> Bool {
         contains(name) && lists(token, in: name)

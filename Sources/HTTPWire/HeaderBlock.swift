@@ -7,21 +7,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Keeps the field lines of one message in one buffer, so that a message costs two allocations however many fields it has.
+/// The field lines of one message in one buffer, so that a message costs two allocations regardless of the number of its fields.
 ///
-/// Names compare without regard to ASCII case (RFC 9110, section 5.1); order and repetitions are kept. Values are bytes: they become
-/// a `String` only when asked for, as UTF-8 where they are that and as ISO 8859-1 otherwise; ``octetTexts(of:)`` keeps what they were.
+/// Names compare without regard to ASCII case (RFC 9110, section 5.1). Order and repeated lines are kept. Values are bytes: they
+/// become a `String` on request, decoded as UTF-8 if valid and as ISO 8859-1 otherwise. ``octetTexts(of:)`` preserves the octets.
 ///
-/// The block does not judge what it is given. What comes from the network was judged by ``ResponseParser``; what comes from the
-/// caller is judged by ``RequestSerializer``, which refuses to write it.
+/// The block does not validate its content. ``ResponseParser`` validates fields from the network. ``RequestSerializer`` validates
+/// fields from the caller and refuses to write invalid ones.
 package struct HeaderBlock: Sendable {
-    /// Where one field line stands in ``HeaderBlock/bytes``.
+    /// The position of one field line in ``HeaderBlock/bytes``.
     package struct Line: Sendable {
         package var nameStart: UInt32
         package var nameLength: UInt32
         package var valueStart: UInt32
         package var valueLength: UInt32
-        /// What the name is, where it is one that the rules ask for; the block finds that out.
+        /// The name, if it is a known one.
+        ///
+        /// The block sets this.
         var field = FieldName.other
 
         package init(nameStart: Int, nameLength: Int, valueStart: Int, valueLength: Int) {
@@ -35,16 +37,16 @@ package struct HeaderBlock: Sendable {
         package var value: Range<Int> { Int(valueStart)..<Int(valueStart) + Int(valueLength) }
     }
 
-    /// Names and values, and whatever lies between them.
+    /// Names and values, and possibly other bytes between them.
     package private(set) var bytes: [UInt8]
     package private(set) var lines: [Line]
-    /// Which of the names that the rules ask for are here: most are absent.
+    /// The set of known names in this block; most are absent.
     ///
-    /// The highest bit, which no name has, says whether ``bytes`` are what HTTP/1 writes of the lines, and nothing else. A block has the
-    /// size of four pointers, as accessors that lend one would otherwise need memory for it.
+    /// The highest bit, which no name uses, says whether ``bytes`` are exactly the lines as HTTP/1 writes them. Storing the flag
+    /// here keeps the size of a block at four pointers; accessors that yield a larger value would need to allocate memory for it.
     @usableFromInline
     private(set) var names: UInt64
-    /// Lines that need not be judged before they are written, as they were before they came here.
+    /// The range of the lines that were validated before they were appended and need no validation when they are written.
     private var judgedStart: UInt32 = 0
     private var judgedEnd: UInt32 = 0
     private static let laidOut: UInt64 = 1 << 63
@@ -55,7 +57,7 @@ package struct HeaderBlock: Sendable {
         names = 0
     }
 
-    /// Takes over a buffer and the lines found in it.
+    /// Creates a block from a buffer and the lines found in it.
     ///
     /// Every line must lie within the buffer.
     package init(bytes: [UInt8], lines: [Line]) {
@@ -69,7 +71,7 @@ package struct HeaderBlock: Sendable {
         }
     }
 
-    /// The same, where each line says already what its name is.
+    /// As ``init(bytes:lines:)``, with lines whose names have already been looked up.
     init(bytes: [UInt8], recognised lines: [Line], names: UInt64) {
         self.bytes = bytes
         self.lines = lines
@@ -84,19 +86,23 @@ package struct HeaderBlock: Sendable {
     package var count: Int { lines.count }
     package var isEmpty: Bool { lines.isEmpty }
 
-    /// Whether ``bytes`` are what HTTP/1 writes of the lines, and nothing else.
+    /// Whether ``bytes`` are exactly the lines as HTTP/1 writes them.
     var isLaidOut: Bool { names & Self.laidOut != 0 }
 
-    /// Where the lines stand that were judged.
+    /// The indices of the lines that have been validated.
     var judged: Range<Int> { Int(judgedStart)..<Int(max(judgedStart, judgedEnd)) }
 
-    /// Says that every name is a token, and every value may be written: blocks that this one is appended to remember it.
+    /// Marks every name as a token and every value as writable.
+    ///
+    /// Blocks that this one is appended to keep that information.
     package mutating func markAsJudged() {
         judgedStart = 0
         judgedEnd = UInt32(truncatingIfNeeded: count)
     }
 
-    /// The same fields, judged, and laid out as HTTP/1 writes them: for a block that many messages have.
+    /// Returns the same fields, validated and laid out as HTTP/1 writes them.
+    ///
+    /// Use it for a block that many messages share.
     package func laidOut() throws(InvalidRequest) -> HeaderBlock {
         try RequestSerializer.validate(self)
         var block = HeaderBlock()
@@ -127,19 +133,21 @@ package struct HeaderBlock: Sendable {
     package func name(at index: Int) -> String { Self.text(bytes[lines[index].name]) }
     package func value(at index: Int) -> String { Self.text(bytes[lines[index].value]) }
 
-    /// The first value of a field, or nil where it is absent.
+    /// The first value of a field, or nil if it is absent.
     package func first(_ name: String) -> String? { index(of: name).map(value(at:)) }
 
-    /// All values of a field, in order, each line for itself.
+    /// All values of a field in order, one for each line.
     package func all(_ name: String) -> [String] { indices(of: name).map(value(at:)) }
 
-    /// All values of a field joined by a comma and a space (RFC 9110, section 5.3), or nil where it is absent.
+    /// All values of a field joined by a comma and a space (RFC 9110, section 5.3), or nil if it is absent.
     package func joined(_ name: String) -> String? {
         let values = all(name)
         return values.isEmpty ? nil : values.joined(separator: ", ")
     }
 
-    /// The values of a field, in order, as text that stands for their octets (``OctetText``): for what is sent back as it came.
+    /// The values of a field in order, as text that preserves their octets (``OctetText``).
+    ///
+    /// Use it for values that are sent back unmodified.
     package func octetTexts(of name: String) -> [String] {
         indices(of: name).map { OctetText.text(of: bytes[lines[$0].value]) }
     }
@@ -173,14 +181,16 @@ package struct HeaderBlock: Sendable {
         return found
     }
 
-    /// Every field in order; repeated fields stand once for each line.
+    /// Every field in order; a repeated field appears once for each line.
     package var fields: [(name: String, value: String)] {
         lines.indices.map { (name(at: $0), value(at: $0)) }
     }
 
     // MARK: Changing
 
-    /// Adds a line; a value that stands for octets (``OctetText``) is these.
+    /// Appends a line.
+    ///
+    /// A value created by ``OctetText`` is written as its original octets.
     package mutating func append(_ name: String, _ value: String) {
         var name = name
         guard !OctetText.isNeeded(for: value) else {
@@ -221,7 +231,7 @@ package struct HeaderBlock: Sendable {
         }
     }
 
-    /// Replaces every line of a field by one, at the place of the first.
+    /// Replaces all lines of a field by one line at the position of the first.
     package mutating func set(_ name: String, _ value: String) {
         guard let index = index(of: name) else { return append(name, value) }
         forgetJudged()
@@ -240,7 +250,9 @@ package struct HeaderBlock: Sendable {
         names = lines.reduce(0) { $0 | $1.field.bit }
     }
 
-    /// Removes every line of all of these fields, whose names are in lower case: one walk over the lines, however many names there are.
+    /// Removes every line of these fields in one pass over the lines.
+    ///
+    /// The names are in lowercase.
     package mutating func remove(all names: Set<String>) {
         let kept = lines.filter { !names.contains(Self.text(bytes[$0.name]).lowercased()) }
         guard kept.count < lines.count else { return }
@@ -265,7 +277,7 @@ package struct HeaderBlock: Sendable {
         Int(line.nameLength) == name.count && ASCII.equals(bytes, Int(line.nameStart), name)
     }
 
-    /// UTF-8 where they are that, and otherwise ISO 8859-1.
+    /// Decodes UTF-8 if the bytes are valid UTF-8, and ISO 8859-1 otherwise.
     static func text(_ bytes: ArraySlice<UInt8>) -> String {
         if let text = String(validating: bytes, as: UTF8.self) { return text }
         return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
@@ -273,7 +285,9 @@ package struct HeaderBlock: Sendable {
 }
 
 extension HeaderBlock: Hashable {
-    /// Two blocks are equal when they hold the same fields in the same order, names compared without regard to case.
+    /// Two blocks are equal if they contain the same fields in the same order.
+    ///
+    /// Names compare without regard to case.
     package static func == (left: HeaderBlock, right: HeaderBlock) -> Bool {
         guard left.count == right.count else { return false }
         for (a, b) in zip(left.lines, right.lines) {

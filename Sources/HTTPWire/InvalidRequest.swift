@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a request may not go on the wire: what was given would say something else there than the caller meant.
+/// Why a request must not be sent: the peer would read it as something other than what the caller meant.
 package enum InvalidRequest: Error, Sendable, Hashable {
     /// The method is not a token (RFC 9110, section 9.1).
     case method
-    /// The request-target is empty or has a byte that is not visible ASCII (RFC 9112, section 3.2).
+    /// The request-target is empty or contains a byte that is not visible ASCII (RFC 9112, section 3.2).
     case target
     /// A field name is not a token (RFC 9110, section 5.1).
     case fieldName(String)
-    /// The value of the field named here has CR, LF or NUL in it (RFC 9110, section 5.5).
+    /// The value of this field contains CR, LF or NUL (RFC 9110, section 5.5).
     case fieldValue(name: String)
     /// The buffer to write into is smaller than ``RequestSerializer/encodedLength(of:)``.
     case bufferTooSmall

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a request says before its body: method, target in the form the connection needs, and fields, `Host` included.
+/// The head of a request: the method, the target in the form that the connection needs, and the header fields including `Host`.
 package struct RequestHead: Sendable, Hashable {
     package var method: String
-    /// The request-target as it goes on the wire (RFC 9112, section 3.2).
+    /// The request-target as it is sent (RFC 9112, section 3.2).
     package var target: String
     package var headers: HeaderBlock
-    /// The version of HTTP that it is sent by, as far as that is known.
+    /// The major HTTP version used to send the request, if it is known.
     package var majorVersion = 1
 
     package init(method: String, target: String, headers: HeaderBlock) {
@@ -23,9 +23,9 @@ package struct RequestHead: Sendable, Hashable {
     }
 }
 
-/// What a response says before its body.
+/// The head of a response.
 package struct ResponseHead: Sendable, Hashable {
-    /// The version of HTTP, as in 1.1 or 2.0.
+    /// The major number of the HTTP version, as in 1.1 or 2.0.
     package var majorVersion: Int
     package var minorVersion: Int
     package var status: Int

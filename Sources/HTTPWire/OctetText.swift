@@ -7,17 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Octets as a `String` that can be turned into the same octets again: for what is to go back as it came (RFC 6265bis, section 5.8.3).
+/// Represents octets as a `String` that converts back to the same octets, for values that must be sent back unmodified (RFC
+/// 6265bis, section 5.8.3).
 ///
-/// What is UTF-8 is itself. Every other octet, all of them above 0x7F, is one of the characters U+10FF80 to U+10FFFF, which are for
-/// private use; a server's own ones of these are taken for octets as well, so that no two values are the same text.
+/// Valid UTF-8 stays as it is. Every other octet, always above 0x7F, becomes one of the private-use characters U+10FF80 to
+/// U+10FFFF. If the input contains these characters itself, their octets are escaped as well, so that different values never yield
+/// the same text.
 package enum OctetText {
-    /// To which an octet is added.
+    /// The code point to which an octet is added.
     private static let plane: UInt32 = 0x10_FF00
-    /// The first octet of those characters in UTF-8.
+    /// The first octet of the private-use characters in UTF-8.
     private static let lead: UInt8 = 0xF4
 
-    /// Reads octets as text that ``octets(of:)`` turns back.
+    /// Converts octets to text that ``octets(of:)`` converts back.
     package static func text(of octets: ArraySlice<UInt8>) -> String {
         if !octets.contains(lead), let text = String(validating: octets, as: UTF8.self) { return text }
         var text = String.UnicodeScalarView()
@@ -37,7 +39,7 @@ package enum OctetText {
         return String(text)
     }
 
-    /// The octets that a text stands for: those of its UTF-8, unless it came from ``text(of:)``.
+    /// Returns the octets of a text: those before ``text(of:)``, or its UTF-8 for any other text.
     package static func octets(of text: String) -> [UInt8] {
         guard isNeeded(for: text) else { return Array(text.utf8) }
         var octets: [UInt8] = []
@@ -51,12 +53,12 @@ package enum OctetText {
         return octets
     }
 
-    /// A text as people are to see it: octets that are no UTF-8 as ISO 8859-1.
+    /// Returns a text for display: octets that are not valid UTF-8 are shown as ISO 8859-1.
     package static func shown(_ text: String) -> String {
         isNeeded(for: text) ? HeaderBlock.text(octets(of: text)[...]) : text
     }
 
-    /// Whether a text may stand for other octets than those of its UTF-8.
+    /// Whether a text may represent octets other than its UTF-8.
     static func isNeeded(for text: String) -> Bool { text.utf8.contains(lead) }
 
     private static func isEscape(_ scalar: Unicode.Scalar) -> Bool { plane + 0x80...plane + 0xFF ~= scalar.value }

@@ -7,14 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Writes request heads (RFC 9112, sections 3 and 5), and refuses to write what a peer would read as something else: CR, LF or NUL in
-/// a value, a name or method that is no token, a target with white space.
+/// Writes request heads (RFC 9112, sections 3 and 5).
 ///
-/// It adds nothing: `Host`, framing and connection fields are in the head it is given.
+/// It refuses to write a head that a peer would misread: CR, LF or NUL in a value, a name or method that is not a token, whitespace
+/// in a target.
+///
+/// It adds no fields: the given head contains `Host`, the framing fields and the connection fields.
 package enum RequestSerializer {
     private static let version: StaticString = " HTTP/1.1\r\n"
 
-    /// How many bytes a head takes on the wire.
+    /// The number of bytes of a head on the wire.
     package static func encodedLength(of head: borrowing RequestHead) -> Int {
         var length = head.method.utf8.count + 1 + head.target.utf8.count + version.utf8CodeUnitCount + 2
         if head.headers.isLaidOut { return length + head.headers.bytes.count }
@@ -30,7 +32,7 @@ package enum RequestSerializer {
         try validate(head.headers)
     }
 
-    /// Judges the fields of a header or trailer section.
+    /// Validates the fields of a header or trailer section.
     package static func validate(_ headers: HeaderBlock) throws(InvalidRequest) {
         let judged = headers.judged
         guard judged != 0..<headers.count else { return }
@@ -52,7 +54,9 @@ package enum RequestSerializer {
         if bytes.isEmpty { bytes = added } else { bytes.append(contentsOf: added) }
     }
 
-    /// Writes into a buffer of at least ``encodedLength(of:)`` bytes and says how many it wrote; nothing where it throws.
+    /// Writes into a buffer of at least ``encodedLength(of:)`` bytes and returns the number of bytes written.
+    ///
+    /// Writes nothing if it throws.
     package static func encode(
         _ head: borrowing RequestHead,
         into buffer: UnsafeMutableRawBufferPointer
@@ -64,7 +68,7 @@ package enum RequestSerializer {
 
     // MARK: Bytes
 
-    /// The caller has judged the head and made room.
+    /// The caller has validated the head and checked the size of the buffer.
     private static func write(_ head: borrowing RequestHead, into buffer: UnsafeMutableRawBufferPointer) -> Int {
         var writer = Writer(buffer: buffer)
         writer.put(head.method)
@@ -107,7 +111,7 @@ package enum RequestSerializer {
         }
     }
 
-    /// Whether all bytes are visible ASCII, of which there must be one.
+    /// Whether there is at least one byte and all bytes are visible ASCII.
     private static func isVisible(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
         for byte in bytes where byte <= 0x20 || byte >= 0x7F { return false }
         return !bytes.isEmpty

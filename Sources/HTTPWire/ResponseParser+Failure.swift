@@ -10,7 +10,7 @@
 extension ResponseParser {
     /// Why a response could not be read.
     package enum Failure: Error, Sendable, Hashable, CaseIterable {
-        // The peer closed.
+        // The peer closed the connection.
         case closedBeforeResponse
         case closedInHead
         case closedInBody
@@ -44,7 +44,7 @@ extension ResponseParser {
         case chunkExtensionsTooLarge
         case malformedChunkEnd
 
-        /// What a caller would treat differently.
+        /// Failures grouped by how a caller would treat them.
         package enum Category: Sendable, Hashable {
             /// The server broke the protocol.
             case badServerResponse

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension ResponseParser {
-    /// Decides how the content ends and whether the connection may be used again (RFC 9112, sections 6.3 and 9.3).
+    /// Determines how the content ends and whether the connection may be reused (RFC 9112, sections 6.3 and 9.3).
     mutating func framing(of head: ResponseHead) throws(Failure) -> Framing {
         let headers = head.headers
         let persists =
@@ -44,10 +44,11 @@ extension ResponseParser {
         return .untilClose
     }
 
-    /// Looks at the Content-Length of a response without content, which ends "regardless of the header fields present" (RFC 9112,
+    /// Validates the Content-Length of a response without content, which ends "regardless of the header fields present" (RFC 9112,
     /// section 6.3, item 1).
     ///
-    /// A number beyond what we can count is as good as any other here. What is no number, or two that differ, has no business anywhere.
+    /// A number that is too large is accepted here. A value that is not a number, or two different numbers, is an error in any
+    /// response.
     private func checkIdleLength(_ headers: HeaderBlock) throws(Failure) {
         do throws(Failure) {
             _ = try Self.contentLength(headers)
@@ -56,10 +57,9 @@ extension ResponseParser {
         }
     }
 
-    /// The one length that every Content-Length names.
+    /// The length that all Content-Length values agree on.
     ///
-    /// A list of equal ones, as joined by some intermediaries, is accepted
-    /// (RFC 9112, section 6.3, item 5).
+    /// A list of equal values, as some intermediaries create by joining lines, is accepted (RFC 9112, section 6.3, item 5).
     package static func contentLength(_ headers: HeaderBlock) throws(Failure) -> Int64? {
         guard headers.contains(.contentLength) else { return nil }
         var agreed: Int64?
@@ -70,7 +70,9 @@ extension ResponseParser {
         return agreed
     }
 
-    /// A number that does not fit; what follows it is judged all the same.
+    /// Represents a number that does not fit.
+    ///
+    /// The text after it is still validated.
     private static let beyondCounting = Int64.min
 
     private static func readLengths(

@@ -7,41 +7,46 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads HTTP/1 responses from the bytes of one connection, strictly (RFC 9112), and can stop and go on at every byte.
+/// A strict, incremental parser for the HTTP/1 responses of one connection (RFC 9112).
 ///
-/// It does no I/O and keeps no body: the caller hands it what arrived and pulls events until there are none.
+/// The input may be split at any byte.
+///
+/// It does no I/O and keeps no content: the caller passes the received bytes and pulls events until it gets nil.
 ///
 ///     parser.begin(.other)
 ///     var offset = 0
 ///     while let event = try parser.next(bytes, &offset) { … }
 ///
-/// What a failure means does not depend on how the bytes were cut: the same bytes give the same events and the same failure. After a
-/// failure nothing can be trusted any more; every later call throws it again until ``begin(_:)``.
+/// The events and the failure depend only on the bytes, not on how they were split. After a failure, every later call throws it
+/// again until ``begin(_:)``.
 package struct ResponseParser: ~Copyable, Sendable {
-    /// How much a peer may make us read or keep that is not content.
+    /// Limits on what a peer can make the parser read or keep, apart from content.
     package struct Limits: Sendable {
-        /// One status line with its header section, empty lines before it included.
+        /// The size of one status line and its header section, including empty lines before it.
         ///
-        /// Chromium stops at 256 KiB, curl at 300 KiB.
+        /// Chromium's limit is 256 KiB, curl's is 300 KiB.
         package var headerBytes = 262_144
-        /// Field lines of one header or trailer section.
+        /// The number of field lines in one header or trailer section.
         package var headerLines = 5_000
-        /// Everything between chunk sizes and their line ends, and zeros before the sizes beyond sixteen digits, summed over one message (RFC 9112, section 7.1.1: "a server
-        /// ought to limit the total length of chunk extensions received in a request to an amount reasonable for the services
-        /// provided"; a client no less).
+        /// The total size of the text between chunk sizes and their line ends in one message, including leading zeros of the sizes
+        /// beyond sixteen digits (RFC 9112, section 7.1.1: "a server ought to limit the total length of chunk extensions received
+        /// in a request to an amount reasonable for the services provided").
+        ///
+        /// The same applies to a client.
         package var chunkExtensionBytes = 65_536
-        /// One trailer section.
+        /// The size of one trailer section.
         package var trailerBytes = 65_536
 
         package init() {}
     }
 
-    /// What was asked, as far as it decides whether the response has content (RFC 9112, section 6.3).
+    /// The kind of request, as far as it determines whether the response has content (RFC 9112, section 6.3).
     package enum RequestKind: Sendable {
         case head, connect, other
-        /// Asks to switch protocols (RFC 9110, section 7.8): a 101 is the final response then, and all bytes behind it are content.
+        /// Requests a protocol switch (RFC 9110, section 7.8): a 101 is then the final response, and all bytes after it are
+        /// content.
         case upgrade
-        /// The same by a HEAD, whose response has no content where nothing is switched.
+        /// The same with a HEAD request, whose response has no content unless the protocol is switched.
         case upgradeByHead
 
         var isHead: Bool { self == .head || self == .upgradeByHead }
@@ -49,17 +54,17 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     package enum Event: Sendable {
-        /// A 1xx response; another one follows, except after a 101 that was not asked for, which ends the message: the bytes after it
-        /// are left alone.
+        /// A 1xx response. Another response follows, except after a 101 that was not requested: it ends the message, and the bytes
+        /// after it are not consumed.
         case informational(ResponseHead)
         case head(ResponseHead, framing: Framing)
-        /// Content: offsets into the bytes given to this call; never empty.
+        /// Content, as offsets into the bytes passed to this call; never empty.
         case body(Range<Int>)
-        /// The message is complete; the parser is idle. Trailers that are absent or empty are nil.
+        /// The message is complete and the parser is idle. Absent or empty trailers are nil.
         case end(trailers: HeaderBlock?)
     }
 
-    /// How the end of the content is known (RFC 9112, section 6.3).
+    /// How the end of the content is determined (RFC 9112, section 6.3).
     package enum Framing: Sendable, Hashable {
         case none
         case length(Int64)
@@ -68,17 +73,17 @@ package struct ResponseParser: ~Copyable, Sendable {
     }
 
     enum Phase: Sendable {
-        /// No response is expected. Bytes are left alone.
+        /// No response is expected. Bytes are not consumed.
         case idle
         /// In or before a status line.
         case statusLine
         /// In the header section.
         case fields
-        /// In content of known length; so much is missing.
+        /// In content of known length; the value is the number of missing bytes.
         case sized(Int64)
         case untilClose
         case chunked
-        /// All was read; the end was not told yet.
+        /// Everything was read; the end event was not returned yet.
         case ending
         case failed(Failure)
     }
@@ -89,7 +94,7 @@ package struct ResponseParser: ~Copyable, Sendable {
     var statusLine = StatusLineReader()
     var fields = FieldSectionReader()
     var chunks = ChunkedDecoder()
-    /// Bytes of the heads before the one being read.
+    /// The size of the heads before the current one.
     private var earlierHeadBytes: Int64 = 0
 
     /// Whether no response is expected or in progress.
@@ -97,16 +102,19 @@ package struct ResponseParser: ~Copyable, Sendable {
         if case .idle = phase { true } else { false }
     }
 
-    /// After the end: whether the connection may carry another request (RFC 9112, section 9.3).
+    /// Whether the connection may carry another request (RFC 9112, section 9.3).
     ///
-    /// Not known here: whether the peer sent more than the response, as with content after a 204. The caller sees that as bytes
-    /// left over while ``isIdle``.
+    /// Valid after the end of a message.
+    ///
+    /// The parser does not know whether the peer sent more than the response, such as content after a 204. The caller sees that as
+    /// bytes left over while ``isIdle``.
     package internal(set) var mayReuseConnection = false
 
-    /// Content received since ``begin(_:)``, without chunk sizes.
+    /// The number of content bytes received since ``begin(_:)``, without the chunk framing.
     package private(set) var bodyBytesReceived: Int64 = 0
 
-    /// Bytes of status lines and header sections received since ``begin(_:)``, informational responses included, trailers not.
+    /// The size of the status lines and header sections received since ``begin(_:)``, including informational responses but not
+    /// trailers.
     package var headerBytesReceived: Int64 {
         switch phase {
         case .statusLine, .fields: earlierHeadBytes + Int64(headBytes)
@@ -120,9 +128,9 @@ package struct ResponseParser: ~Copyable, Sendable {
         self.limits = limits
     }
 
-    /// A request was sent: its response is expected.
+    /// Starts reading the response to a request.
     ///
-    /// Whatever was in progress is forgotten.
+    /// Discards any message in progress.
     package mutating func begin(_ kind: RequestKind) {
         self.kind = kind
         mayReuseConnection = false
@@ -131,10 +139,10 @@ package struct ResponseParser: ~Copyable, Sendable {
         expectHead()
     }
 
-    /// The next event found in `bytes[offset...]`; `offset` moves past what was taken in.
+    /// Returns the next event in `bytes[offset...]`; `offset` moves past the consumed bytes.
     ///
-    /// Nil when more bytes are needed: then everything was taken in, partial heads included. Nil also while ``isIdle``: then nothing
-    /// was touched, and bytes left over are none of this response's.
+    /// Returns nil if more bytes are needed; then all bytes were consumed, including partial heads. Also returns nil while
+    /// ``isIdle``; then no bytes were consumed, and those left over do not belong to this response.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(Failure) -> Event? {
         do throws(Failure) {
             return try advance(bytes, &offset)
@@ -145,19 +153,20 @@ package struct ResponseParser: ~Copyable, Sendable {
         }
     }
 
-    /// Content of known length went past the parser: counts it as received.
+    /// Counts content of known length as received although it bypassed the parser.
     ///
-    /// More than is missing counts as all.
+    /// A count above the number of missing bytes counts as that number.
     package mutating func skip(_ count: Int64) {
         guard case .sized(let missing) = phase, count > 0 else { return }
         bodyBytesReceived += min(count, missing)
         phase = count >= missing ? .ending : .sized(missing - count)
     }
 
-    /// The peer closed: ends content that lasts until then, fails what is incomplete, and is nothing to an idle parser.
+    /// The peer closed the connection: ends content that lasts until the close, throws if the message is incomplete, and returns
+    /// nil if the parser is idle.
     ///
-    /// Where it is broken, the connection did not end but broke, as by a reset. Content that lasts until the close is "considered complete
-    /// unless an error was indicated by the underlying connection" (RFC 9112, section 8).
+    /// `isBroken` means that the connection failed instead of ending, for example with a reset. Content that lasts until the close
+    /// is "considered complete unless an error was indicated by the underlying connection" (RFC 9112, section 8).
     package mutating func finish(isBroken: Bool = false) throws(Failure) -> Event? {
         let failure: Failure
         switch phase {
@@ -223,8 +232,8 @@ package struct ResponseParser: ~Copyable, Sendable {
             reason: statusLine.reason,
             headers: headers
         )
-        // "A client that receives a response with an invalid status code SHOULD process the response as if it had a 5xx (Server Error)
-        // status code" (RFC 9110, section 15): below 100 it is no less final than above 599.
+        // "A client that receives a response with an invalid status code SHOULD process the response as if it had a 5xx (Server
+        // Error) status code" (RFC 9110, section 15). Codes below 100 are therefore final, like those above 599.
         guard !(100...199).contains(head.status) || head.status == 101 else {
             expectHead()
             return .informational(head)

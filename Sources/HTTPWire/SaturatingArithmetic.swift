@@ -8,10 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 extension FixedWidthInteger {
-    /// The sum, or the number nearest to it that there is.
+    /// Returns the sum, clamped to the range of the type.
     ///
-    /// For counts, lengths and times that come from outside: a server, a file, another process or the app may say anything, also what no sum
-    /// can hold, and no load ends the program by it.
+    /// For counts, lengths and times from a server, a file, another process or the app: they can have any value, and an overflow
+    /// must not crash the process.
     @inlinable
     package func addingSaturating(_ other: Self) -> Self {
         let (sum, overflows) = addingReportingOverflow(other)
@@ -19,7 +19,7 @@ extension FixedWidthInteger {
         return other < 0 ? .min : .max
     }
 
-    /// The product, or the number nearest to it that there is.
+    /// Returns the product, clamped to the range of the type.
     @inlinable
     package func multipliedSaturating(by other: Self) -> Self {
         let (product, overflows) = multipliedReportingOverflow(by: other)

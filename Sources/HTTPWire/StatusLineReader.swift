@@ -7,27 +7,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads a status line (RFC 9112, section 4), after the few empty lines that old servers send before it.
+/// Reads a status line (RFC 9112, section 4), skipping a few empty lines that old servers send before it.
 struct StatusLineReader: Sendable {
     private typealias Failure = ResponseParser.Failure
 
-    /// How many empty lines may stand before a status line.
+    /// The maximum number of empty lines before a status line.
     ///
-    /// RFC 9112, section 2.2, wants one tolerated by servers; clients meet the
-    /// CRLF that some servers send after content they did not count.
+    /// RFC 9112, section 2.2, asks servers to tolerate one. Clients receive the CRLF that some servers send after content without
+    /// counting it.
     private static let emptyLineLimit = 8
 
     private(set) var minorVersion = 1
     private(set) var status = 0
     private(set) var reason = ""
-    /// Bytes taken in, empty lines included.
+    /// The number of bytes consumed, including empty lines.
     private(set) var received = 0
 
-    /// The beginning of a line whose end was not there yet.
+    /// The beginning of a line that is still incomplete.
     private var pending: [UInt8] = []
     private var emptyLines = 0
 
-    /// Whether nothing of the line itself has arrived.
+    /// Whether no byte of the status line itself has arrived.
     var isEmpty: Bool { received == 0 || (pending.isEmpty && emptyLines > 0) }
 
     mutating func reset() {
@@ -36,7 +36,7 @@ struct StatusLineReader: Sendable {
         if !pending.isEmpty { pending = [] }
     }
 
-    /// Whether the line is complete; `offset` moves past what was taken in.
+    /// Returns whether the line is complete; `offset` moves past the consumed bytes.
     mutating func read(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int, limit: Int) throws(ResponseParser.Failure) -> Bool {
         while offset < bytes.count {
             let start = offset
@@ -64,7 +64,8 @@ struct StatusLineReader: Sendable {
         return false
     }
 
-    /// Refuses at the first byte what cannot become a status line, lest a peer of another protocol makes us wait.
+    /// Rejects a line that cannot become a status line at its first wrong byte, so that a peer with another protocol does not keep
+    /// the caller waiting.
     private static func checkStart(_ line: UnsafeRawBufferPointer, _ start: Int, _ end: Int) throws(ResponseParser.Failure) {
         switch line[start] {
         case UInt8(ascii: "\n"): return
@@ -78,7 +79,9 @@ struct StatusLineReader: Sendable {
         }
     }
 
-    /// Whether a complete line, LF included, is a status line, and not an empty line to skip.
+    /// Parses a complete line, including its LF.
+    ///
+    /// Returns true for a status line and false for an empty line to skip.
     private mutating func parse(
         _ line: UnsafeRawBufferPointer,
         _ start: Int,
@@ -95,14 +98,14 @@ struct StatusLineReader: Sendable {
             return false
         }
         try Self.checkControls(line, start, end)
-        // "HTTP/1.1 200", then nothing or a space and a reason. Some servers leave the second space away with the reason.
+        // "HTTP/1.1 200", then either nothing or a space and a reason. Some servers omit the second space together with the reason.
         guard end - start >= 12, line[start + 8] == 0x20 else { throw .malformedStatusLine }
         let minor = line[start + 7] &- UInt8(ascii: "0")
         let hundreds = line[start + 9] &- UInt8(ascii: "0")
         let tens = line[start + 10] &- UInt8(ascii: "0")
         let ones = line[start + 11] &- UInt8(ascii: "0")
         guard minor <= 9, hundreds <= 9, tens <= 9, ones <= 9 else { throw .malformedStatusLine }
-        // RFC 9110, section 2.5: a higher minor version is to be read as the highest that is known.
+        // RFC 9110, section 2.5: a higher minor version is processed as the highest known one.
         minorVersion = Int(min(minor, 1))
         status = Int(hundreds) * 100 + Int(tens) * 10 + Int(ones)
         reason = ""

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What `Transfer-Encoding` says was done to a response's content on its way (RFC 9112, section 7).
+/// The transfer codings of a response according to `Transfer-Encoding` (RFC 9112, section 7).
 package struct TransferCodings: Sendable, Hashable {
-    /// A compression that is part of the message, not of the representation (RFC 9112, section 7.2).
+    /// A compression that is a property of the message, not of the representation (RFC 9112, section 7.2).
     package enum Compression: Sendable, Hashable {
         case gzip
         case deflate
@@ -17,16 +17,18 @@ package struct TransferCodings: Sendable, Hashable {
 
     /// In the order in which they were applied.
     package private(set) var compressions: [Compression] = []
-    /// Whether `chunked` was applied last: the chunks then say where the content ends, and otherwise the connection does
-    /// (section 6.3, item 4).
+    /// Whether `chunked` was applied last.
+    ///
+    /// If so, the chunks determine the end of the content; otherwise the content lasts until the connection closes (section 6.3,
+    /// item 4).
     package private(set) var isChunked = false
 
     private var isEmpty = true
 
     /// Reads all `Transfer-Encoding` lines as one list.
     ///
-    /// A coding that is unknown, or has parameters, which none of these defines (sections 7.1 and 7.2), leaves nothing that could
-    /// be delivered: unlike a content coding, it is not the app's to undo.
+    /// Throws for an unknown coding, and for parameters, which none of the known codings defines (sections 7.1 and 7.2). Such
+    /// content cannot be delivered: unlike a content coding, a transfer coding cannot be left for the app to decode.
     package init(_ headers: HeaderBlock) throws(ResponseParser.Failure) {
         let wasRead = try headers.bytes.span.bytes.withUnsafeBytes { bytes throws(ResponseParser.Failure) in
             for line in headers.lines where line.field == .transferEncoding { try read(bytes, line.value) }
@@ -35,7 +37,7 @@ package struct TransferCodings: Sendable, Hashable {
         guard wasRead else { throw .unknownTransferEncoding }
     }
 
-    /// Empty members of the list are let pass (RFC 9110, section 5.6.1.2).
+    /// Skips empty list members (RFC 9110, section 5.6.1.2).
     private mutating func read(_ bytes: UnsafeRawBufferPointer, _ value: Range<Int>) throws(ResponseParser.Failure) {
         var start = value.lowerBound
         while start < value.upperBound {
@@ -63,7 +65,7 @@ package struct TransferCodings: Sendable, Hashable {
         } else if isSpelled("deflate") {
             compressions.append(.deflate)
         } else if !isSpelled("identity") {
-            // RFC 2616 had `identity`, which does nothing; old servers still say so.
+            // RFC 2616 defined `identity`, which does nothing. Old servers still send it.
             throw .unknownTransferEncoding
         }
     }

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension FTPReply {
-    /// The number that the text begins with, as in the reply to `SIZE` (RFC 3659, section 4).
+    /// The number at the beginning of the text, as in the reply to `SIZE` (RFC 3659, section 4).
     package var number: Int64? {
         let digits = value.prefix(while: Self.isDigit)
         guard let next = value.dropFirst(digits.count).first, next != UInt8(ascii: " ") else {
@@ -17,14 +17,16 @@ extension FTPReply {
         return nil
     }
 
-    /// What the reply to `MDTM` says (RFC 3659, section 2.3): "YYYYMMDDhhmmss", with a fraction where the server knows it.
+    /// The time in the reply to `MDTM` (RFC 3659, section 2.3): "YYYYMMDDhhmmss", with a fraction if the server provides one.
     package var time: String? {
         let time = value.prefix { Self.isDigit($0) || $0 == UInt8(ascii: ".") }
         guard time.count >= 14, time.count <= 32, time.prefix(14).allSatisfy(Self.isDigit) else { return nil }
         return Self.text(of: time)
     }
 
-    /// The port in the reply to `EPSV` (RFC 2428, section 3): "(|||6446|)", with any character for the bar.
+    /// The port in the reply to `EPSV` (RFC 2428, section 3): "(|||6446|)".
+    ///
+    /// Any delimiter is accepted.
     package var extendedPassivePort: Int? {
         let inner = text.utf8.drop { $0 != UInt8(ascii: "(") }.dropFirst().prefix { $0 != UInt8(ascii: ")") }
         guard let bar = inner.first, !Self.isDigit(bar), inner.count > 3, inner.prefix(3).allSatisfy({ $0 == bar }) else {
@@ -35,9 +37,9 @@ extension FTPReply {
         return Self.port(Int(Self.text(of: digits)))
     }
 
-    /// The port in the reply to `PASV`: the last two of six numbers, in parentheses or not (RFC 1123, section 4.1.2.6).
+    /// The port in the reply to `PASV`: the last two of six numbers, with or without parentheses (RFC 1123, section 4.1.2.6).
     ///
-    /// The first four, an address, are not read: data are fetched from nowhere but the server itself.
+    /// The address in the first four numbers is ignored: data connections only go to the server itself.
     package var passivePort: Int? {
         let numbers = text.utf8.split { !Self.isDigit($0) && $0 != UInt8(ascii: ",") }
             .map { $0.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false) }

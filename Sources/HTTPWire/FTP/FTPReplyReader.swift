@@ -11,9 +11,11 @@
 package struct FTPReply: Hashable, Sendable {
     /// From 100 to 599.
     package let code: Int
-    /// What the last line says behind the code, as it came; UTF-8 where it is that, else with replacement characters.
+    /// The text after the code on the last line.
+    ///
+    /// Invalid UTF-8 becomes replacement characters.
     package let text: String
-    /// What all lines say, in one that can be printed: 200 characters at most.
+    /// The text of all lines in one printable line of at most 200 characters.
     package let message: String
 
     package init(code: Int, text: String, message: String? = nil) {
@@ -25,18 +27,18 @@ package struct FTPReply: Hashable, Sendable {
     /// The transfer begins; another reply follows.
     package var isPreliminary: Bool { code < 200 }
     package var isSuccess: Bool { 200...299 ~= code }
-    /// It was refused, for now or for good.
+    /// The server refused the command, temporarily or permanently.
     package var isRefusal: Bool { code >= 400 }
 }
 
-/// Makes replies of the bytes of a control connection, however they are cut.
+/// Assembles replies from the bytes of a control connection, regardless of how they were split.
 ///
-/// Lines end with LF, with or without a CR before it, as curl has it. What is held of a reply is bounded.
+/// Like curl, it accepts LF with or without a preceding CR as the line end. The buffered part of a reply is limited.
 package struct FTPReplyReader: Sendable {
     package enum Failure: Error, Hashable, Sendable {
-        /// A reply does not begin with three digits that are a code.
+        /// A reply does not begin with a valid three-digit code.
         case malformed
-        /// A line, or a reply of many lines, is longer than any server's.
+        /// A line or a multiline reply exceeds the limit.
         case tooLong
 
         package var message: String {
@@ -47,23 +49,23 @@ package struct FTPReplyReader: Sendable {
         }
     }
 
-    /// The most bytes of one reply.
+    /// The maximum size of one reply in bytes.
     package static let maximumSize = 65_536
     private static let messageLimit = 200
 
     private var bytes: [UInt8] = []
-    /// Where the next line begins.
+    /// The start of the next line.
     private var start = 0
-    /// Up to where there is no end of a line.
+    /// The position up to which no line end was found.
     private var searched = 0
-    /// The code of a reply of several lines whose last one has not come.
+    /// The code of a multiline reply whose last line has not arrived.
     private var code: Int?
     private var size = 0
     private var message = ""
 
     package init() {}
 
-    /// Whether nothing is held: all that came was read, and no reply is cut.
+    /// Whether the buffer is empty: all received bytes were read, and no reply is incomplete.
     package var isEmpty: Bool { start == bytes.count && code == nil }
 
     package mutating func append(_ more: some Sequence<UInt8>) {
@@ -75,7 +77,7 @@ package struct FTPReplyReader: Sendable {
         bytes.append(contentsOf: more)
     }
 
-    /// The next reply that is complete, or nil where more has to come first.
+    /// Returns the next complete reply, or nil if more bytes are needed.
     package mutating func next() throws(Failure) -> FTPReply? {
         while let end = bytes[searched...].firstIndex(of: 0x0A) {
             let line = bytes[start..<end]
@@ -111,7 +113,7 @@ package struct FTPReplyReader: Sendable {
         return FTPReply(code: code, text: String(decoding: text, as: UTF8.self), message: message)
     }
 
-    /// The code of a line that has one, whether it may be a reply's last, and what it says.
+    /// Splits a line into its code, whether it can be the last line of a reply, and its text.
     private static func parts(_ line: ArraySlice<UInt8>) -> (code: Int, isLast: Bool, text: ArraySlice<UInt8>)? {
         let digits = line.prefix(3)
         guard digits.count == 3, digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }

@@ -7,17 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads field blocks (RFC 7541), and judges the sections they are (RFC 9113, sections 8.2 and 8.3).
+/// Decodes field blocks (RFC 7541) and validates the resulting field sections (RFC 9113, sections 8.2 and 8.3).
 ///
-/// What the format forbids ends the connection, since the table is not the peer's any more. What only makes a section malformed, or too
-/// large, does not: then nothing more of it is kept, and the table stays in step.
+/// A violation of the format is a connection error, because the tables of the two peers then differ. A section that is only
+/// malformed or too large is not: its remaining fields are decoded but not kept, so the table stays synchronized.
 struct HPACKDecoder: Sendable {
     struct Limits: Sendable {
         var listBytes: Int
         var lines: Int
     }
 
-    /// What went wrong in a block; always a COMPRESSION_ERROR.
+    /// Why a block could not be decoded; always a COMPRESSION_ERROR.
     private enum Malformed: Error {
         case truncated
         case integer
@@ -42,22 +42,24 @@ struct HPACKDecoder: Sendable {
 
     /// The size of the table before any SETTINGS (RFC 9113, section 6.5.2).
     static let initialTableSize = 4_096
-    /// Of text that is kept to be used again for the next block.
+    /// The maximum size of the text buffer that is reused for the next block.
     private static let keptText = 16_384
-    /// No more than two can be owed (RFC 7541, section 4.2).
+    /// At most two size updates can be due (RFC 7541, section 4.2).
     private static let mostTableSizes = 2
 
     private let limits: Limits
     private var table: HPACKDecodingTable
-    /// What the peer may set the table's size to.
+    /// The maximum size that the peer may set for the table.
     private var tableLimit: Int
-    /// Names and values of the section being read, and behind them the field being read.
+    /// The names and values of the current section, followed by the field being read.
     private var text: [UInt8] = []
     private var textEnd = 0
     private var lines: [HeaderBlock.Line] = []
     private var section = HTTP2FieldSection(headers: HeaderBlock())
 
-    /// Begins with the table that the protocol gives, though the peer may make use of what was announced as soon as it heard of it.
+    /// Starts with the protocol's initial table size.
+    ///
+    /// The peer may already use the announced size, because it applies as soon as the peer receives it.
     init(limits: Limits, announcedTableSize: Int) {
         self.limits = limits
         table = HPACKDecodingTable(maximumSize: Self.initialTableSize)
@@ -65,11 +67,12 @@ struct HPACKDecoder: Sendable {
         lines.reserveCapacity(16)
     }
 
-    /// The peer acknowledged the size announced: where it is smaller than its table, the next block has to begin with a size that is not
-    /// (RFC 7541, section 4.2).
+    /// The peer acknowledged the announced size.
+    ///
+    /// If it is smaller than the table, the next block must begin with a size update that respects it (RFC 7541, section 4.2).
     mutating func limitTable(to size: Int) { tableLimit = size }
 
-    /// Reads a whole block.
+    /// Decodes a complete block.
     mutating func decode(_ block: UnsafeRawBufferPointer) throws(HTTP2Failure) -> HTTP2FieldSection {
         section = HTTP2FieldSection(headers: HeaderBlock())
         textEnd = 0
@@ -189,7 +192,7 @@ struct HPACKDecoder: Sendable {
 
     // MARK: Keeping
 
-    /// Whether a field belongs into a section that is, so far, as it should be.
+    /// Whether to keep a field: the section has had no fault so far.
     @inline(__always)
     private mutating func mayKeep(_ verdict: HPACKFieldVerdict) -> Bool {
         guard section.fault == nil else { return false }
@@ -247,7 +250,7 @@ struct HPACKDecoder: Sendable {
         text.append(contentsOf: repeatElement(0, count: max(wanted, 2 * text.count, 1_024) - text.count))
     }
 
-    /// Reads a string (section 5.2) to behind what was read of the field before, and moves the end.
+    /// Reads a string (section 5.2) into the buffer after the part of the field that was already read, and advances `end`.
     @inline(__always)
     private mutating func readString(
         _ block: UnsafeRawBufferPointer,
@@ -273,7 +276,7 @@ struct HPACKDecoder: Sendable {
         end = start &+ written
     }
 
-    /// Reads an integer (section 5.1) of at most five bytes, which is more than any index, length or size has.
+    /// Reads an integer (section 5.1) of at most five bytes, which is enough for any index, length or size.
     @inline(__always)
     private static func integer(
         _ block: UnsafeRawBufferPointer,

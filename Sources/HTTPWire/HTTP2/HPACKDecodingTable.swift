@@ -7,13 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The table that a peer's field blocks refer to (RFC 7541, section 2.3): static entries, then those that the peer added.
+/// The table that the peer's field blocks refer to (RFC 7541, section 2.3): the static entries, followed by those that the peer
+/// added.
 ///
-/// All text is in one buffer, static entries first. What is added goes behind, and the living moves down where the end is reached: at most
-/// once for as many bytes as the table holds.
+/// All text is in one buffer, with the static entries first. New text is appended. When the buffer is full, the live text moves
+/// down, at most once per as many bytes as the table holds.
 struct HPACKDecodingTable: Sendable {
     struct Entry: Sendable {
-        /// Where the name begins; the value follows it.
+        /// The start of the name; the value follows it.
         var start: Int
         var nameLength: UInt32
         var valueLength: UInt32
@@ -26,7 +27,7 @@ struct HPACKDecodingTable: Sendable {
         var size: Int { count &+ 32 }
     }
 
-    /// Made once, and copied into each table.
+    /// Built once and copied into each table.
     private static let prototype = HPACKDecodingTable()
 
     private(set) var text: [UInt8]
@@ -34,11 +35,11 @@ struct HPACKDecodingTable: Sendable {
     private let staticTextEnd: Int
     private var entries: [Entry]
     private let staticCount: Int
-    /// The entry that will be evicted next.
+    /// The entry that is evicted next.
     private var oldest: Int
-    /// The size of what the peer added.
+    /// The size of the entries that the peer added.
     private(set) var size = 0
-    /// What the size is kept at or below.
+    /// The maximum size.
     private(set) var maximumSize: Int
 
     init(maximumSize: Int) {
@@ -70,10 +71,12 @@ struct HPACKDecodingTable: Sendable {
         maximumSize = 0
     }
 
-    /// How many entries the peer has in it.
+    /// The number of entries that the peer added.
     var dynamicCount: Int { entries.count - oldest }
 
-    /// The entry at an index as the peer counts: from 1, the newest of its own first; nil where there is none.
+    /// The entry at an index of the peer: counted from 1, the newest dynamic entry first after the static ones.
+    ///
+    /// Nil if there is no such entry.
     @inline(__always)
     func entry(at index: Int) -> Entry? {
         if index &- 1 < staticCount { return index > 0 ? entries[index &- 1] : nil }
@@ -81,9 +84,10 @@ struct HPACKDecodingTable: Sendable {
         return place >= oldest ? entries[place] : nil
     }
 
-    /// Adds a field, and evicts as many as it needs room for (section 4.4).
+    /// Adds a field and evicts as many entries as necessary (section 4.4).
     ///
-    /// "An attempt to add an entry larger than the maximum size causes the table to be emptied of all existing entries" and nothing more.
+    /// "An attempt to add an entry larger than the maximum size causes the table to be emptied of all existing entries", and is not
+    /// an error.
     mutating func add(_ field: UnsafeRawBufferPointer, nameLength: Int, _ verdict: HPACKFieldVerdict) {
         let needed = field.count + 32
         evict(toFit: maximumSize - needed)
@@ -100,7 +104,7 @@ struct HPACKDecodingTable: Sendable {
         size += needed
     }
 
-    /// Changes the size that the table may have (section 4.3).
+    /// Changes the maximum size of the table (section 4.3).
     mutating func resize(to maximumSize: Int) {
         self.maximumSize = maximumSize
         evict(toFit: maximumSize)
@@ -133,7 +137,7 @@ struct HPACKDecodingTable: Sendable {
             for index in oldest..<entries.count { entries[index].start -= distance }
             textEnd -= distance
         }
-        // Twice of what lives, so that moving is rare; the living has a bound.
+        // Twice the size of the live text, so that moves are rare. The size of the live text is limited.
         let wanted = staticTextEnd + 2 * (living.count + count)
         if text.count < wanted { text.append(contentsOf: repeatElement(0, count: wanted - text.count)) }
     }

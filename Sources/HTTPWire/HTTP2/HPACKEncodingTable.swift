@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The table that our field blocks refer to (RFC 7541, section 2.3.2), and where in it a field is.
+/// The table that our field blocks refer to (RFC 7541, section 2.3.2), with a hash index of its fields.
 struct HPACKEncodingTable: Sendable {
-    /// What the protocol begins with, and all we use.
+    /// The initial size in the protocol, and the maximum size used here.
     static let largestSize = 4_096
 
     private struct Entry: Sendable {
-        /// How many were added before it.
+        /// The number of entries added before this one.
         var number = -1
-        /// Where the name begins, lower case; the value follows it.
+        /// The start of the lowercase name; the value follows it.
         var start = 0
         var nameLength = 0
         var valueLength = 0
@@ -26,7 +26,7 @@ struct HPACKEncodingTable: Sendable {
         var size: Int { count &+ 32 }
     }
 
-    /// A field that is looked for, or added.
+    /// A field to look up or add.
     struct Field {
         let name: UnsafeRawBufferPointer
         let value: UnsafeRawBufferPointer
@@ -44,24 +44,24 @@ struct HPACKEncodingTable: Sendable {
         var size: Int { name.count &+ value.count &+ 32 }
     }
 
-    /// No more entries fit: none is smaller than 32.
+    /// The maximum number of entries: each has a size of at least 32.
     private static let places = largestSize / 32
     private static let nowhere = UInt8.max
     private static let slotMask = 255
 
     private(set) var maximumSize = largestSize
     private var size = 0
-    /// By number, as a ring.
+    /// A ring buffer, indexed by the entry number.
     private var entries = [Entry](repeating: Entry(), count: places)
     private var oldest = 0
     private var added = 0
     private var text: [UInt8] = []
     private var textEnd = 0
-    /// By hash: the place of the entry that was added last, which may be gone.
+    /// Indexed by hash: the position of the entry added last, which may have been evicted.
     private var fieldSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
     private var nameSlots = [UInt8](repeating: nowhere, count: slotMask + 1)
 
-    /// The index of a field, or nil where the table has not got it.
+    /// The index of a field, or nil if the table does not contain it.
     @inline(__always)
     func index(of field: Field) -> Int? {
         let place = fieldSlots[Int(field.fieldHash) & Self.slotMask]
@@ -73,7 +73,7 @@ struct HPACKEncodingTable: Sendable {
         return index(entry)
     }
 
-    /// The index of an entry with the name of a field.
+    /// The index of an entry that has the field's name.
     func index(ofNameOf field: Field) -> Int? {
         let place = nameSlots[Int(field.nameHash) & Self.slotMask]
         guard place != Self.nowhere else { return nil }
@@ -111,7 +111,9 @@ struct HPACKEncodingTable: Sendable {
         }
     }
 
-    /// Adds a field, and evicts as many as it needs room for; it is not larger than the table.
+    /// Adds a field and evicts as many entries as necessary.
+    ///
+    /// The field must not be larger than the table.
     mutating func add(_ field: Field) {
         evict(toFit: maximumSize - field.size)
         makeRoom(field.name.count + field.value.count)
@@ -144,7 +146,7 @@ struct HPACKEncodingTable: Sendable {
         if oldest == added { textEnd = 0 }
     }
 
-    /// Moves what lives to the front where the end is reached.
+    /// Moves the live text to the front if the buffer is full.
     private mutating func makeRoom(_ count: Int) {
         guard textEnd + count > text.count else { return }
         let start = oldest < added ? entries[oldest % Self.places].start : textEnd

@@ -7,16 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What is known of a field's name and value before the field's place in its section is (RFC 9113, sections 8.2 and 8.3).
+/// The validation result of a field's name and value, independent of the field's position in its section (RFC 9113, sections 8.2
+/// and 8.3).
 ///
-/// Tables remember it, so that what is indexed is not looked at again.
+/// The tables store it, so that an indexed field is not validated again.
 struct HPACKFieldVerdict: Sendable {
     typealias Fault = HTTP2FieldSection.Fault
 
     enum Name: UInt8, Sendable {
         case field
         case status
-        /// Another pseudo-field.
+        /// Any other pseudo-header field.
         case pseudoField
         case faulty
     }
@@ -25,7 +26,7 @@ struct HPACKFieldVerdict: Sendable {
     var nameFault: Fault?
     var valueFault: Fault?
 
-    /// Judges a name.
+    /// Validates a name.
     @inline(__always)
     mutating func judgeName(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
         name = .field
@@ -44,11 +45,12 @@ struct HPACKFieldVerdict: Sendable {
             if byte &- UInt8(ascii: "A") < 26 { upperCase &+= 1 }
         }
         guard upperCase == 0 else { return refuse(.upperCaseName) }
-        // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2), and `TE` is none of responses.
+        // "Any field that indicates connection-specific properties" makes a message malformed (section 8.2.2). `TE` is not a
+        // response field.
         if FieldName(bytes, first, range.count).isOfConnection { refuse(.connectionField) }
     }
 
-    /// Judges a value (section 8.2.1).
+    /// Validates a value (section 8.2.1).
     @inline(__always)
     mutating func judgeValue(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
         valueFault = nil
@@ -70,7 +72,7 @@ struct HPACKFieldVerdict: Sendable {
         nameFault = fault
     }
 
-    /// The number that three digits are, or nil.
+    /// Parses a three-digit status code, or returns nil.
     @inline(__always)
     static func status(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Int? {
         guard range.count == 3 else { return nil }

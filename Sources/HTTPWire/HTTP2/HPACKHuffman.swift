@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The code of RFC 7541, appendix B.
+/// The Huffman code of RFC 7541, appendix B.
 ///
-/// It is canonical: codes of one length follow each other in the order of their symbols, and begin where those one bit shorter ended. So
-/// the lengths say everything.
+/// It is a canonical code: codes of equal length are consecutive in the order of their symbols and start where the codes one bit
+/// shorter ended. The code lengths are therefore sufficient to build it.
 struct HPACKHuffman: Sendable {
     static let code = HPACKHuffman()
 
-    /// The length of each symbol's code, and of EOS: `a` is 5 bits, `z` is 30.
+    /// The code length of each symbol and of EOS: `a` is 5 bits, `z` is 30.
     private static let lengths: StaticString = """
         isxxxxxxxtzxxzxxxxxxxxzxxxxxxxxx\
         bffhibdgffdgdbbbaaabbbbbbbcdkbhf\
@@ -29,24 +29,26 @@ struct HPACKHuffman: Sendable {
     private static let shortest = 5
     private static let longest = 30
     private static let endOfString: UInt16 = 256
-    /// Codes of up to so many bits are found at once, all of letters, digits and what paths are made of, and two where both are as short.
+    /// Codes up to this length are decoded with one table lookup: all letters, digits and characters common in paths.
+    ///
+    /// Two codes that fit together are decoded at once.
     private static let quickBits = 12
 
-    /// What a symbol is written as: the code above eight bits that hold its length.
+    /// The encoding of each symbol: the code, shifted left by eight bits, with its length in the low byte.
     private let codes: [UInt64]
-    /// By the next twelve bits.
+    /// The lookup table for the next twelve bits.
     private let quick: [Quick]
-    /// Symbols in the order of their codes.
+    /// The symbols in the order of their codes.
     private let symbols: [UInt16]
-    /// By length: the first code, aligned to the top of 32 bits, and where its symbol stands in `symbols`.
+    /// Indexed by length: the first code, aligned to the top of 32 bits, and the index of its symbol in `symbols`.
     private let firsts: [(code: UInt32, index: UInt16)]
 
-    /// What a few bits begin with: a symbol, and the one behind it where all of its code is there, too.
+    /// The symbols that a bit pattern starts with: one, or two if the second code is complete as well.
     private struct Quick {
         var symbols: (UInt8, UInt8) = (0, 0)
-        /// Of the first code; 0 where it is longer.
+        /// The length of the first code; 0 if it does not fit.
         var firstLength: UInt8 = 0
-        /// Of both codes, or of the only one.
+        /// The total length of both codes, or of the only one.
         var length: UInt8 = 0
     }
 
@@ -75,7 +77,7 @@ struct HPACKHuffman: Sendable {
         }
         for index in quick.indices {
             let first = quick[index]
-            // What is behind the first code, at the top of as many bits; those that are not there are zeros.
+            // The bits after the first code, shifted to the top; the missing low bits are zeros.
             let second = quick[index << Int(first.firstLength) & (1 << Self.quickBits - 1)]
             let both = Int(first.firstLength) + Int(second.firstLength)
             guard first.firstLength != 0, second.firstLength != 0, both <= Self.quickBits else { continue }
@@ -90,14 +92,15 @@ struct HPACKHuffman: Sendable {
 
     // MARK: Decoding
 
-    /// How many bytes so many can stand for at most, eight for five, and one that may be written behind them.
+    /// The maximum number of bytes that `count` bytes can decode to (eight for every five), plus one that may be written after
+    /// them.
     @inline(__always)
     static func maximumDecodedLength(_ count: Int) -> Int { count &* 8 / 5 &+ 2 }
 
-    /// Writes what a string stands for and says how long it is, or nil where it is malformed (section 5.2).
+    /// Decodes a string and returns the decoded length, or nil if it is malformed (section 5.2).
     ///
-    /// That is padding of more than seven bits, or of others than EOS begins with, and EOS itself. The target has room for
-    /// ``maximumDecodedLength(_:)``.
+    /// A string is malformed if it contains EOS, or if its padding has more than seven bits or does not match the beginning of EOS.
+    /// The target must have space for ``maximumDecodedLength(_:)`` bytes.
     func decode(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> Int? {
         quick.withUnsafeBufferPointer { quick in
             var input = BitInput(source)
@@ -112,7 +115,7 @@ struct HPACKHuffman: Sendable {
                     if length <= input.count {
                         written &+= found.length == found.firstLength ? 1 : 2
                     } else {
-                        // The second may be of bits that are not there.
+                        // The second symbol may come from bits beyond the end of the input.
                         length = Int(found.firstLength)
                         guard length <= input.count else { break }
                         written &+= 1
@@ -130,10 +133,11 @@ struct HPACKHuffman: Sendable {
         }
     }
 
-    /// The symbol whose code of more than twelve bits comes next, and the length of that.
+    /// The next symbol if its code has more than twelve bits, and the length of the code.
     private func longSymbol(_ bits: UInt64) -> (symbol: UInt16, length: Int)? {
         let next = UInt32(truncatingIfNeeded: bits >> 32)
-        // The last length whose codes begin at or below it; one that no code has begins where the next does.
+        // Finds the last length whose first code is at or below the bits. A length without codes has the first code of the next
+        // length.
         var length = Self.quickBits + 1
         while length < Self.longest, firsts[length + 1].code <= next { length += 1 }
         guard next >= firsts[length].code else { return nil }
@@ -141,17 +145,17 @@ struct HPACKHuffman: Sendable {
         return index < symbols.count ? (symbols[index], length) : nil
     }
 
-    /// Bits from the highest of each byte on.
+    /// Reads bits, the most significant bit of each byte first.
     private struct BitInput {
         private let source: UnsafeRawBufferPointer
         private var position = 0
-        /// The next bits, at the top; zeros where there are none.
+        /// The next bits, aligned to the top; zeros beyond the end.
         private(set) var bits: UInt64 = 0
         private(set) var count = 0
 
         init(_ source: UnsafeRawBufferPointer) { self.source = source }
 
-        /// So that more bits are here than the longest code has, as long as there are.
+        /// Refills the buffer to hold more bits than the longest code, or all remaining bits.
         @inline(__always)
         mutating func fill() {
             guard count < HPACKHuffman.longest else { return }
@@ -174,7 +178,7 @@ struct HPACKHuffman: Sendable {
             count &-= length
         }
 
-        /// Whether what is left are at most seven ones.
+        /// Whether at most seven bits are left and all of them are ones.
         var isPadding: Bool {
             count <= 7 && bits >> UInt64(57) == (0x7F << UInt64(7 &- count)) & 0x7F
         }
@@ -182,7 +186,7 @@ struct HPACKHuffman: Sendable {
 
     // MARK: Encoding
 
-    /// How many bytes a string takes.
+    /// The length of the encoded string in bytes.
     @inline(__always)
     func encodedLength(_ source: UnsafeRawBufferPointer) -> Int {
         codes.withUnsafeBufferPointer { codes in
@@ -192,7 +196,7 @@ struct HPACKHuffman: Sendable {
         }
     }
 
-    /// Writes a string, which takes ``encodedLength(_:)`` bytes.
+    /// Encodes a string, which takes ``encodedLength(_:)`` bytes.
     func encode(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, _ start: Int) {
         codes.withUnsafeBufferPointer { codes in
             var position = start

@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Writes the primitives of RFC 7541, section 5; the caller has made room.
+/// Writes the primitives of RFC 7541, section 5.
+///
+/// The caller has checked the size of the buffer.
 struct HPACKOutput {
     private let buffer: UnsafeMutableRawBufferPointer
     private let code = HPACKHuffman.code
@@ -21,7 +23,7 @@ struct HPACKOutput {
         position &+= 1
     }
 
-    /// An integer below a pattern (section 5.1).
+    /// Writes an integer with a prefix pattern (section 5.1).
     @inline(__always)
     mutating func put(_ number: Int, prefix: UInt8, pattern: UInt8) {
         let mask: UInt8 = 0xFF >> (8 &- prefix)
@@ -35,7 +37,7 @@ struct HPACKOutput {
         put(UInt8(truncatingIfNeeded: rest))
     }
 
-    /// A string (section 5.2), in the Huffman code where that is shorter.
+    /// Writes a string (section 5.2), Huffman-encoded if that is shorter.
     mutating func putString(_ text: UnsafeRawBufferPointer) {
         let length = code.encodedLength(text)
         if length < text.count {
@@ -49,7 +51,7 @@ struct HPACKOutput {
         }
     }
 
-    /// The value at a place, without the white space that HTTP/2 does not let pass (RFC 9113, section 8.2.1).
+    /// The value without leading and trailing whitespace, which HTTP/2 does not allow (RFC 9113, section 8.2.1).
     @inline(__always)
     static func trimmed(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> UnsafeRawBufferPointer {
         var start = range.lowerBound

@@ -7,25 +7,25 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What is known of the names of request fields: their place in the static table, and how they are to be written.
+/// The known names of request fields: their index in the static table and how their fields are encoded.
 struct HPACKRequestNames: Sendable {
     enum Treatment: UInt8, Sendable {
-        /// Added to the table.
+        /// Added to the dynamic table.
         case indexed
-        /// Different in every request: it would only push others out of the table.
+        /// Different in every request: adding it would only evict other entries.
         case notIndexed
-        /// "Intermediaries MUST use the same representation": for secrets, which are to be in no table where others could probe for them
+        /// "Intermediaries MUST use the same representation": for secrets, which must not be in any table that others could probe
         /// (RFC 7541, section 7.1).
         case neverIndexed
         case cookie
         case te
-        /// Of HTTP/1 connections (RFC 9113, section 8.2.2), or said by a pseudo-field.
+        /// Not sent: a field of HTTP/1 connections (RFC 9113, section 8.2.2), or one replaced by a pseudo-header field.
         case left
     }
 
     struct Known: Sendable {
         var name: StaticString
-        /// Its first place in the static table, or 0.
+        /// The first index of the name in the static table, or 0.
         var index: UInt8
         var treatment: Treatment
     }
@@ -34,7 +34,7 @@ struct HPACKRequestNames: Sendable {
 
     private static let mask = 255
     private let known: [Known]
-    /// By hash: the place in `known`, plus one.
+    /// Indexed by hash: the position in `known`, plus one.
     private let slots: [UInt8]
 
     private init() {
@@ -61,7 +61,9 @@ struct HPACKRequestNames: Sendable {
         self.slots = slots
     }
 
-    /// Beside those of a connection, or in the place of what is done with these.
+    /// Applied after the connection-specific names.
+    ///
+    /// A treatment in this list replaces an earlier one.
     private static let treatments: [(StaticString, Treatment)] = [
         ("host", .left), ("http2-settings", .left), ("te", .te), ("cookie", .cookie),
         ("authorization", .neverIndexed), ("proxy-authorization", .neverIndexed),
@@ -76,7 +78,7 @@ struct HPACKRequestNames: Sendable {
 
     private static func text(_ name: StaticString) -> String { "\(name)" }
 
-    /// What is known of a name, whose case does not matter.
+    /// Looks up a name, ignoring case.
     @inline(__always)
     func find(_ name: UnsafeRawBufferPointer, hash: UInt32) -> Known? {
         var slot = Int(hash) & Self.mask
@@ -89,9 +91,11 @@ struct HPACKRequestNames: Sendable {
     }
 }
 
-/// Hashes for tables of one connection's making: who chooses what is in them harms nobody but itself.
+/// Hashes for the tables of one connection.
+///
+/// Whoever controls their content can only slow down their own connection.
 enum HPACKHash {
-    /// The same whatever the case of the letters is.
+    /// The hash ignores the case of letters.
     @inline(__always)
     static func name(_ bytes: UnsafeRawBufferPointer) -> UInt32 { hash(bytes, 0x2020_2020_2020_2020) }
 

@@ -11,7 +11,7 @@
 enum HPACKStaticTable {
     static let count = 61
 
-    /// Its entries; the first has the index 1.
+    /// The entries; the first one has the index 1.
     static let entries: [(name: StaticString, value: StaticString)] = [
         (":authority", ""), (":method", "GET"), (":method", "POST"), (":path", "/"), (":path", "/index.html"),
         (":scheme", "http"),

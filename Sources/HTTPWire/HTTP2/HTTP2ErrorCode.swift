@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a stream or a connection was ended (RFC 9113, section 7).
+/// Why a stream or a connection was closed (RFC 9113, section 7).
 package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable {
     package let rawValue: UInt32
 
@@ -35,18 +35,18 @@ package struct HTTP2ErrorCode: RawRepresentable, Hashable, Sendable {
         "HTTP_1_1_REQUIRED",
     ]
 
-    /// As the RFC writes it, or the number for a code that it does not know: `PROTOCOL_ERROR`, `0x1f`.
+    /// The name in the RFC, or the number of an unknown code: `PROTOCOL_ERROR`, `0x1f`.
     package var name: String {
         let index = Int(rawValue)
         return index < Self.names.count ? Self.names[index] : "0x" + String(rawValue, radix: 16)
     }
 }
 
-/// What is wrong with what the peer sent: with the connection, or with one stream alone (RFC 9113, section 5.4).
+/// A connection error or stream error caused by the peer (RFC 9113, section 5.4).
 package struct HTTP2Failure: Error, Hashable, Sendable {
-    /// What a GOAWAY or RST_STREAM has to say.
+    /// The code to send in GOAWAY or RST_STREAM.
     package var code: HTTP2ErrorCode
-    /// Nil where the whole connection fails.
+    /// Nil for a connection error.
     package var stream: UInt32?
     package var message: String
 

@@ -7,27 +7,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A decoded field section: the head of a response, or its trailers (RFC 9113, section 8.1).
+/// A decoded field section: the header or trailer section of a response (RFC 9113, section 8.1).
 package struct HTTP2FieldSection: Sendable {
-    /// Why a section is malformed (sections 8.2 and 8.3), or too large to be kept.
+    /// Why a section is malformed (sections 8.2 and 8.3) or too large.
     package enum Fault: UInt8, Sendable, Hashable, CaseIterable {
         case emptyName = 1
         case upperCaseName
         case invalidName
-        /// Pseudo-fields stand before the others.
+        /// Pseudo-header fields must precede all other fields.
         case pseudoFieldAfterFields
         case repeatedStatus
-        /// One of requests, or none that is known.
+        /// A pseudo-header field of requests, or an unknown one.
         case unknownPseudoField
         case malformedStatus
-        /// 101, which HTTP/2 has not (section 8.6).
+        /// 101, which HTTP/2 does not support (section 8.6).
         case switchingProtocols
-        /// `Connection` and what only means something with it (section 8.2.2).
+        /// `Connection` and other connection-specific fields (section 8.2.2).
         case connectionField
         /// NUL, CR or LF.
         case invalidValue
         case whitespaceAroundValue
-        /// More bytes or lines than the limits permit.
+        /// The section has more bytes or lines than the limits allow.
         case tooLarge
 
         package var message: String {
@@ -48,13 +48,15 @@ package struct HTTP2FieldSection: Sendable {
         }
     }
 
-    /// The fields but for pseudo-fields, in order, their names as on the wire; those before the fault where there is one.
+    /// The fields in order without the pseudo-header fields, with their names as received.
+    ///
+    /// If the section has a fault, the fields before it.
     package var headers: HeaderBlock
-    /// The value of `:status`, three digits.
+    /// The three-digit value of `:status`.
     package var status: Int?
-    /// The first that was found.
+    /// The first fault found.
     package var fault: Fault?
-    /// The size that SETTINGS_MAX_HEADER_LIST_SIZE is about: names, values and 32 for each (section 6.5.2).
+    /// The size as SETTINGS_MAX_HEADER_LIST_SIZE counts it: names, values and 32 bytes for each field (section 6.5.2).
     package var listBytes: Int
 
     package init(headers: HeaderBlock, status: Int? = nil, fault: Fault? = nil, listBytes: Int = 0) {
@@ -64,6 +66,6 @@ package struct HTTP2FieldSection: Sendable {
         self.listBytes = listBytes
     }
 
-    /// Whether this may be a trailer section: "trailers MUST NOT include pseudo-header fields" (section 8.1).
+    /// Whether this can be a trailer section: "trailers MUST NOT include pseudo-header fields" (section 8.1).
     package var mayBeTrailers: Bool { status == nil && fault == nil }
 }

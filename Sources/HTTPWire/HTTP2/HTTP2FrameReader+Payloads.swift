@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 extension HTTP2FrameReader {
-    // MARK: Headers of frames
+    // MARK: Frame headers
 
-    /// Reads nine bytes (RFC 9113, section 4.1), and refuses what no frame here may be.
+    /// Parses the nine bytes of a frame header (RFC 9113, section 4.1) and rejects frames that are not allowed at this point.
     mutating func parseHeader(_ header: UnsafeRawBufferPointer) throws(HTTP2Failure) {
         let lead = HTTP2Bytes.uint32(header, 0)
         frame = Frame(
@@ -41,7 +41,7 @@ extension HTTP2FrameReader {
         }
     }
 
-    /// Decides what the payload of the frame is for, from its header alone.
+    /// Decides from the frame header how to process the payload.
     @inline(__always)
     mutating func begin(_ offset: Int) throws(HTTP2Failure) -> Event? {
         place = .payload
@@ -109,7 +109,7 @@ extension HTTP2FrameReader {
 
     // MARK: Payloads
 
-    /// Reads a whole payload, whose length was checked with the header.
+    /// Processes a complete payload, whose length was checked when its header was read.
     mutating func take(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
         switch frame.type {
         case HTTP2Frames.headers: return try takeHeaders(payload)
@@ -125,7 +125,7 @@ extension HTTP2FrameReader {
             return .goAway(
                 lastStream: HTTP2Bytes.uint31(payload, 0), HTTP2ErrorCode(rawValue: HTTP2Bytes.uint32(payload, 4)),
                 debug: Self.printable(UnsafeRawBufferPointer(rebasing: payload[8...])))
-        // The others have no payload that is needed whole.
+        // The other types never have a buffered payload.
         default: return nil
         }
     }
@@ -140,8 +140,8 @@ extension HTTP2FrameReader {
         return .settings(settings)
     }
 
-    /// "A receiver MUST treat the receipt of a WINDOW_UPDATE frame with a flow-control window increment of 0 as a stream error", or as one
-    /// of the connection where it is the connection's (section 6.9).
+    /// "A receiver MUST treat the receipt of a WINDOW_UPDATE frame with a flow-control window increment of 0 as a stream error", or
+    /// as a connection error if the frame is for the connection's window (section 6.9).
     private func takeWindowUpdate(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event {
         let increment = HTTP2Bytes.uint31(payload, 0)
         guard increment == 0 else { return .windowUpdate(stream: frame.stream, increment: increment) }
@@ -152,7 +152,7 @@ extension HTTP2FrameReader {
 
     private static let debugLength = 256
 
-    /// Visible ASCII as it is, and all else as a question mark.
+    /// Keeps printable ASCII and replaces every other byte by a question mark.
     private static func printable(_ bytes: UnsafeRawBufferPointer) -> String {
         let visible = bytes.prefix(debugLength).map { (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }
         return String(decoding: visible, as: UTF8.self)
@@ -160,7 +160,8 @@ extension HTTP2FrameReader {
 
     // MARK: Field blocks
 
-    /// The part of a payload that is not padding, without its first bytes: so many stand before the field block (sections 6.2 and 6.6).
+    /// The field block fragment of a payload, without padding and without the `lead` bytes before the fragment (sections 6.2 and
+    /// 6.6).
     private func fragment(_ payload: UnsafeRawBufferPointer, behind lead: Int) throws(HTTP2Failure) -> Range<Int> {
         let isPadded = frame.has(HTTP2Frames.Flag.padded)
         let start = (isPadded ? 1 : 0) + lead
@@ -171,7 +172,7 @@ extension HTTP2FrameReader {
     }
 
     private mutating func takeHeaders(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
-        // The priority is what RFC 7540 said; "the semantics are deprecated" (section 5.3.2).
+        // The priority fields are those of RFC 7540; "the semantics are deprecated" (section 5.3.2).
         let part = try fragment(payload, behind: frame.has(HTTP2Frames.Flag.priority) ? 5 : 0)
         let opened = OpenBlock(stream: frame.stream, promised: 0, endsStream: frame.has(HTTP2Frames.Flag.endStream))
         return try begin(opened, UnsafeRawBufferPointer(rebasing: payload[part]))
@@ -180,7 +181,7 @@ extension HTTP2FrameReader {
     private mutating func takePushPromise(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
         let part = try fragment(payload, behind: 4)
         let promised = HTTP2Bytes.uint31(payload, part.lowerBound - 4)
-        // Section 5.1.1: a server's streams are even.
+        // Section 5.1.1: streams initiated by a server have even numbers.
         guard promised != 0, promised & 1 == 0 else {
             throw Self.malformed("a PUSH_PROMISE frame promises no stream of a server")
         }
@@ -217,7 +218,7 @@ extension HTTP2FrameReader {
         block.append(contentsOf: part)
     }
 
-    /// Decodes the block, also where nobody wants what it says: "field blocks MUST be processed to ensure that the compression context is
+    /// Decodes the block even if the result is not used: "field blocks MUST be processed to ensure that the compression context is
     /// maintained" (section 4.3).
     private mutating func finish(_ opened: OpenBlock, _ block: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event {
         let section = try decoder.decode(block)

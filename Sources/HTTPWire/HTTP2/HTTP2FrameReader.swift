@@ -7,54 +7,55 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads what a server sends on an HTTP/2 connection (RFC 9113, sections 4 to 6), as it arrives.
+/// An incremental parser for the frames that a server sends on an HTTP/2 connection (RFC 9113, sections 4 to 6).
 ///
-/// It holds the peer to what can be known without the state of streams. Content is never copied: events name offsets into the bytes given.
-/// Of frames whose payload has to be whole, at most ``Limits/maximumFrameSize`` is kept; of field blocks,
+/// It checks everything that does not depend on the state of streams. It never copies content: events contain offsets into the
+/// given bytes. Payloads that must be complete are buffered up to ``Limits/maximumFrameSize``, and field blocks up to
 /// ``Limits/blockBytes``.
 package struct HTTP2FrameReader: Sendable {
-    /// How much a peer may make us read or keep.
+    /// Limits on what a peer can make the reader process or keep.
     package struct Limits: Sendable {
-        /// What we announce as SETTINGS_MAX_FRAME_SIZE; no less than 16,384 (section 4.2).
+        /// The value announced as SETTINGS_MAX_FRAME_SIZE; at least 16,384 (section 4.2).
         package var maximumFrameSize = 16_384
-        /// Names and values of one field section, and 32 for each: the same as a head may have in ``ResponseParser/Limits``.
+        /// The size of the names and values of one field section, plus 32 bytes for each field: the same limit as for a head in
+        /// ``ResponseParser/Limits``.
         package var headerListBytes = 262_144
-        /// Fields of one section.
+        /// The number of fields in one section.
         package var headerLines = 5_000
-        /// One field block, compressed.
+        /// The size of one compressed field block.
         ///
-        /// What is larger than a section may be is read all the same, up to here, so that it fails its own stream and no other.
+        /// A block that decodes to a section above its limit is still read, up to this size, so that it fails only its own stream.
         package var blockBytes = 1_048_576
-        /// CONTINUATION frames of one field block, which may be empty (CVE-2024-27316).
+        /// The number of CONTINUATION frames of one field block; they may be empty (CVE-2024-27316).
         ///
-        /// nghttp2 stops at eight; servers fill their frames, of which 16 make a block at its limit.
+        /// nghttp2 allows eight. Servers fill their frames, and 16 full frames make up a block of the maximum size.
         package var continuationFrames = 64
-        /// What we announce as SETTINGS_HEADER_TABLE_SIZE.
+        /// The value announced as SETTINGS_HEADER_TABLE_SIZE.
         package var headerTableBytes = 4_096
 
         package init() {}
     }
 
     package enum Event: Sendable {
-        /// A piece of a DATA frame: offsets into the bytes given to this call, which may be empty.
+        /// A part of a DATA frame, as offsets into the bytes passed to this call; it may be empty.
         ///
-        /// So many bytes of both windows it takes, padding and its length included (section 6.1). The stream ends only with the last piece
-        /// of a frame.
+        /// `flowControlled` is the number of bytes that count against both flow-control windows, including the padding and its
+        /// length (section 6.1). `endsStream` is only set for the last part of a frame.
         case data(stream: UInt32, Range<Int>, flowControlled: Int, endsStream: Bool)
-        /// A HEADERS frame with its CONTINUATION frames.
+        /// A HEADERS frame together with its CONTINUATION frames.
         case headers(stream: UInt32, HTTP2FieldSection, endsStream: Bool)
         case reset(stream: UInt32, HTTP2ErrorCode)
         case settings(HTTP2Settings)
         case settingsAcknowledged
         case ping(UInt64, isAcknowledgement: Bool)
-        /// Debug data is cut, and printable.
+        /// Debug data is truncated and printable.
         case goAway(lastStream: UInt32, HTTP2ErrorCode, debug: String)
-        /// Stream 0 is the connection.
+        /// Stream 0 stands for the connection.
         case windowUpdate(stream: UInt32, increment: UInt32)
         case pushPromise(stream: UInt32, promised: UInt32)
-        /// A frame of no consequence: PRIORITY, or of a type that is not known (section 5.5). Its payload is skipped as it arrives.
+        /// A frame that has no effect: PRIORITY, or an unknown type (section 5.5). Its payload is skipped as it arrives.
         case ignored(type: UInt8, stream: UInt32)
-        /// An error of one stream; reading goes on.
+        /// A stream error. The connection is still usable.
         case malformed(HTTP2Failure)
     }
 
@@ -69,22 +70,22 @@ package struct HTTP2FrameReader: Sendable {
     }
 
     enum Place: Sendable {
-        /// In or before a frame's header.
+        /// In or before a frame header.
         case header
-        /// In a DATA frame: before the length of the padding.
+        /// In a DATA frame, before the padding length.
         case padLength
-        /// In content; so much is missing, and so much padding follows.
+        /// In content: the number of missing bytes, and the length of the padding after them.
         case data(missing: Int, padding: Int)
-        /// In a payload that is needed whole.
+        /// In a payload that is buffered until it is complete.
         case payload
-        /// In a payload that is not needed; so much is missing.
+        /// In a payload that is skipped; the value is the number of missing bytes.
         case skipped(Int)
     }
 
-    /// A field block that CONTINUATION frames go on with.
+    /// A field block that is continued in CONTINUATION frames.
     struct OpenBlock: Sendable {
         var stream: UInt32
-        /// Zero for HEADERS.
+        /// Zero for a HEADERS frame.
         var promised: UInt32
         var endsStream: Bool
         var frames = 0
@@ -93,17 +94,17 @@ package struct HTTP2FrameReader: Sendable {
     let limits: Limits
     var place = Place.header
     var frame = Frame()
-    /// What came of a header or payload in earlier calls.
+    /// The bytes of a header or payload from earlier calls.
     private var pending: [UInt8] = []
-    /// Bytes that count against the windows and were not told yet.
+    /// Flow-controlled bytes that have not been reported yet.
     private var untold = 0
     var openBlock: OpenBlock?
-    /// What came of the open block.
+    /// The received part of the open block.
     var block: [UInt8] = []
     var decoder: HPACKDecoder
     private var failure: HTTP2Failure?
 
-    /// Whether the peer's first SETTINGS has come.
+    /// Whether the peer's first SETTINGS frame has arrived.
     package internal(set) var hasSettings = false
 
     package init(limits: Limits = Limits()) {
@@ -113,10 +114,10 @@ package struct HTTP2FrameReader: Sendable {
             announcedTableSize: limits.headerTableBytes)
     }
 
-    /// The next event found in `bytes[offset...]`; `offset` moves past what was taken in.
+    /// Returns the next event in `bytes[offset...]`; `offset` moves past the consumed bytes.
     ///
-    /// Nil when more bytes are needed: then everything was taken in, partial frames included. What it throws is an error of the connection,
-    /// and it throws the same from then on.
+    /// Returns nil if more bytes are needed; then all bytes were consumed, including partial frames. A thrown error is a connection
+    /// error; every later call throws it again.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(HTTP2Failure) -> Event? {
         if let failure { throw failure }
         do throws(HTTP2Failure) {
@@ -182,7 +183,7 @@ package struct HTTP2FrameReader: Sendable {
         return true
     }
 
-    /// Whether so many bytes are pending.
+    /// Returns whether that many bytes are pending.
     private mutating func gather(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int, upTo wanted: Int) -> Bool {
         let count = min(wanted - pending.count, bytes.count - offset)
         pending.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes[offset..<offset + count]))
@@ -204,7 +205,7 @@ package struct HTTP2FrameReader: Sendable {
         return bytes
     }
 
-    /// Keeps the memory for the next frame.
+    /// Keeps the allocation for the next frame.
     private mutating func giveBack(_ bytes: consuming [UInt8]) {
         bytes.removeAll(keepingCapacity: true)
         pending = bytes
@@ -227,7 +228,7 @@ package struct HTTP2FrameReader: Sendable {
         let isWhole = count == missing && paddingCount == padding
         place = isWhole ? .header : .data(missing: missing &- count, padding: padding &- paddingCount)
         let told = isWhole ? untold &+ paddingCount : untold
-        // Padding is told with the end of the frame, however it comes.
+        // Padding without content is reported with the end of the frame.
         guard isWhole || count > 0 else {
             untold &+= paddingCount
             return nil

@@ -9,9 +9,10 @@
 
 /// Writes frames (RFC 9113, sections 4.1 and 6).
 ///
-/// Each function writes at the start of the buffer, which has room for what the length beside it says, and returns how many bytes it wrote.
+/// Each function writes at the start of the buffer and returns the number of bytes written. The buffer must have space for the
+/// corresponding length.
 package enum HTTP2Frames {
-    /// What a client sends first, before its SETTINGS (section 3.4).
+    /// The connection preface that a client sends before its SETTINGS (section 3.4).
     package static let preface: StaticString = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
     package static let headerLength = 9
 
@@ -26,7 +27,7 @@ package enum HTTP2Frames {
     package static let windowUpdate: UInt8 = 0x8
     package static let continuation: UInt8 = 0x9
 
-    /// Flags; what each means depends on the type.
+    /// Flags; their meaning depends on the frame type.
     package enum Flag {
         package static let endStream: UInt8 = 0x1
         package static let ack: UInt8 = 0x1
@@ -52,7 +53,7 @@ package enum HTTP2Frames {
         HTTP2Bytes.put(stream & 0x7FFF_FFFF, buffer, 5)
     }
 
-    // MARK: Whole frames
+    // MARK: Complete frames
 
     package static func settingsLength(_ settings: HTTP2Settings) -> Int {
         var length = headerLength
@@ -118,15 +119,17 @@ package enum HTTP2Frames {
 
     // MARK: Field blocks
 
-    /// How many bytes a field block takes with the headers of its frames: HEADERS, and CONTINUATION for what does not fit into it.
+    /// The size of a field block including its frame headers: HEADERS, and CONTINUATION for what exceeds the first frame.
     package static func fieldBlockLength(_ block: Int, maximumFrameSize: Int) -> Int {
         block + headerLength * max(1, (block + maximumFrameSize - 1) / maximumFrameSize)
     }
 
-    /// Makes frames of a field block that stands behind room for one frame header.
+    /// Splits a field block into frames.
     ///
-    /// The buffer has room for what ``fieldBlockLength(_:maximumFrameSize:)`` says: where the block is larger than a frame may be, its
-    /// later parts move back to make room for headers of CONTINUATION.
+    /// The block starts after space for one frame header.
+    ///
+    /// The buffer must have space for ``fieldBlockLength(_:maximumFrameSize:)`` bytes: if the block exceeds the maximum frame size,
+    /// its later parts are moved back to insert the headers of CONTINUATION frames.
     package static func writeFieldBlockHeaders(
         block: Int,
         maximumFrameSize: Int,
@@ -137,7 +140,7 @@ package enum HTTP2Frames {
         let first = min(block, maximumFrameSize)
         let flags = (endsStream ? Flag.endStream : 0) | (first == block ? Flag.endHeaders : 0)
         let length = fieldBlockLength(block, maximumFrameSize: maximumFrameSize)
-        // From the last part to the second, so that none is overwritten before it moves.
+        // Starts with the last part, so that no part is overwritten before it is moved.
         var end = block
         var target = length
         while end > first {

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A task's priority as the server is told of it (RFC 9218): how urgent its response is, from 0 to 7.
+/// The priority of a task as signaled to the server (RFC 9218): the urgency of its response, from 0 to 7.
 package enum HTTP2Priority {
-    /// What holds where nothing is said.
+    /// The default urgency if no priority is sent.
     package static let ordinary: StaticString = "u=3"
     /// PRIORITY_UPDATE.
     static let update: UInt8 = 0x10
 
-    /// The `Priority` field for a task's priority from 0 to 1, where a half is ordinary; nil where it goes without saying.
+    /// The `Priority` field for a task priority from 0 to 1, where 0.5 is the default; nil if the urgency is the default.
     package static func field(_ priority: Float) -> StaticString? {
         guard priority.isFinite else { return nil }
         return switch Int(((1 - min(max(priority, 0), 1)) * 6).rounded()) {

@@ -7,12 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Makes field blocks of request heads (RFC 9113, section 8.3.1; RFC 7541).
+/// Encodes request heads as field blocks (RFC 9113, section 8.3.1; RFC 7541).
 ///
-/// Blocks have to reach the peer in the order in which they were made, and none may be left out: each may have changed the table.
+/// Every block must reach the peer, and in the order of encoding: each may have changed the table.
 package struct HTTP2RequestEncoder: Sendable {
-    /// Shorter ones are guessed too easily by who can make requests that bear them (RFC 7541, section 7.1.3); nghttp2 and Firefox draw the
-    /// line here, too.
+    /// Shorter cookies are too easy to guess for an attacker who can make requests that contain them (RFC 7541, section 7.1.3).
+    ///
+    /// nghttp2 and Firefox use the same threshold.
     private static let shortCookie = 20
     private static let names = HPACKRequestNames.shared
     private static let authority: StaticString = ":authority"
@@ -20,26 +21,30 @@ package struct HTTP2RequestEncoder: Sendable {
     private static let priority: StaticString = "priority"
     private static let protocolName: StaticString = ":protocol"
 
-    /// Of one field: its pattern and index, and the lengths of name and value.
+    /// For one field: its pattern, its index, and the lengths of its name and value.
     private static let fieldOverhead = 16
-    /// Of pseudo-fields, priority and table sizes.
+    /// For pseudo-header fields, the priority and table size updates.
     private static let headOverhead = 128
-    /// Of a field in what SETTINGS_MAX_HEADER_LIST_SIZE limits.
+    /// For one field in the size that SETTINGS_MAX_HEADER_LIST_SIZE limits.
     private static let listOverhead = 32
-    /// Of a scheme and a priority together.
+    /// For scheme, priority and protocol together.
     private static let longestConstants = 48
 
     private var table = HPACKEncodingTable()
-    /// The smallest size since the last block, which the next has to begin with (RFC 7541, section 4.2).
+    /// The smallest size since the last block.
+    ///
+    /// The next block must begin with it (RFC 7541, section 4.2).
     private var owedSize: Int?
-    /// For a name that is written out.
+    /// A buffer for a name that is written as a literal.
     private var lowered: [UInt8] = []
 
     package init() {}
 
-    /// The peer announced a SETTINGS_HEADER_TABLE_SIZE: at most 4096 of it is used.
+    /// The peer announced a SETTINGS_HEADER_TABLE_SIZE.
     ///
-    /// Where a SETTINGS frame has more than one, this is called with the smallest first.
+    /// At most 4096 bytes of it are used.
+    ///
+    /// If a SETTINGS frame contains several values, call this with the smallest one first.
     package mutating func setTableLimit(_ bytes: Int) {
         let size = max(0, min(bytes, HPACKEncodingTable.largestSize))
         guard size != table.maximumSize else { return }
@@ -47,19 +52,19 @@ package struct HTTP2RequestEncoder: Sendable {
         table.resize(to: size)
     }
 
-    /// No more than this is written for a head.
+    /// The maximum number of bytes written for a head.
     package static func maximumLength(of head: borrowing RequestHead) -> Int {
         var length = headOverhead + head.method.utf8.count + head.target.utf8.count
         for line in head.headers.lines {
-            // Each crumb of a cookie takes three bytes that two may have stood for.
+            // Each crumb of a cookie costs three bytes in addition to the two that separated it.
             let value = Int(line.valueLength)
             length += fieldOverhead + Int(line.nameLength) + (line.nameLength == 6 ? 2 * value : value)
         }
         return length
     }
 
-    /// What a head comes to by the measure of SETTINGS_MAX_HEADER_LIST_SIZE: "the length of the name and value in octets plus an overhead
-    /// of 32 octets for each field" (RFC 9113, section 6.5.2), of all that would be sent.
+    /// The size of a head as SETTINGS_MAX_HEADER_LIST_SIZE counts it: "the length of the name and value in octets plus an overhead
+    /// of 32 octets for each field" (RFC 9113, section 6.5.2), summed over all fields that would be sent.
     package static func listSize(
         of head: borrowing RequestHead, scheme: StaticString, priority: StaticString?, protocolName: StaticString? = nil
     ) -> Int {
@@ -96,10 +101,13 @@ package struct HTTP2RequestEncoder: Sendable {
         return size
     }
 
-    /// Writes a field block and says how long it is; where it throws, nothing has changed.
+    /// Writes a field block and returns its length.
     ///
-    /// The buffer has room for ``maximumLength(of:)``. `Host` becomes `:authority`. A priority (RFC 9218, section 4) is added to a head
-    /// that has none of its own. A CONNECT that names a protocol has the pseudo-fields of other methods, and `:protocol` (RFC 8441).
+    /// If it throws, the encoder is unchanged.
+    ///
+    /// The buffer must have space for ``maximumLength(of:)`` bytes. `Host` becomes `:authority`. `priority` (RFC 9218, section 4)
+    /// is added if the head has no `Priority` field. A CONNECT with a protocol name has the pseudo-header fields of other methods
+    /// and `:protocol` (RFC 8441).
     package mutating func encode(
         _ head: borrowing RequestHead,
         scheme: StaticString,
@@ -121,7 +129,7 @@ package struct HTTP2RequestEncoder: Sendable {
             var target = head.target
             target.withUTF8 { writeIndexed(Self.bytes(Self.authority), UnsafeRawBufferPointer($0), index: 1, &output) }
         } else {
-            // In the order of RFC 7541's examples, and of Safari.
+            // In the order of RFC 7541's examples and of Safari.
             writeScheme(scheme, &output)
             writePath(head.target, &output)
             writeAuthority(head.headers, &output)
@@ -131,7 +139,9 @@ package struct HTTP2RequestEncoder: Sendable {
         return output.position
     }
 
-    /// `:path` "MUST NOT be empty" and begins with a slash, or is the asterisk of OPTIONS.
+    /// `:path` "MUST NOT be empty".
+    ///
+    /// It begins with a slash or is the asterisk of OPTIONS.
     private static func isPath(_ target: String, method: String) -> Bool {
         target.utf8.first == UInt8(ascii: "/") || (target == "*" && method == "OPTIONS")
     }
@@ -147,7 +157,7 @@ package struct HTTP2RequestEncoder: Sendable {
         output.put(table.maximumSize, prefix: 5, pattern: 0x20)
     }
 
-    // MARK: Pseudo-fields
+    // MARK: Pseudo-header fields
 
     private mutating func writeMethod(_ method: String, _ output: inout HPACKOutput) {
         switch method {
@@ -190,7 +200,7 @@ package struct HTTP2RequestEncoder: Sendable {
 
     // MARK: Fields
 
-    /// Whether there was a priority among them.
+    /// Returns whether the fields contain a `Priority`.
     private mutating func writeFields(_ headers: borrowing HeaderBlock, _ output: inout HPACKOutput) -> Bool {
         let hasConnection = headers.contains(.connection)
         let lines = headers.lines
@@ -218,7 +228,7 @@ package struct HTTP2RequestEncoder: Sendable {
         return headers.contains(.priority)
     }
 
-    /// `TE` may say `trailers` alone (RFC 9113, section 8.2.2).
+    /// The only value allowed for `TE` is `trailers` (RFC 9113, section 8.2.2).
     @inline(__always)
     private static func isSent(
         _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment
@@ -230,16 +240,18 @@ package struct HTTP2RequestEncoder: Sendable {
         }
     }
 
-    /// Whether `Connection` names the field, which then goes no further.
+    /// Whether `Connection` names the field, which is then not forwarded.
     private static func isOfConnection(
         _ name: UnsafeRawBufferPointer, _ treatment: HPACKRequestNames.Treatment, _ headers: borrowing HeaderBlock
     ) -> Bool {
         treatment != .te && headers.hasToken(String(decoding: name, as: UTF8.self), in: .connection)
     }
 
-    /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section 8.2.3).
+    /// "The Cookie header field MAY be split into separate header fields, each with one or more cookie-pairs" (RFC 9113, section
+    /// 8.2.3).
     ///
-    /// What joins them is a semicolon and one space; with more of that the parts would not be what they were.
+    /// Crumbs are joined with a semicolon and one space. A value with more whitespace is not split there, because joining the
+    /// crumbs would change it.
     private static func forEachCrumb(_ value: UnsafeRawBufferPointer, _ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0
         var position = 0
@@ -278,14 +290,14 @@ package struct HTTP2RequestEncoder: Sendable {
         writeIndexed(HPACKEncodingTable.Field(name: name, value: value, nameHash: HPACKHash.name(name)), index, &output)
     }
 
-    /// By the index of the whole field, or as a literal that gets one (RFC 7541, sections 6.1 and 6.2.1).
+    /// Writes the index of the whole field, or a literal with incremental indexing (RFC 7541, sections 6.1 and 6.2.1).
     private mutating func writeIndexed(_ field: HPACKEncodingTable.Field, _ staticIndex: Int, _ output: inout HPACKOutput) {
-        // An entry that leaves little room for others is not worth it; so does nghttp2.
+        // An entry that would fill most of the table is not added. nghttp2 does the same.
         guard field.size <= table.maximumSize / 4 * 3 else {
             return writeUnindexed(field.name, field.value, staticIndex, pattern: 0, &output)
         }
         if let index = table.index(of: field) { return output.put(index, prefix: 7, pattern: 0x80) }
-        // The one field of the static table that has a value, but for pseudo-fields.
+        // Apart from pseudo-header fields, this is the only static entry that has a value.
         if staticIndex == 16, field.value.count == 13, field.value.elementsEqual(Self.bytes("gzip, deflate")) {
             return output.put(0x90)
         }
@@ -296,7 +308,7 @@ package struct HTTP2RequestEncoder: Sendable {
         table.add(field)
     }
 
-    /// As a literal that gets no index (RFC 7541, sections 6.2.2 and 6.2.3).
+    /// Writes a literal that is not added to the table (RFC 7541, sections 6.2.2 and 6.2.3).
     private mutating func writeUnindexed(
         _ name: UnsafeRawBufferPointer,
         _ value: UnsafeRawBufferPointer,

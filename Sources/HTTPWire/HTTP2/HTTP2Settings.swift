@@ -7,14 +7,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What one SETTINGS frame says (RFC 9113, section 6.5.2); nil is what it does not mention.
+/// The values of one SETTINGS frame (RFC 9113, section 6.5.2); nil if the frame does not contain the setting.
 ///
-/// Of a setting that repeats, the last value stands, since "the values in the SETTINGS frame MUST be processed in the order they
-/// appear" (section 6.5.3). What an earlier value does nonetheless is kept beside it.
+/// For a repeated setting the last value applies, since "the values in the SETTINGS frame MUST be processed in the order they
+/// appear" (section 6.5.3). Earlier values that have an effect of their own are kept separately.
 package struct HTTP2Settings: Hashable, Sendable {
     /// SETTINGS_HEADER_TABLE_SIZE.
     package var headerTableSize: Int?
-    /// The smallest of them in this frame, which the next field block has to own up to (RFC 7541, section 4.2).
+    /// The smallest value in this frame.
+    ///
+    /// The next field block must signal it (RFC 7541, section 4.2).
     package var smallestHeaderTableSize: Int?
     /// SETTINGS_ENABLE_PUSH.
     package var enablePush: Bool?
@@ -22,7 +24,9 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var maxConcurrentStreams: Int?
     /// SETTINGS_INITIAL_WINDOW_SIZE.
     package var initialWindowSize: Int?
-    /// The largest of them in this frame: a window that overflowed by it has overflowed (RFC 9113, section 6.9.2).
+    /// The largest value in this frame.
+    ///
+    /// It decides whether a window overflowed in between (RFC 9113, section 6.9.2).
     package var largestInitialWindowSize: Int?
     /// SETTINGS_MAX_FRAME_SIZE.
     package var maxFrameSize: Int?
@@ -32,17 +36,19 @@ package struct HTTP2Settings: Hashable, Sendable {
     package var enableConnectProtocol: Bool?
     /// SETTINGS_NO_RFC7540_PRIORITIES (RFC 9218, section 2.1).
     package var noRFC7540Priorities: Bool?
-    /// How many entries the frame had, those included that nobody knows.
+    /// The number of entries in the frame, including unknown ones.
     package var changeCount = 0
 
     package init() {}
 
-    /// The largest window, and the largest SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113, section 6.9.1).
+    /// The maximum window size, and the maximum SETTINGS_INITIAL_WINDOW_SIZE (RFC 9113, section 6.9.1).
     package static let largestWindow = 2_147_483_647
-    /// What SETTINGS_MAX_FRAME_SIZE may say.
+    /// The valid range of SETTINGS_MAX_FRAME_SIZE.
     package static let frameSizes = 16_384...16_777_215
 
-    /// Reads the payload of a frame that a server sent; its length is a multiple of six.
+    /// Reads the payload of a frame from the server.
+    ///
+    /// Its length must be a multiple of six.
     init(fromServer payload: UnsafeRawBufferPointer) throws(HTTP2Failure) {
         var position = 0
         while position &+ 6 <= payload.count {
@@ -88,7 +94,7 @@ package struct HTTP2Settings: Hashable, Sendable {
 
     private static func malformed(_ message: String) -> HTTP2Failure { HTTP2Failure(code: .protocolError, message: message) }
 
-    /// Identifiers and values as they go on the wire.
+    /// Calls a closure with each identifier and value as they are sent.
     func forEachEntry(_ body: (UInt16, UInt32) -> Void) {
         func say(_ identifier: UInt16, _ value: Int?) {
             if let value { body(identifier, UInt32(clamping: value)) }

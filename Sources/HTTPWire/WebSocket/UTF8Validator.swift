@@ -7,28 +7,30 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Says whether text that comes in pieces is UTF-8 (RFC 3629), at the first byte that makes it none.
+/// Validates text in pieces as UTF-8 (RFC 3629) and fails at the first invalid byte.
 ///
-/// Strict: no form that is longer than it needs to be, no surrogates, nothing beyond U+10FFFF.
+/// Strict: overlong forms, surrogates and code points above U+10FFFF are rejected.
 package struct UTF8Validator: Sendable {
-    /// Bytes that the last character lacks.
+    /// The number of bytes missing from the last character.
     private var missing = 0
-    /// What the next of them may be.
+    /// The range of the next of these bytes.
     private var allowed: ClosedRange<UInt8> = 0x80...0xBF
     private var isBroken = false
 
     package init() {}
 
-    /// Whether the text may end here: all of it was UTF-8, and no character is cut.
+    /// Whether the text may end here: all of it was valid UTF-8, and the last character is complete.
     package var isComplete: Bool { missing == 0 && !isBroken }
 
-    /// Takes the next piece; whether it is UTF-8 as far as it came, the pieces before it included.
+    /// Validates the next piece.
+    ///
+    /// Returns whether all pieces so far are valid UTF-8.
     package mutating func take(_ bytes: UnsafeRawBufferPointer) -> Bool {
         guard !isBroken else { return false }
         let count = bytes.count
         var position = 0
         while true {
-            // A character that is cut, at either end of the piece.
+            // A character split across pieces.
             while missing > 0, position < count {
                 guard allowed.contains(bytes[position]) else { return breaks() }
                 allowed = 0x80...0xBF
@@ -47,7 +49,9 @@ package struct UTF8Validator: Sendable {
         return false
     }
 
-    /// Takes the first byte of a character (RFC 3629, section 4); false where it is none.
+    /// Processes the first byte of a character (RFC 3629, section 4).
+    ///
+    /// Returns false if it is invalid.
     private mutating func begin(_ byte: UInt8) -> Bool {
         switch byte {
         case ..<0x80: return true
@@ -63,13 +67,15 @@ package struct UTF8Validator: Sendable {
         return true
     }
 
-    /// Goes past the characters that have four bytes before the end at least; false at one that is none.
+    /// Skips the characters that start at least four bytes before the end.
+    ///
+    /// Returns false at an invalid one.
     @inline(__always)
     private static func skipWhole(_ bytes: UnsafeRawBufferPointer, _ position: inout Int) -> Bool {
         let count = bytes.count
         while true {
             position = skipASCII(bytes, position)
-            // Text of one script has characters of one length mostly.
+            // Within one script, most characters have the same length.
             while position &+ 4 <= count {
                 let word = UInt32(littleEndian: bytes.loadUnaligned(fromByteOffset: position, as: UInt32.self))
                 let high = word & 0x8080_8080
@@ -87,7 +93,7 @@ package struct UTF8Validator: Sendable {
                     guard start != 0, start != 0x200D else { return false }
                     position &+= 3
                 } else if word & 0xC0C0_C0F8 == 0x8080_80F0 {
-                    // F0 is followed by 90 to BF, F4 by 80 to 8F, and nothing follows F5 to F7.
+                    // F0 is followed by 90 to BF, F4 by 80 to 8F. F5 to F7 are invalid.
                     let start = (word & 0x07) << 2 | (word >> 12) & 0x03
                     guard 1...16 ~= start else { return false }
                     position &+= 4
@@ -99,7 +105,9 @@ package struct UTF8Validator: Sendable {
         }
     }
 
-    /// The first position that is no ASCII, at or after one; short of the end it may be one that is.
+    /// Returns the first non-ASCII position at or after a position.
+    ///
+    /// The result may be an ASCII byte if fewer than eight bytes are left.
     @inline(__always)
     private static func skipASCII(_ bytes: UnsafeRawBufferPointer, _ start: Int) -> Int {
         let tops: UInt64 = 0x8080_8080_8080_8080

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a close frame says (RFC 6455, section 5.5.1).
+/// The code and reason of a close frame (RFC 6455, section 5.5.1).
 package struct WebSocketClose: Hashable, Sendable {
-    /// Nil where the frame has no body.
+    /// Nil if the frame has no body.
     package var code: UInt16?
     package var reason: String
 
-    /// The most that a control frame may carry (section 5.5).
+    /// The maximum payload length of a control frame (section 5.5).
     package static let maximumBodyLength = 125
 
     package init(code: UInt16? = nil, reason: String = "") {
@@ -38,11 +38,11 @@ package struct WebSocketClose: Hashable, Sendable {
 
     static var shortBody: WebSocketFailure { .protocolError("a close frame has a body of one byte") }
 
-    /// Whether a close frame may have this code.
+    /// Whether this code may appear in a close frame.
     ///
-    /// Those below 3000 have to be defined (section 7.4.2): by section 7.4.1, and 1012 to 1014 by IANA's registry. 1004 is reserved;
-    /// 1005, 1006 and 1015 are for telling an app what did not come in a frame ("MUST NOT be set as a status code in a Close control
-    /// frame by an endpoint").
+    /// Codes below 3000 must be defined (section 7.4.2): by section 7.4.1, or 1012 to 1014 by the IANA registry. 1004 is reserved.
+    /// 1005, 1006 and 1015 report conditions to an app that no frame contained ("MUST NOT be set as a status code in a Close
+    /// control frame by an endpoint").
     package static func isAllowed(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true
@@ -50,10 +50,10 @@ package struct WebSocketClose: Hashable, Sendable {
         }
     }
 
-    /// The body of a close frame that says this.
+    /// The body of a close frame with this code and reason.
     ///
-    /// A code that may not be sent is left out, and with it the reason, which cannot stand without. A reason that is too long is cut
-    /// between two characters.
+    /// A code that must not be sent is omitted together with the reason, which requires a code. A reason that is too long is
+    /// truncated between characters.
     package var body: [UInt8] {
         guard let code, Self.isAllowed(code) else { return [] }
         var body = [UInt8(truncatingIfNeeded: code >> 8), UInt8(truncatingIfNeeded: code)]

@@ -7,27 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads what a server sends on a WebSocket connection (RFC 6455, section 5), strictly, and can stop and go on at every byte.
+/// A strict, incremental parser for the frames that a server sends on a WebSocket connection (RFC 6455, section 5).
 ///
-/// It does no I/O and keeps no message: the caller hands it what arrived and pulls events until there are none. Only the payload of
-/// a control frame is kept until it is whole, at most 125 bytes. Whether a text is UTF-8 is for the caller to see (``UTF8Validator``), as
-/// it may have to be inflated first.
+/// The input may be split at any byte.
 ///
-/// What a failure means does not depend on how the bytes were cut. After a failure nothing can be trusted any more; every later call
-/// throws it again.
+/// It does no I/O and keeps no messages: the caller passes the received bytes and pulls events until it gets nil. It only buffers
+/// the payload of a control frame, at most 125 bytes. The caller validates the UTF-8 of text messages (``UTF8Validator``), because
+/// they may have to be inflated first.
+///
+/// A failure depends only on the bytes, not on how they were split. After a failure, every later call throws it again.
 package struct WebSocketFrameReader: Sendable {
     package enum Event: Sendable, Hashable {
-        /// The first frame of a message has begun. Compressed is as RFC 7692 has it.
+        /// The first frame of a message has begun. `isCompressed` is set according to RFC 7692.
         case message(kind: WebSocketMessageKind, isCompressed: Bool)
-        /// A frame of the message has begun, the first one included, and will have so many bytes of payload.
+        /// A frame of the message has begun, including the first one. `length` is the size of its payload in bytes.
         case frame(length: UInt64)
-        /// Payload: offsets into the bytes given to this call; never empty.
+        /// Payload, as offsets into the bytes passed to this call; never empty.
         case payload(Range<Int>)
         /// The message is complete.
         case messageEnd
         case ping([UInt8])
         case pong([UInt8])
-        /// Nothing is read after it.
+        /// No bytes are read after a close frame.
         case close(WebSocketClose)
     }
 
@@ -36,34 +37,34 @@ package struct WebSocketFrameReader: Sendable {
         case start
         /// Before its second byte.
         case secondByte
-        /// Within the longer form of its length.
+        /// In the extended payload length.
         case length(missing: Int, isLong: Bool)
-        /// The message was told, the length of its first frame was not.
+        /// The message event was returned; the event for its first frame was not returned yet.
         case firstFrame
-        /// In the payload of a data frame, which lacks at least one byte.
+        /// In the payload of a data frame; at least one byte is missing.
         case payload
-        /// A message is complete, which was not told.
+        /// A message is complete; the event was not returned yet.
         case messageEnd
-        /// In the payload of a control frame, which lacks at least one byte.
+        /// In the payload of a control frame; at least one byte is missing.
         case control
         /// A close frame was read.
         case over
     }
 
-    /// Whether permessage-deflate was agreed upon (RFC 7692).
+    /// Whether permessage-deflate was negotiated (RFC 7692).
     private let allowsCompression: Bool
     private var place = Place.start
-    // Of the frame that is being read.
+    // The current frame.
     private var opcode = WebSocketOpcode.continuation
     private var isFinal = false
     private var isCompressed = false
-    /// What its payload lacks.
+    /// The number of missing payload bytes.
     private var missing: UInt64 = 0
-    /// What came of a control frame's payload in earlier calls.
+    /// The payload bytes of a control frame from earlier calls.
     private var pending: [UInt8] = []
     private var failure: WebSocketFailure?
 
-    /// Whether a message has begun and is not complete.
+    /// Whether a message has begun and is incomplete.
     package private(set) var isInMessage = false
 
     /// Whether a close frame was read.
@@ -75,10 +76,10 @@ package struct WebSocketFrameReader: Sendable {
         self.allowsCompression = allowsCompression
     }
 
-    /// The next event found in `bytes[offset...]`; `offset` moves past what was taken in.
+    /// Returns the next event in `bytes[offset...]`; `offset` moves past the consumed bytes.
     ///
-    /// Nil when more bytes are needed: then everything was taken in, partial frames included. Nil also when a close frame was read
-    /// (``isOver``): what follows it is left alone.
+    /// Returns nil if more bytes are needed; then all bytes were consumed, including partial frames. Also returns nil after a close
+    /// frame (``isOver``): bytes after it are not consumed.
     package mutating func next(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) throws(WebSocketFailure) -> Event? {
         if let failure { throw failure }
         do throws(WebSocketFailure) {
@@ -150,7 +151,9 @@ package struct WebSocketFrameReader: Sendable {
         }
     }
 
-    /// MASK, and the length or the form of it; whether the head is whole.
+    /// Reads MASK and the 7-bit payload length.
+    ///
+    /// Returns whether the frame header is complete.
     @inline(__always)
     private mutating func takeSecond(_ byte: UInt8) throws(WebSocketFailure) -> Bool {
         // "A server MUST NOT mask any frames that it sends to the client" (section 5.1).
@@ -170,7 +173,9 @@ package struct WebSocketFrameReader: Sendable {
         return false
     }
 
-    /// One byte of a longer form of the length; whether the head is whole.
+    /// Reads one byte of the extended payload length.
+    ///
+    /// Returns whether the frame header is complete.
     @inline(__always)
     private mutating func takeLength(
         _ byte: UInt8, missing count: Int, isLong: Bool
@@ -189,7 +194,7 @@ package struct WebSocketFrameReader: Sendable {
         return true
     }
 
-    /// The head is whole: what there is to tell before any payload.
+    /// The frame header is complete: returns the event that precedes any payload.
     @inline(__always)
     private mutating func begin() throws(WebSocketFailure) -> Event? {
         switch opcode {
@@ -239,7 +244,7 @@ package struct WebSocketFrameReader: Sendable {
         return try payload.span.bytes.withUnsafeBytes { payload throws(WebSocketFailure) in try control(payload) }
     }
 
-    /// A control frame is whole.
+    /// A control frame is complete.
     private mutating func control(_ payload: UnsafeRawBufferPointer) throws(WebSocketFailure) -> Event {
         switch opcode {
         case .close:

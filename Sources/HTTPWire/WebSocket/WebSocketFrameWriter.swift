@@ -7,22 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Writes what a client sends on a WebSocket connection (RFC 6455, section 5): heads of frames, and masked payloads.
+/// Writes the frames of a WebSocket client (RFC 6455, section 5): frame headers and masked payloads.
 package enum WebSocketFrameWriter {
-    /// The longest head: two bytes, eight of length, four of the key.
+    /// The maximum length of a frame header: two bytes, eight bytes of length, four bytes of masking key.
     package static let maximumHeadLength = 14
 
-    /// Writes the head of a frame.
+    /// Writes the header of a frame.
     ///
     /// - Parameters:
-    ///   - opcode: What the frame is.
-    ///   - isFinal: Whether its message ends with it; true of a control frame.
-    ///   - isCompressed: Whether its message is compressed: for the first frame of a message alone (RFC 7692, section 6).
-    ///   - length: Of the payload.
-    ///   - key: What the payload is masked with, fresh for each frame and from a strong source of randomness (section 5.3). Its highest byte
+    ///   - opcode: The opcode of the frame.
+    ///   - isFinal: Whether the frame is the last one of its message; true for a control frame.
+    ///   - isCompressed: Whether the message is compressed. Set only for the first frame of a message (RFC 7692, section 6).
+    ///   - length: The length of the payload.
+    ///   - key: The masking key, new for each frame and from a strong source of entropy (section 5.3). Its most significant byte
     ///     comes first.
-    ///   - buffer: At least ``maximumHeadLength`` bytes.
-    /// - Returns: How long the head is.
+    ///   - buffer: A buffer of at least ``maximumHeadLength`` bytes.
+    /// - Returns: The length of the header.
     @inline(__always)
     package static func writeHead(
         _ opcode: WebSocketOpcode, isFinal: Bool = true, isCompressed: Bool = false, length: Int, key: UInt32,
@@ -45,9 +45,9 @@ package enum WebSocketFrameWriter {
         return count &+ 4
     }
 
-    /// A whole control frame, masked.
+    /// Returns a complete masked control frame.
     ///
-    /// What is beyond the 125 bytes that it may carry is left out.
+    /// A payload of more than 125 bytes is truncated.
     package static func controlFrame(_ opcode: WebSocketOpcode, _ payload: [UInt8], key: UInt32) -> [UInt8] {
         let payload = payload.prefix(WebSocketClose.maximumBodyLength)
         return [UInt8](unsafeUninitializedCapacity: maximumHeadLength + payload.count) { buffer, count in
@@ -60,22 +60,24 @@ package enum WebSocketFrameWriter {
         }
     }
 
-    /// Masks bytes in place, or unmasks them (section 5.3).
+    /// Masks or unmasks bytes in place (section 5.3).
     ///
     /// - Parameters:
-    ///   - bytes: Some of a frame's payload.
-    ///   - key: Its highest byte is for the first byte of the payload.
-    ///   - offset: Where in the payload they begin.
+    ///   - bytes: A part of a frame's payload.
+    ///   - key: The masking key. Its most significant byte applies to the first byte of the payload.
+    ///   - offset: The position of the bytes in the payload.
     package static func mask(_ bytes: UnsafeMutableRawBufferPointer, key: UInt32, at offset: Int = 0) {
         copy(UnsafeRawBufferPointer(bytes), to: bytes, key: key, at: offset)
     }
 
-    /// Masks bytes on their way from one place to another, which is as long at least; it may be the same one.
+    /// Masks bytes while copying them to a buffer that is at least as long.
+    ///
+    /// Source and target may be the same memory.
     package static func copy(
         _ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer, key: UInt32, at offset: Int = 0
     ) {
         precondition(target.count >= source.count, "there is less room than there are bytes")
-        // The key as it lies in memory, from the byte that the first of these is masked with.
+        // The key in memory order, rotated to start with the byte for the first source byte.
         let turned = (key << UInt32(8 &* (offset & 3)) | key >> UInt32((32 &- 8 &* (offset & 3)) & 31)).bigEndian
         let word = UInt64(turned) << 32 | UInt64(turned)
         let block = SIMD4<UInt64>(repeating: word)

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a frame is (RFC 6455, section 5.2).
+/// The type of a frame (RFC 6455, section 5.2).
 package enum WebSocketOpcode: UInt8, Sendable, CaseIterable {
-    /// Goes on with the message that another frame began.
+    /// Continues a fragmented message.
     case continuation = 0x0
     case text = 0x1
     case binary = 0x2
@@ -17,17 +17,17 @@ package enum WebSocketOpcode: UInt8, Sendable, CaseIterable {
     case ping = 0x9
     case pong = 0xA
 
-    /// Whether it is about the connection rather than part of a message (section 5.5).
+    /// Whether the frame controls the connection instead of being part of a message (section 5.5).
     package var isControl: Bool { rawValue & 0x8 != 0 }
 }
 
-/// What a message is made of (RFC 6455, section 5.6).
+/// The type of a message (RFC 6455, section 5.6).
 package enum WebSocketMessageKind: Sendable, Hashable, CaseIterable {
     /// UTF-8.
     case text
     case binary
 
-    /// That of the message's first frame.
+    /// The opcode of the message's first frame.
     package var opcode: WebSocketOpcode {
         switch self {
         case .text: .text
