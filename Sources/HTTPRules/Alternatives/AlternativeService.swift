@@ -9,11 +9,13 @@
 
 import HTTPWire
 
-/// Another way to reach an origin, as the origin says (RFC 7838, section 2).
+/// An alternative service for an origin, as announced by the origin (RFC 7838, section 2).
 package struct AlternativeService: Hashable, Sendable {
-    /// As TLS has it, such as `h3`; not always text.
+    /// The ALPN protocol ID, such as `h3`; not necessarily text.
     package let protocolID: [UInt8]
-    /// In lower case, an IPv6 address without brackets; nil stands for the origin's own.
+    /// In lowercase, an IPv6 address without brackets.
+    ///
+    /// Nil stands for the origin's own host.
     package let host: String?
     package let port: Int
 
@@ -23,7 +25,7 @@ package struct AlternativeService: Hashable, Sendable {
         self.port = port
     }
 
-    /// Reads `alt-authority`: an optional host, and a port (section 3).
+    /// Parses `alt-authority`: an optional host and a port (section 3).
     init?(protocolID: [UInt8], authority: [UInt8]) {
         guard let colon = authority.lastIndex(of: UInt8(ascii: ":")), let port = Self.port(authority[(colon + 1)...]) else {
             return nil
@@ -55,13 +57,13 @@ package struct AlternativeService: Hashable, Sendable {
     }
 }
 
-/// What an `Alt-Svc` field says (RFC 7838, section 3).
+/// The content of an `Alt-Svc` field (RFC 7838, section 3).
 package enum AlternativeServiceField: Hashable, Sendable {
     package struct Member: Hashable, Sendable {
         package let service: AlternativeService
-        /// For how many seconds it holds, from when the response was made.
+        /// The lifetime in seconds, counted from the generation of the response.
         package var maxAge = 86_400
-        /// Whether it holds when the network changes, too.
+        /// Whether the alternative stays valid when the network changes.
         package var persists = false
 
         package init(_ service: AlternativeService, maxAge: Int = 86_400, persists: Bool = false) {
@@ -71,17 +73,17 @@ package enum AlternativeServiceField: Hashable, Sendable {
         }
     }
 
-    /// What was said before does not hold any more.
+    /// All earlier alternatives of the origin are invalid.
     case clear
-    /// At least one, in the order of the server's preference.
+    /// At least one alternative, in the order of the server's preference.
     case services([Member])
 
-    /// Reads the values of all such fields of a message, joined by commas.
+    /// Parses the values of all `Alt-Svc` fields of a message, joined by commas.
     ///
-    /// Nil asks to ignore them: they do not conform to the syntax. As in Chromium, no part is picked out of such a field; curl keeps what
-    /// stands before the fault. Protocols and parameters that are not known are no fault ("Unknown parameters MUST be ignored"); of
-    /// a parameter that stands twice the last counts, as in both. `clear` beside alternatives is `clear`, "in case of an invalid reply
-    /// containing both".
+    /// Returns nil if the syntax is invalid; the field is then ignored as a whole, as in Chromium. curl keeps the part before the
+    /// error. Unknown protocols and parameters are not errors ("Unknown parameters MUST be ignored"). The last value of a repeated
+    /// parameter counts, as in both. `clear` together with alternatives means `clear`, "in case of an invalid reply containing
+    /// both".
     package init?(_ fieldValue: String) {
         var reader = FieldReader(fieldValue)
         var members: [Member] = []
@@ -96,7 +98,7 @@ package enum AlternativeServiceField: Hashable, Sendable {
                 guard let member = Self.readMember(name, &reader) else { return nil }
                 members.append(member)
             } else {
-                // It is case-sensitive.
+                // `clear` is case-sensitive.
                 guard name.elementsEqual("clear".utf8) else { return nil }
                 clears = true
             }

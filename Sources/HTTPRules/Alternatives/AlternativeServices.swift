@@ -9,13 +9,15 @@
 
 package import HTTPWire
 
-/// What origins have said of where else they can be reached (RFC 7838), for what speaks other protocols than HTTP/1.1.
+/// The known alternative services of origins (RFC 7838), for clients that support protocols other than HTTP/1.1.
 package struct AlternativeServices: Sendable {
-    /// Beyond them, the origin whose alternatives end first is forgotten.
+    /// The maximum number of origins.
+    ///
+    /// Above it, the origin whose alternatives expire first is removed.
     package static let maximumOriginCount = 1_000
-    /// The first ones that a server names.
+    /// The maximum number of alternatives of one origin; the first ones are kept.
     package static let maximumPerOrigin = 8
-    /// 30 days, in seconds, whatever a server says.
+    /// The maximum lifetime: 30 days, in seconds.
     package static let longestLifetime = 2_592_000
 
     private struct Entry {
@@ -28,14 +30,15 @@ package struct AlternativeServices: Sendable {
 
     package init() {}
 
-    /// Notes what the `Alt-Svc` fields of a response say, in place of all that the origin said before (section 3).
+    /// Stores the alternatives in the `Alt-Svc` fields of a response, replacing all earlier ones of the origin (section 3).
     ///
     /// - Parameters:
-    ///   - headers: The response's fields. Its `Age` is subtracted from how long they hold (section 3.1).
-    ///   - origin: Who answered.
-    ///   - isVerified: Whether the server has shown a certificate that is good for the origin: "Clients MUST have reasonable assurances
-    ///     that the alternative service is under control of and valid for the whole origin" (section 2.1), and so that the origin said it.
-    ///   - now: When it came.
+    ///   - headers: The response's header fields. Its `Age` is subtracted from the lifetimes (section 3.1).
+    ///   - origin: The origin that sent the response.
+    ///   - isVerified: Whether the server presented a valid certificate for the origin. This is required for the alternatives to be
+    ///     trusted: "Clients MUST have reasonable assurances that the alternative service is under control of and valid for the
+    ///     whole origin" (section 2.1).
+    ///   - now: The time of the response.
     package mutating func note(_ headers: HeaderBlock, origin: Origin, isVerified: Bool, now: Double) {
         guard origin.isSecure, isVerified, let field = headers.joined("Alt-Svc").flatMap(AlternativeServiceField.init) else {
             return
@@ -55,12 +58,12 @@ package struct AlternativeServices: Sendable {
         origins[origin] = entries.isEmpty ? nil : entries
     }
 
-    /// Those of an origin that hold, in the order of its preference.
+    /// The valid alternatives of an origin, in the order of the server's preference.
     package func services(of origin: Origin, now: Double) -> [AlternativeService] {
         origins[origin, default: []].filter { $0.expires > now }.map(\.service)
     }
 
-    /// Forgets those that are good for the network alone in which they were heard of (section 2.2).
+    /// Removes the alternatives that are only valid for the current network (section 2.2).
     package mutating func networkChanged() {
         origins = origins.compactMapValues { entries in
             let left = entries.filter(\.persists)
