@@ -10,16 +10,17 @@
 package import FoundationEssentials
 import HTTPWire
 
-/// What an `ftp` or `ftps` URL names (RFC 1738, section 3.2): a server, a login, and a way to a file or a directory.
+/// The target of an `ftp` or `ftps` URL (RFC 1738, section 3.2): a server, a login, and the path of a file or directory.
 ///
-/// The parts of the path are decoded one by one, so that `%2F` is part of a name: `ftp://host/%2Fetc/motd` begins at the server's root, as
-/// `ftp://host//etc/motd` does; all other paths begin where the login leads.
+/// Path segments are percent-decoded separately, so `%2F` is part of a name: `ftp://host/%2Fetc/motd` starts at the server's root,
+/// and so does `ftp://host//etc/motd`. All other paths start at the login directory.
 package struct FTPTarget: Hashable, Sendable {
     package enum Malformed: Error, Hashable, Sendable {
         case authority(RequestTarget.Malformed)
-        /// A line end or another control character, which would end the command that it is part of, or FF, which Telnet takes for its own.
+        /// A line end or another control character, which would end the command that contains it, or byte FF, which Telnet
+        /// reserves.
         case controlCharacter
-        /// `;type=` with something else than a, i or d.
+        /// `;type=` with a value other than a, i or d.
         case badType
 
         package var message: String {
@@ -31,18 +32,18 @@ package struct FTPTarget: Hashable, Sendable {
         }
     }
 
-    /// The server, as if it were one of `http` or `https`: so it stands in what is said of trust and of proxies.
+    /// The server, as an `http` or `https` origin: trust and proxy settings are looked up with it.
     package let origin: Origin
-    /// Percent-decoded; nil if the URL names no user.
+    /// Percent-decoded; nil if the URL contains no user.
     package let user: String?
     package let password: String?
-    /// What to change the directory to, one after the other.
+    /// The directories to change to, in order.
     package let directories: [[UInt8]]
-    /// The file's name; nil for the last of ``directories`` itself.
+    /// The name of the file; nil if the target is the last of ``directories``.
     package let name: [UInt8]?
-    /// `;type=a`: lines end as the network's do.
+    /// `;type=a`: line ends are those of the network (CRLF).
     package let isText: Bool
-    /// `;type=d`: the names in the directory alone.
+    /// `;type=d`: list only the names in the directory.
     package let listsNames: Bool
 
     /// Whether a URL's scheme is `ftp` or `ftps`.

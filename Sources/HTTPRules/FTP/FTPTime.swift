@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The time as FTP says it (RFC 3659, section 2.3): "YYYYMMDDhhmmss" in UTC, perhaps with a fraction.
+/// The time format of FTP (RFC 3659, section 2.3): "YYYYMMDDhhmmss" in UTC with an optional fraction.
 package enum FTPTime {
-    /// Seconds since the reference date, or nil where there is no such time.
+    /// Returns seconds since the reference date, or nil if the text is not a valid time.
     package static func seconds(_ text: String) -> Double? {
         let digits = Array(text.utf8.prefix(14))
         guard digits.count == 14, digits.allSatisfy({ 0x30...0x39 ~= $0 }) else { return nil }
