@@ -7,10 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a client says of compression in its handshake: an offer of permessage-deflate (RFC 7692, section 7.1).
+/// The permessage-deflate offer in a client's handshake (RFC 7692, section 7.1).
 ///
-/// How far back our own compression reaches, and whether it begins anew with each message, need not be offered: a client may always do
-/// with less than was agreed upon.
+/// The client's own window size and context takeover need not be offered: a client may always use less than was negotiated.
 package struct MessageDeflateOffer: Hashable, Sendable {
     package static let extensionName = "permessage-deflate"
 
@@ -21,11 +20,11 @@ package struct MessageDeflateOffer: Hashable, Sendable {
         static let clientMaxWindowBits = "client_max_window_bits"
     }
 
-    /// Where it is false, the server has to begin each message anew (section 7.1.1.1).
+    /// If false, the server must reset its compression context for each message (section 7.1.1.1).
     package var serverTakesContextOver: Bool
-    /// How far back the server's compression may reach at most, as a power of two from 8 to 15 (section 7.1.2.1).
+    /// The maximum window size of the server's compression, as a power of two from 8 to 15 (section 7.1.2.1).
     package var serverWindowBits: Int
-    /// The server may say how far back ours may reach (section 7.1.2.2).
+    /// Whether the server may limit the client's window size (section 7.1.2.2).
     package var allowsClientWindow: Bool
 
     package init(serverTakesContextOver: Bool = true, serverWindowBits: Int = 15, allowsClientWindow: Bool = true) {

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// How client and server compress messages: what was agreed upon of permessage-deflate (RFC 7692, section 7.1).
+/// The negotiated parameters of permessage-deflate for client and server (RFC 7692, section 7.1).
 package struct MessageDeflateParameters: Hashable, Sendable {
     private typealias Name = MessageDeflateOffer.Name
 
-    /// Whether we may go on with the window of the message before.
+    /// Whether the client may keep its compression context across messages.
     package var clientTakesContextOver: Bool
-    /// How far back our compression may reach at most, as a power of two from 8 to 15.
+    /// The maximum window size of the client's compression, as a power of two from 8 to 15.
     package var clientWindowBits: Int
     package var serverTakesContextOver: Bool
     package var serverWindowBits: Int
@@ -28,18 +28,19 @@ package struct MessageDeflateParameters: Hashable, Sendable {
         self.serverWindowBits = serverWindowBits
     }
 
-    /// Whether we compress at all.
+    /// Whether the client compresses messages.
     ///
-    /// zlib has no raw window of 8 bits for compression. With one of 9 it happens to reach back 250 bytes, which a window of 8 would
-    /// have, but no document promises that, and "the client MUST NOT use" a larger one (section 7.1.2.2). So every message is sent
-    /// uncompressed, as any message may be (section 6); the server compresses all the same.
+    /// zlib does not support a raw compression window of 8 bits. With a window of 9 bits it happens to reach back only 250 bytes,
+    /// which would fit a window of 8 bits, but no documentation guarantees that, and "the client MUST NOT use" a larger one
+    /// (section 7.1.2.2). In this case every message is sent uncompressed, which is always allowed (section 6). The server still
+    /// compresses its messages.
     package var clientCompresses: Bool { clientWindowBits > 8 }
 
-    /// Reads the server's answer to an offer.
+    /// Parses the server's response to an offer.
     ///
-    /// "A client MUST _Fail the WebSocket Connection_" where the answer has a parameter that is not defined for answers, one with a bad
-    /// value, one twice, or where the client does not support what it says (section 7.1). The server may demand of either side, unasked,
-    /// that it begins each message anew, and say how far back it reaches itself.
+    /// "A client MUST _Fail the WebSocket Connection_" if the response contains a parameter that is not defined for responses, has
+    /// an invalid value or appears twice, or if the client does not support the configuration (section 7.1). Without being asked,
+    /// the server may require either side to reset its context for each message, and may announce its own window size.
     init(answer: [WebSocketExtension.Parameter], to offer: MessageDeflateOffer) throws(WebSocketHandshakeFailure) {
         self.init()
         var known: Set<String> = []
@@ -59,7 +60,7 @@ package struct MessageDeflateParameters: Hashable, Sendable {
             default: throw .unknownParameter(parameter.name)
             }
         }
-        // "A server accepts an extension negotiation offer that includes the … extension parameter by including" it in its answer
+        // "A server accepts an extension negotiation offer that includes the … extension parameter by including" it in its response
         // (sections 7.1.1.1 and 7.1.2.1, there "with the same or smaller value").
         guard offer.serverTakesContextOver || !serverTakesContextOver else {
             throw .disregardedParameter(Name.serverNoContextTakeover)

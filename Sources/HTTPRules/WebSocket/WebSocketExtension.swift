@@ -19,9 +19,9 @@ struct WebSocketExtension: Hashable {
     var name: String
     var parameters: [Parameter] = []
 
-    /// Reads a field's value; nil where it is malformed.
+    /// Parses the value of a field; nil if it is malformed.
     ///
-    /// White space may stand between any two words, as in all grammars of that time (RFC 2616, section 2.1, "implied \*LWS"), and list
+    /// Whitespace is allowed between any two words, as in all grammars of that time (RFC 2616, section 2.1, "implied \*LWS"). List
     /// elements may be empty, but not all of them.
     static func list(_ fieldValue: String) -> [WebSocketExtension]? {
         var reader = FieldReader(fieldValue)

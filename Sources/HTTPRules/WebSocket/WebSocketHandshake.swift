@@ -11,11 +11,11 @@ import Crypto
 import FoundationEssentials
 package import HTTPWire
 
-/// What was agreed upon when a WebSocket connection began.
+/// The result of a WebSocket handshake.
 package struct WebSocketAgreement: Hashable, Sendable {
-    /// Nil where the server chose none.
+    /// Nil if the server chose no subprotocol.
     package var subprotocol: String?
-    /// Nil where messages are not compressed.
+    /// Nil if messages are not compressed.
     package var deflate: MessageDeflateParameters?
 
     package init(subprotocol: String? = nil, deflate: MessageDeflateParameters? = nil) {
@@ -24,12 +24,13 @@ package struct WebSocketAgreement: Hashable, Sendable {
     }
 }
 
-/// A client's part of the opening handshake: what it sends, and whether the server's answer accepts that (RFC 6455, section 4.1).
+/// The client side of the opening handshake: the request fields, and the validation of the server's response (RFC 6455, section
+/// 4.1).
 package struct WebSocketHandshake: Hashable, Sendable {
     package enum Way: Hashable, Sendable {
-        /// `GET` with `Upgrade`, by HTTP/1.1; the key as it is sent.
+        /// `GET` with `Upgrade` over HTTP/1.1, with the key that is sent.
         case upgrade(key: String)
-        /// `CONNECT` with `:protocol`, by HTTP/2, without a key (RFC 8441, section 5).
+        /// `CONNECT` with `:protocol` over HTTP/2, without a key (RFC 8441, section 5).
         case extendedConnect
     }
 
@@ -45,18 +46,18 @@ package struct WebSocketHandshake: Hashable, Sendable {
         self.deflate = deflate
     }
 
-    /// A fresh `Sec-WebSocket-Key`: "a nonce consisting of a randomly selected 16-byte value that has been base64-encoded".
+    /// Returns a new `Sec-WebSocket-Key`: "a nonce consisting of a randomly selected 16-byte value that has been base64-encoded".
     package static func makeKey(using random: inout some RandomNumberGenerator) -> String {
         Data((0..<16).map { _ in UInt8(truncatingIfNeeded: random.next()) }).base64EncodedString()
     }
 
-    /// What `Sec-WebSocket-Accept` has to say to a key.
+    /// The required value of `Sec-WebSocket-Accept` for a key.
     package static func accept(for key: String) -> String {
         let hash = Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))
         return Data(hash).base64EncodedString()
     }
 
-    /// The fields that the request has for it, in the order of the RFC's example.
+    /// The header fields of the handshake request, in the order of the RFC's example.
     package var requestFields: [(name: String, value: String)] {
         var fields: [(name: String, value: String)] = []
         if case .upgrade(let key) = way {
@@ -68,7 +69,9 @@ package struct WebSocketHandshake: Hashable, Sendable {
         return fields
     }
 
-    /// Whether a status may begin a WebSocket connection; every other one is an answer as to any request.
+    /// Whether a response with this status may open the WebSocket connection.
+    ///
+    /// Any other response is handled like one to an ordinary request.
     package func accepts(status: Int) -> Bool {
         switch way {
         case .upgrade: status == 101
@@ -76,7 +79,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
         }
     }
 
-    /// Judges the server's answer, "The response […] from the server" as section 4.1 has it.
+    /// Validates the server's response, "The response […] from the server" in section 4.1.
     package func check(status: Int, headers: HeaderBlock) throws(WebSocketHandshakeFailure) -> WebSocketAgreement {
         guard accepts(status: status) else { throw .status(status) }
         if case .upgrade(let key) = way { try Self.checkUpgrade(headers, key) }
@@ -84,7 +87,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
     }
 
     private static func checkUpgrade(_ headers: HeaderBlock, _ key: String) throws(WebSocketHandshakeFailure) {
-        // "An ASCII case-insensitive match for the value "websocket"", which `lowercased()` of a text is not.
+        // "An ASCII case-insensitive match for the value "websocket"": `lowercased()` of a `String` would match more.
         let protocols = headers.all("Upgrade").flatMap { $0.utf8.split(separator: UInt8(ascii: ",")) }
             .map { ASCII.trimmed($0.map(ASCII.lowercased)[...]) }
             .filter { !$0.isEmpty }
@@ -101,7 +104,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
         // "MUST NOT appear more than once in an HTTP response" (section 11.3.4).
         guard chosen.count <= 1 else { throw .repeatedProtocol }
         guard let name = chosen.first else { return nil }
-        // Byte by byte: two texts may be equal and differ in these, as K and the sign for kelvins do.
+        // Compares bytes: strings can be equal with different bytes, such as K and the Kelvin sign.
         guard let offered = subprotocols.names.first(where: { $0.utf8.elementsEqual(name.utf8) }) else {
             throw .unofferedProtocol(name)
         }

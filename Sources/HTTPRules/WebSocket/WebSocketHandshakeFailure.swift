@@ -7,11 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a server's answer does not begin a WebSocket connection (RFC 6455, section 4.1; RFC 7692, section 5.1; RFC 8441, section 5).
+/// Why a server's response does not open a WebSocket connection (RFC 6455, section 4.1; RFC 7692, section 5.1; RFC 8441, section
+/// 5).
 package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
-    /// Neither 101 nor, by HTTP/2, one of 200 to 299.
+    /// The status is not 101, or over HTTP/2 not one of 200 to 299.
     case status(Int)
-    /// `Upgrade` is missing, or says something else than `websocket`.
+    /// `Upgrade` is missing or is not `websocket`.
     case upgrade
     /// `Connection` does not list `Upgrade`.
     case connection
@@ -19,7 +20,7 @@ package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
     case repeatedAccept
     case wrongAccept
     case repeatedProtocol
-    /// The server chose a subprotocol that was not offered, or several.
+    /// The server chose a subprotocol that was not offered, or several ones.
     case unofferedProtocol(String)
     case repeatedExtensions
     case malformedExtensions
@@ -29,9 +30,9 @@ package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
     case unknownParameter(String)
     case repeatedParameter(String)
     case badParameterValue(String)
-    /// A parameter that only answers one of the offer's (RFC 7692, section 7.1.2.2).
+    /// A parameter that requires a matching one in the offer (RFC 7692, section 7.1.2.2).
     case unofferedParameter(String)
-    /// The offer asked for something that the answer does not grant (RFC 7692, section 7.1).
+    /// The response does not grant a parameter that the offer requested (RFC 7692, section 7.1).
     case disregardedParameter(String)
 
     package var message: String {

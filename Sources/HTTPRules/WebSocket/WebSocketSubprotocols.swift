@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// The subprotocols that a client offers, the one that it likes best first (RFC 6455, section 1.9).
+/// The subprotocols that a client offers, in order of preference (RFC 6455, section 1.9).
 package struct WebSocketSubprotocols: Hashable, Sendable {
     package enum Fault: Error, Hashable, Sendable {
         /// Not a token (RFC 9110, section 5.6.2).
@@ -26,11 +26,11 @@ package struct WebSocketSubprotocols: Hashable, Sendable {
 
     package let names: [String]
 
-    /// Offers none.
+    /// Offers no subprotocols.
     package init() { names = [] }
 
-    /// Judges names: they "MUST be non-empty strings with characters in the range U+0021 to U+007E not including separator characters
-    /// […] and MUST all be unique strings" (RFC 6455, section 4.1).
+    /// Validates the names: they "MUST be non-empty strings with characters in the range U+0021 to U+007E not including separator
+    /// characters […] and MUST all be unique strings" (RFC 6455, section 4.1).
     package init(_ names: [String]) throws(Fault) {
         var known: Set<String> = []
         for name in names {
@@ -40,7 +40,7 @@ package struct WebSocketSubprotocols: Hashable, Sendable {
         self.names = names
     }
 
-    /// Reads a `Sec-WebSocket-Protocol` field of a request, or several that are joined by commas.
+    /// Parses one or more `Sec-WebSocket-Protocol` fields of a request, joined by commas.
     package init(fieldValue: String) throws(Fault) {
         let elements = fieldValue.utf8.split(separator: UInt8(ascii: ","), omittingEmptySubsequences: false)
         let names = elements.map { String(decoding: ASCII.trimmed(Array($0)[...]), as: UTF8.self) }
@@ -49,6 +49,6 @@ package struct WebSocketSubprotocols: Hashable, Sendable {
         guard !self.names.isEmpty else { throw .malformed(fieldValue) }
     }
 
-    /// The value of `Sec-WebSocket-Protocol`, or nil where none is offered.
+    /// The value of `Sec-WebSocket-Protocol`, or nil if no subprotocol is offered.
     package var fieldValue: String? { names.isEmpty ? nil : names.joined(separator: ", ") }
 }
