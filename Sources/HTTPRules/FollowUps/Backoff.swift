@@ -7,17 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// How long to wait before a request is sent once more.
+/// The delay before a request is retried.
 package enum Backoff {
-    /// The pause in seconds, doubled each time; of that a half to the whole, so that those that failed together do not come back together.
+    /// Returns the delay in seconds.
+    ///
+    /// It doubles with each attempt. A random part of up to one half is subtracted, so that requests that failed together are not
+    /// retried together.
     ///
     /// - Parameters:
-    ///   - count: Which of these attempts it is, from 1 on; zero has no pause.
-    ///   - first: The first pause, in seconds.
-    ///   - longest: The longest, in seconds.
-    ///   - isDoubled: Whether the first is twice as long.
-    ///   - jitter: From 0 to 1.
-    /// - Returns: The seconds.
+    ///   - count: The number of the attempt, starting at 1; zero has no delay.
+    ///   - first: The first delay, in seconds.
+    ///   - longest: The maximum delay, in seconds.
+    ///   - isDoubled: Whether the first delay is doubled.
+    ///   - jitter: A random number from 0 to 1.
+    /// - Returns: The delay in seconds.
     package static func pause(
         before count: Int, first: Double = 0.1, longest: Double = 10, isDoubled: Bool = false, jitter: Double
     ) -> Double {

@@ -10,17 +10,18 @@
 package import FoundationEssentials
 import HTTPWire
 
-/// Reads the value of a `Location` field and resolves it against the URL that was asked for (RFC 3986, section 5; RFC 9110,
-/// section 10.2.2), on bytes, because servers send what is not a URL.
+/// Parses a `Location` field value and resolves it against the request's URL (RFC 3986, section 5; RFC 9110, section 10.2.2).
+///
+/// It works on bytes, because servers send values that are not valid URLs.
 package struct LocationReference: Sendable, Hashable {
-    /// In lower case; nil for a relative reference.
+    /// In lowercase; nil for a relative reference.
     package let scheme: String?
     private let authority: ArraySlice<UInt8>?
     private let path: ArraySlice<UInt8>
     private let query: ArraySlice<UInt8>?
     private let fragment: ArraySlice<UInt8>?
 
-    /// Nil for an empty value: it would lead to where we are, so it counts as absent, as in browsers.
+    /// Returns nil for an empty value: it would redirect to the same URL, so it counts as absent, as in browsers.
     package init?(_ location: String) {
         var bytes = Array(location.utf8)[...]
         while let first = bytes.first, first <= 0x20 { bytes.removeFirst() }
@@ -29,7 +30,7 @@ package struct LocationReference: Sendable, Hashable {
         self.init(bytes: bytes)
     }
 
-    /// Splits at the first `#`, `?`, `//` and the scheme's colon, as the regular expression of RFC 3986, appendix B, does.
+    /// Splits at the first `#`, `?`, `//` and the scheme's colon, like the regular expression of RFC 3986, appendix B.
     private init(bytes: ArraySlice<UInt8>) {
         var rest = bytes
         if let colon = Self.schemeEnd(rest) {
@@ -52,7 +53,7 @@ package struct LocationReference: Sendable, Hashable {
         }
         if rest.starts(with: [UInt8(ascii: "/"), UInt8(ascii: "/")]) {
             rest = rest.dropFirst(2)
-            // More slashes change nothing in a URL of HTTP: "special authority ignore slashes state" (WHATWG URL, section 4.4).
+            // Additional slashes have no effect in an HTTP URL: "special authority ignore slashes state" (WHATWG URL, section 4.4).
             if scheme == nil || scheme == "http" || scheme == "https" { rest = rest.drop { $0 == UInt8(ascii: "/") } }
             let slash = rest.firstIndex(of: UInt8(ascii: "/")) ?? rest.endIndex
             authority = rest[..<slash]
@@ -63,17 +64,18 @@ package struct LocationReference: Sendable, Hashable {
         path = rest
     }
 
-    /// The URL that is meant, or nil where there is none.
+    /// Returns the resolved URL, or nil if there is no valid one.
     ///
-    /// A fragment is inherited where the reference has none (RFC 9110, section 10.2.2). Bytes that may not stand in a URL are
-    /// percent-encoded, except in the authority: there `URL` knows about international names, and what is left is refused,
-    /// because browsers take a backslash for a slash and find another host.
+    /// If the reference has no fragment, it inherits that of the base (RFC 9110, section 10.2.2). Bytes that are not allowed in a
+    /// URL are percent-encoded, except in the authority: `URL` handles international names there, and a reference with any other
+    /// invalid byte is rejected, because browsers interpret a backslash as a slash and would find another host.
     package func resolved(against base: URL) -> URL? {
         guard !(authority ?? []).contains(where: { $0 <= 0x20 || $0 == 0x7F || $0 == UInt8(ascii: "\\") }) else { return nil }
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])
         var target: [UInt8] = Array((scheme ?? base.scheme ?? "").utf8)
         target += ":".utf8
-        // "http:path" is relative where the schemes agree, as the loophole of RFC 3986, section 5.2.2, allows and browsers do.
+        // "http:path" is relative if both schemes are equal, as the loophole of RFC 3986, section 5.2.2, allows and browsers
+        // implement.
         let isAbsolute = authority != nil || scheme != nil && scheme != base.scheme
         if let authority = isAbsolute ? authority : base.authority {
             target += "//".utf8
@@ -95,7 +97,7 @@ package struct LocationReference: Sendable, Hashable {
         return URL(string: String(decoding: target, as: UTF8.self))
     }
 
-    /// Where the colon of a scheme stands (RFC 3986, section 3.1), or nil.
+    /// The position of the colon after a scheme (RFC 3986, section 3.1), or nil.
     private static func schemeEnd(_ bytes: ArraySlice<UInt8>) -> Int? {
         for (index, byte) in zip(bytes.indices, bytes) {
             switch byte {
@@ -133,7 +135,7 @@ package struct LocationReference: Sendable, Hashable {
         return kept.reduce(into: []) { $0 += [UInt8(ascii: "/")] + $1 }
     }
 
-    /// With `%XX` for every byte that may not stand in a path, query or fragment, a lone percent sign included.
+    /// Percent-encodes every byte that is not allowed in a path, query or fragment, including a percent sign that starts no escape.
     private static func encoded(_ bytes: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(bytes.count)
@@ -145,7 +147,7 @@ package struct LocationReference: Sendable, Hashable {
         return result
     }
 
-    /// `pchar`, `/` and `?` (RFC 3986, sections 3.3 to 3.5), but for the percent sign.
+    /// `pchar`, `/` and `?` (RFC 3986, sections 3.3 to 3.5), without the percent sign.
     private static func isURLCharacter(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "@")...UInt8(ascii: "Z"), UInt8(ascii: "&")...UInt8(ascii: ";"),

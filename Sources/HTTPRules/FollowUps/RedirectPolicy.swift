@@ -10,9 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// Decides what a 3xx response leads to: which URL, which method, whether the body goes along (RFC 9110, section 15.4).
+/// Decides how to follow a 3xx response: with which URL and method, and whether with the body (RFC 9110, section 15.4).
 ///
-/// The table is Apple's, as the tests that were aligned with Darwin assert it:
+/// The rules are Apple's, as asserted by the tests that were aligned with Darwin:
 ///
 /// | status | |
 /// |---|---|
@@ -21,21 +21,23 @@ package import HTTPWire
 /// | 303 | followed; always GET, even after HEAD (differs from RFC 9110, section 15.4.4, which lets HEAD stay HEAD) |
 /// | 305, 306, 307, 308 | followed; method and body stay |
 package enum RedirectPolicy {
-    /// How many redirects are followed before the load fails.
+    /// The maximum number of redirects; one more fails the load.
     ///
-    /// Apple documents 16 ("currently") and was measured to follow 20 (macOS 11), as many as Chrome and Firefox do; the higher
-    /// number breaks no program that worked with the lower.
+    /// Apple documents 16 ("currently"), but a measurement on macOS 11 showed 20, the same as in Chrome and Firefox. The higher
+    /// number breaks no program that worked with the lower one.
     package static let limit = 20
 
-    /// The request a redirect asks for; the app may change or refuse it.
+    /// The proposed request for a redirect.
+    ///
+    /// The app may change or refuse it.
     package struct Proposal: Hashable, Sendable {
         package var url: URL
         package var method: String
         /// Whether the body is sent again.
         package var keepsBody: Bool
-        /// Whether the fields that describe a body go, because the body does.
+        /// Whether to remove the fields that describe the body, because the body is not sent.
         package var dropsContentFields: Bool
-        /// Whether scheme, host or port differ from the URL before.
+        /// Whether the scheme, host or port differ from those of the previous URL.
         package var crossesOrigin: Bool
 
         package init(url: URL, method: String, keepsBody: Bool, dropsContentFields: Bool, crossesOrigin: Bool) {
@@ -49,31 +51,32 @@ package enum RedirectPolicy {
 
     /// Why a redirect cannot be followed.
     package enum Reason: Hashable, Sendable {
-        /// More than ``RedirectPolicy/limit``.
+        /// The load exceeded ``RedirectPolicy/limit``.
         case tooMany
-        /// `file:` and `data:`: a server has no say over what is read locally.
+        /// `file:` and `data:`: a server must not control what is read locally.
         case unsupportedScheme
-        /// `Location` makes no URL, or one of HTTP that no request could be sent to.
+        /// `Location` is not a valid URL, or is an HTTP URL that a request cannot be sent to.
         case malformedLocation
     }
 
     package enum Decision: Hashable, Sendable {
-        /// Also to a scheme that is not HTTP (`myapp://callback`): the app may want to know of it, or have a class that loads it.
+        /// Follow the redirect. The scheme may be other than HTTP (`myapp://callback`), because the app may want to handle it or
+        /// may have a protocol class for it.
         case follow(Proposal)
-        /// Not a redirect, or one that is not followed: the response is the result.
+        /// The response is not a redirect, or its redirect is not followed: deliver the response.
         case deliver
         case fail(Reason)
     }
 
-    /// Decides on one response.
+    /// Decides about one response.
     ///
     /// - Parameters:
     ///   - status: The status of the response.
     ///   - location: The value of the response's `Location`.
-    ///   - method: The method of the request that was answered.
-    ///   - url: The URL of the request that was answered.
-    ///   - redirectsSoFar: How many redirects this load has followed.
-    /// - Returns: What comes next.
+    ///   - method: The method of the request.
+    ///   - url: The URL of the request.
+    ///   - redirectsSoFar: The number of redirects that this load has followed.
+    /// - Returns: How to continue.
     package static func decide(
         status: Int,
         location: String?,
@@ -110,7 +113,7 @@ package enum RedirectPolicy {
                 method: newMethod,
                 keepsBody: keepsBody,
                 dropsContentFields: !keepsBody,
-                // A WebSocket is another origin to all but a WebSocket.
+                // A WebSocket URL is only same-origin with another WebSocket URL.
                 crossesOrigin: origin == nil || origin != Origin(url) || isWebSocket(target) && !isWebSocket(url)
             )
         )
@@ -118,17 +121,18 @@ package enum RedirectPolicy {
 
     private static func isWebSocket(_ url: URL) -> Bool { url.scheme?.lowercased().hasPrefix("ws") ?? false }
 
-    /// The fields of the request before, without those that may not reach the next (RFC 9110, section 15.4).
+    /// Returns the header fields of the previous request without those that the next request must not contain (RFC 9110, section
+    /// 15.4).
     ///
-    /// Hand in what the request before was given, not what the app first set: a field dropped on the way from A to B stays
-    /// dropped when B leads back to A.
+    /// Pass the fields of the previous request, not those that the app set originally: a field removed on the way from A to B must
+    /// stay removed if B redirects back to A.
     ///
     /// - Parameters:
-    ///   - headers: The fields of the request before.
-    ///   - proposal: Where the redirect leads.
-    ///   - mayHaveProxy: Whether the next request may go through a proxy. `Proxy-Authorization` is kept only then; whether it is the
-    ///     proxy of the request before is known when the request is sent, and the field sent to no other.
-    /// - Returns: The fields of the next request.
+    ///   - headers: The header fields of the previous request.
+    ///   - proposal: The proposed next request.
+    ///   - mayHaveProxy: Whether the next request may use a proxy. `Proxy-Authorization` is kept only then. Whether the proxy is
+    ///     the same as before is only known when the request is sent; the field is sent to no other proxy.
+    /// - Returns: The header fields of the next request.
     package static func strippedHeaders(_ headers: HeaderBlock, proposal: Proposal, mayHaveProxy: Bool = false) -> HeaderBlock {
         var kept = headers
         if !mayHaveProxy || Origin(proposal.url) == nil { kept.remove("Proxy-Authorization") }
@@ -141,12 +145,12 @@ package enum RedirectPolicy {
         return kept
     }
 
-    /// Whether a field of a request, or of its session, is for the origin alone that the load began with.
+    /// Whether a field of a request or of its session is only for the origin that the load started with.
     package static func isBoundToOrigin(_ name: String) -> Bool {
         boundToOrigin.contains(name.lowercased())
     }
 
-    /// Who the sender is; and the app's own `Host`, which names one of the servers behind the origin that it was set for.
+    /// The fields that identify the sender, and the app's own `Host`, which selects one of the servers behind a certain origin.
     private static let boundToOrigin = ["authorization", "cookie", "cookie2", "www-authenticate", "proxy-authenticate", "host"]
 
     private static func describesContent(_ name: String) -> Bool {

@@ -9,14 +9,14 @@
 
 import HTTPWire
 
-/// How long a server asks to wait before the next request (RFC 9110, section 10.2.3).
+/// The delay that a server requests before the next request (RFC 9110, section 10.2.3).
 package enum RetryAfter {
-    /// The seconds of a `Retry-After`, which is a number of seconds or a date.
+    /// Parses the value of `Retry-After`, which is a number of seconds or a date.
     ///
     /// - Parameters:
     ///   - value: The value of the field.
-    ///   - now: The time, in seconds since 1970.
-    /// - Returns: Zero for a date that is past; nil for what is neither.
+    ///   - now: The current time, in seconds since 1970.
+    /// - Returns: The delay in seconds. Zero for a date in the past; nil if the value is invalid.
     package static func seconds(_ value: String, now: Double) -> Double? {
         let text = ASCII.trimmed(Array(value.utf8)[...])
         if !text.isEmpty, text.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {

@@ -7,38 +7,38 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// How often the loads of a host that fails are tried again, so that they do not multiply an outage.
+/// Limits the retries for a failing host, so that they do not amplify an outage.
 ///
-/// An attempt that failed costs one of ten; an answer brings back a tenth of one, and so does each second. A load is tried again while five are
-/// left: a host that fails has five such attempts at once, then one for ten of its answers, or for ten seconds. gRPC throttles retries in the same
-/// way.
+/// The budget has ten units. A failed attempt costs one; a response returns a tenth of a unit, and so does each second. A load is
+/// retried while at least five units are left: a failing host gets five retries at once, then one for every ten responses or ten
+/// seconds. gRPC throttles retries in the same way.
 package struct RetryBudget: Sendable, Hashable {
     private static let most = 100.0
     private static let cost = 10.0
 
     private var tenths = Self.most
-    /// Seconds of the clock that the caller has, at the last change.
+    /// The caller's clock at the last change, in seconds.
     private var last: Double
 
-    /// A whole budget.
+    /// Creates a full budget.
     ///
     /// - Parameter now: The time, in seconds.
     package init(now: Double) { last = now }
 
-    /// Nothing failed lately.
+    /// Whether no recent attempt failed.
     package var isFull: Bool { tenths == Self.most }
 
-    /// Notes a failure.
+    /// Records a failure.
     ///
     /// - Parameter now: The time, in seconds.
-    /// - Returns: Whether it may be followed by another attempt.
+    /// - Returns: Whether the request may be retried.
     package mutating func noteFailure(now: Double) -> Bool {
         recover(now)
         tenths = max(0, tenths - Self.cost)
         return tenths >= Self.most / 2
     }
 
-    /// Notes an answer that was none.
+    /// Records a response that was not a failure.
     ///
     /// - Parameter now: The time, in seconds.
     package mutating func noteSuccess(now: Double) {

@@ -7,22 +7,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a server said of a request that it did not answer.
+/// What is known about a request that failed without a response.
 package enum RetryEvidence: Sendable, Hashable {
-    /// Nothing that could be relied on.
+    /// Nothing reliable.
     case none
-    /// It answered with an error of the one request, on a connection that stands: to send it again would bring the same.
+    /// The server reported a stream error for this request on a connection that is still usable. A retry would fail in the same
+    /// way.
     case failedAlone
-    /// It has not begun to work on the request, which may be sent again whatever it does (RFC 9113, section 8.7).
+    /// The server has not started to process the request, so any request may be retried (RFC 9113, section 8.7).
     case notProcessed(Refusal)
-    /// The same, and it wants HTTP/1.1 (RFC 9113, section 7).
+    /// The same, and the server requires HTTP/1.1 (RFC 9113, section 7).
     case wantsHTTP1
 
     /// How a connection refused a request.
     package struct Refusal: Sendable, Hashable {
-        /// Whether the connection takes no more requests at all.
+        /// Whether the connection accepts no more requests.
         package var endsConnection: Bool
-        /// Whether there were so many such connections that the origin is given up (``FruitlessConnections``).
+        /// Whether so many connections were refused that requests to the origin fail (``FruitlessConnections``).
         package var isLast: Bool
 
         package init(endsConnection: Bool, isLast: Bool = false) {
@@ -31,7 +32,7 @@ package enum RetryEvidence: Sendable, Hashable {
         }
     }
 
-    /// Whether the server has not begun to work on the request.
+    /// Whether the server has not started to process the request.
     package var saysUnprocessed: Bool {
         switch self {
         case .notProcessed, .wantsHTTP1: true
@@ -40,12 +41,12 @@ package enum RetryEvidence: Sendable, Hashable {
     }
 }
 
-/// How often a request was refused, one time after the other, and what follows from that.
+/// Counts the consecutive refusals of a request and decides whether to retry it.
 ///
-/// To be refused by a connection that takes no more is no failure: a server may take a hundred requests of each. Only a request that a
-/// connection refuses again and again and stands, or whose origin is given up, fails.
+/// A refusal by a connection that accepts no more requests is not a failure: a server may limit each connection to a hundred
+/// requests. A request only fails if a usable connection refuses it repeatedly, or if the origin is given up.
 package struct RefusalCount: Sendable, Hashable {
-    /// How often in a row a connection that stands may refuse it.
+    /// The maximum number of consecutive refusals by a usable connection.
     package static let most = 10
 
     private var count = 0
@@ -60,33 +61,35 @@ package struct RefusalCount: Sendable, Hashable {
         isOver = refusal.isLast
     }
 
-    /// Whether the request may be sent once more.
+    /// Whether the request may be retried.
     package var mayGoOn: Bool { !isOver && count < Self.most }
 
-    /// How long to wait before that, in seconds: longer each time, and not the same for all.
+    /// The delay before the retry in seconds.
     ///
-    /// - Parameter jitter: From 0 to 1.
-    /// - Returns: Zero where it was a connection that took no more: another may be dialled as soon as its origin may be
+    /// It grows with each refusal and is randomized.
+    ///
+    /// - Parameter jitter: A random number from 0 to 1.
+    /// - Returns: Zero if the connection accepted no more requests: another one may be opened as soon as the origin allows it
     ///   (``FruitlessConnections/pause(asksForCalm:jitter:)``).
     package func pause(jitter: Double) -> Double { isForConnection ? 0 : Backoff.pause(before: count, jitter: jitter) }
 }
 
-/// How many of an origin's connections, one after the other, took no more requests before the server had worked on any, and what
-/// follows from that for all requests to it.
+/// Counts the consecutive connections to an origin that stopped accepting requests before the server processed any, and decides how
+/// this affects all requests to the origin.
 package struct FruitlessConnections: Sendable, Hashable {
-    /// After so many in a row the requests fail that wait for the origin.
+    /// After this many consecutive connections, the requests waiting for the origin fail.
     package static let most = 5
 
     private var count = 0
 
     package init() {}
 
-    /// A connection served a request: what comes is counted anew.
+    /// A connection served a request: restarts the count.
     package mutating func reset() { count = 0 }
 
-    /// Counts one more.
+    /// Counts a connection.
     ///
-    /// - Returns: Whether it was the last; what comes after it is counted anew.
+    /// - Returns: Whether the limit was reached. The count then restarts.
     package mutating func add() -> Bool {
         count += 1
         guard count == Self.most else { return false }
@@ -94,36 +97,41 @@ package struct FruitlessConnections: Sendable, Hashable {
         return true
     }
 
-    /// How long to wait before the next connection is dialled, in seconds: longer each time.
+    /// The delay before the next connection is opened, in seconds.
+    ///
+    /// It grows with each connection.
     ///
     /// - Parameters:
-    ///   - asksForCalm: The server was asked for too much (ENHANCE_YOUR_CALM): it has twice the time, and some in any case.
-    ///   - jitter: From 0 to 1.
-    /// - Returns: Zero where the last connection served somebody.
+    ///   - asksForCalm: Whether the server reported overload (ENHANCE_YOUR_CALM). This doubles the delay, and causes one even after
+    ///     a successful connection.
+    ///   - jitter: A random number from 0 to 1.
+    /// - Returns: Zero if the last connection served a request.
     package func pause(asksForCalm: Bool, jitter: Double) -> Double {
         Backoff.pause(before: max(count, asksForCalm ? 1 : 0), isDoubled: asksForCalm, jitter: jitter)
     }
 }
 
-/// Decides whether a request whose connection broke is sent again without asking anybody (RFC 9110, section 9.2.2; RFC 9112,
-/// section 9.3.1).
+/// Decides whether a request is retried automatically after its connection failed (RFC 9110, section 9.2.2; RFC 9112, section
+/// 9.3.1).
 package enum RetryPolicy {
-    /// How often one request is sent in all: the second time over a new connection, whose failure is an answer.
+    /// The maximum number of attempts in total.
+    ///
+    /// The second one uses a new connection, whose failure is final.
     package static let attempts = 2
-    /// How often one is sent to a server that wants HTTP/1.1.
+    /// The maximum number of attempts with a server that requires HTTP/1.1.
     private static let versionAttempts = 5
 
-    /// Decides on one failure.
+    /// Decides about one failure.
     ///
     /// - Parameters:
     ///   - method: The method of the request.
-    ///   - connectionWasReused: Whether another request went over the connection before.
-    ///   - receivedAnyBytes: Whether the server began to answer.
-    ///   - bodyIsReplayable: Whether the body can be read again; true where there is none.
-    ///   - attempts: How often the request was sent, the failed time included, and those not at which it was refused.
-    ///   - evidence: What the server said of it.
-    ///   - refusals: How often it was refused in a row, the last time included.
-    /// - Returns: Whether to send it again.
+    ///   - connectionWasReused: Whether the connection carried another request before.
+    ///   - receivedAnyBytes: Whether any byte of the response was received.
+    ///   - bodyIsReplayable: Whether the body can be read again; true if there is no body.
+    ///   - attempts: The number of attempts, including the failed one but not those that were refused.
+    ///   - evidence: What is known about the failure.
+    ///   - refusals: The number of consecutive refusals, including the last one.
+    /// - Returns: Whether to retry the request.
     package static func mayRetry(
         method: String,
         connectionWasReused: Bool,
@@ -143,10 +151,10 @@ package enum RetryPolicy {
             && mayRepeat(method: method, bodyIsReplayable: bodyIsReplayable)
     }
 
-    /// Whether a request may be sent twice without asking anybody, as its server may have got it the first time.
+    /// Whether a request may be sent twice without confirmation, although the server may have received the first one.
     package static func mayRepeat(method: String, bodyIsReplayable: Bool) -> Bool { bodyIsReplayable && isIdempotent(method) }
 
-    /// RFC 9110, section 9.2.2, and the registry's other safe methods.
+    /// RFC 9110, section 9.2.2, and the other safe methods in the registry.
     ///
     /// Methods are case-sensitive.
     package static func isIdempotent(_ method: String) -> Bool {
