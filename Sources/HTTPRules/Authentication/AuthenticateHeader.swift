@@ -9,13 +9,12 @@
 
 import HTTPWire
 
-/// Reads `WWW-Authenticate` and `Proxy-Authenticate`: the ways in which a server lets a client say who it is (RFC 9110, section
-/// 11.3).
+/// Parses `WWW-Authenticate` and `Proxy-Authenticate`: the authentication schemes that a server offers (RFC 9110, section 11.3).
 package enum AuthenticateHeader {
     package struct Parameter: Hashable, Sendable {
-        /// In lower case.
+        /// In lowercase.
         package let name: String
-        /// Without its quotes.
+        /// Without quotation marks.
         package let value: String
 
         package init(name: String, value: String) {
@@ -25,7 +24,7 @@ package enum AuthenticateHeader {
     }
 
     package struct Challenge: Hashable, Sendable {
-        /// As the server wrote it; schemes compare without regard to case.
+        /// As written by the server; schemes are case-insensitive.
         package let scheme: String
         package let token68: String?
         package let parameters: [Parameter]
@@ -36,7 +35,7 @@ package enum AuthenticateHeader {
             self.parameters = parameters
         }
 
-        /// The first value of a parameter; a name may stand only once (section 11.2).
+        /// The first value of a parameter; a name may appear only once (section 11.2).
         package func parameter(_ name: String) -> String? {
             parameters.first { $0.name == name.lowercased() }?.value
         }
@@ -46,9 +45,9 @@ package enum AuthenticateHeader {
         package func isScheme(_ name: String) -> Bool { scheme.lowercased() == name.lowercased() }
     }
 
-    /// Every challenge of the given field lines, in order.
+    /// All challenges in the given field lines, in order.
     ///
-    /// What is no challenge is passed over, up to the next comma.
+    /// Text that is not a challenge is skipped up to the next comma.
     package static func challenges(in lines: [String]) -> [Challenge] {
         lines.flatMap { line in
             var reader = ChallengeReader(Array(line.utf8)[...])
@@ -56,7 +55,7 @@ package enum AuthenticateHeader {
         }
     }
 
-    /// The parameters of a field that has no scheme, such as `Authentication-Info` (RFC 7615, section 3).
+    /// The parameters of a field without a scheme, such as `Authentication-Info` (RFC 7615, section 3).
     package static func parameters(in value: String) -> [Parameter] {
         var reader = ChallengeReader(Array(value.utf8)[...])
         return reader.takeParameters()

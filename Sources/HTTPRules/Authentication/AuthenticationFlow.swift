@@ -7,24 +7,25 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Decides how a load answers the challenges of one origin or proxy: with which scheme, and when to stop.
+/// Decides how a load responds to the challenges of one origin or proxy: which scheme to use and when to stop.
 ///
-/// The strongest scheme goes first. A refusal asks for the same scheme again, counting the failures of its protection space; when the
-/// app rejects the space the next one offered follows. Where nothing is left, the response is delivered.
+/// The strongest scheme is tried first. If the server rejects the credentials, the same scheme is asked for again with the failure
+/// count of its protection space. If the app rejects the protection space, the next offered scheme is tried. When no scheme is
+/// left, the response is delivered.
 ///
-/// **No downgrade.** Over an insecure connection Basic would hand out the very password that a stronger scheme keeps. So where a
-/// stronger scheme that this process can carry out was ever offered, Basic is asked for only after the app itself has rejected the
-/// protection spaces of all of them, as Apple's does: an explicit `rejectProtectionSpace` followed by a credential for a challenge
-/// that says Basic is the app's decision. No refusal by the server, and no change of its offers, leads there.
+/// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if a
+/// stronger scheme that this process supports was ever offered, Basic is only asked for after the app itself has rejected the
+/// protection spaces of all stronger ones, as on Apple's platforms: an explicit `rejectProtectionSpace` followed by a credential
+/// for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change of its offers has this effect.
 package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
-        /// Credentials are wanted: from the app, a store, or the URL.
+        /// Credentials are needed: from the app, a credential store, or the URL.
         case ask(AuthenticationScheme, AuthenticateHeader.Challenge, previousFailureCount: Int)
-        /// The same credentials go once more: the nonce was stale, or the next leg of NTLM or Negotiate is due.
+        /// Send the same credentials again: the nonce was stale, or the next NTLM or Negotiate message is due.
         case again(AuthenticationScheme, AuthenticateHeader.Challenge)
     }
 
-    /// What credentials are good for, of the one server or proxy.
+    /// A protection space of the server or proxy.
     private struct Space: Sendable, Hashable {
         let scheme: AuthenticationScheme
         let realm: String?
@@ -35,30 +36,33 @@ package struct AuthenticationFlow: Sendable {
         }
     }
 
-    /// What the request carried that the server now answers.
+    /// The credentials in the request that the server responded to.
     private struct Attempt: Sendable {
         let scheme: AuthenticationScheme
         let realm: String?
-        /// Whether it went along before it was asked for.
+        /// Whether the credentials were sent preemptively.
         var isUnasked = false
         var legs = 1
         var staleAnswers = 0
     }
 
-    /// A person may mistype a few times; a program that gives the same wrong password for ever must end.
+    /// The maximum number of attempts: a user may mistype a few times, but a program that keeps sending the wrong password must
+    /// stop.
     package static let maximumAttempts = 20
-    /// Of a whole load, however often something was accepted in between.
+    /// The maximum number of steps of a whole load, regardless of how often credentials were accepted in between.
     package static let maximumSteps = 100
-    /// A nonce may be too old, and the next one too where many requests run at once; a server that calls every one stale lies.
+    /// The maximum number of stale responses in a row.
+    ///
+    /// With many concurrent requests, the next nonce may be stale as well, but a server that calls every nonce stale is broken.
     static let maximumStaleAnswers = 3
 
-    /// Who was answered with last, to be proposed again.
+    /// The user of the last credentials, proposed again for the next ones.
     package private(set) var user: String?
 
     private let allowed: Set<AuthenticationScheme>
     private let isSecure: Bool
     private var offered: Set<AuthenticationScheme> = []
-    /// By the app, or because they cannot be carried out.
+    /// Schemes that the app rejected or that are unavailable.
     private var excluded: Set<AuthenticationScheme> = []
     private var asked: (scheme: AuthenticationScheme, realm: String?)?
     private var attempt: Attempt?
@@ -66,17 +70,19 @@ package struct AuthenticationFlow: Sendable {
     private var attempts = 0
     private var steps = 0
 
-    /// `isSecure` says whether the challenges come, and the credentials go, over TLS.
+    /// `isSecure` says whether challenges and credentials are sent over TLS.
     package init(allowed: Set<AuthenticationScheme> = Set(AuthenticationScheme.allCases), isSecure: Bool = false) {
         self.allowed = allowed
         self.isSecure = isSecure
     }
 
-    /// What to do about a 401 or 407 with these offers, the strongest first; nil: deliver it.
+    /// Decides how to respond to a 401 or 407 with these offers, the strongest first.
+    ///
+    /// Nil means to deliver the response.
     package mutating func next(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Step? {
         let offers = offers.filter { allowed.contains($0.0) }
         offered.formUnion(offers.map(\.0))
-        // What was sent unasked was offered before, for this space.
+        // A scheme that was used preemptively was offered for this space before.
         if let attempt, attempt.isUnasked, offers.contains(where: { $0.1.realm == attempt.realm }) {
             offered.insert(attempt.scheme)
         }
@@ -89,9 +95,9 @@ package struct AuthenticationFlow: Sendable {
         return counted(.ask(scheme, challenge, previousFailureCount: failures[Space(scheme, challenge.realm), default: 0]))
     }
 
-    /// The next request carries credentials for what was asked.
+    /// The next request carries credentials for the challenge that was asked for.
     ///
-    /// Further legs with them need not be reported.
+    /// Later messages of the same exchange need not be reported.
     package mutating func answered(_ scheme: AuthenticationScheme, with user: String?) {
         guard let asked, asked.scheme == scheme else { return }
         attempt = Attempt(scheme: scheme, realm: asked.realm)
@@ -99,40 +105,45 @@ package struct AuthenticationFlow: Sendable {
         self.asked = nil
     }
 
-    /// The next request carries credentials before it was challenged; see ``AuthenticationScopes``.
+    /// The next request carries credentials preemptively; see ``AuthenticationScopes``.
     ///
-    /// That the server asks for those of another realm then is no failure.
+    /// A challenge for another realm is then not a failure.
     package mutating func sentUnasked(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
         attempt = Attempt(scheme: scheme, realm: realm, isUnasked: true)
         self.user = user
         asked = nil
     }
 
-    /// What the server answers was not refused: the request did not carry it, or not over the connection that it is for.
+    /// The response does not reject the credentials: the request did not carry them, or was sent on a connection that they are not
+    /// for.
     package mutating func startsOver() {
         attempt = nil
     }
 
-    /// The app rejected the protection space: ``next(_:)`` with the same offers moves on.
+    /// The app rejected the protection space.
+    ///
+    /// Call ``next(_:)`` with the same offers to continue.
     package mutating func rejected(_ scheme: AuthenticationScheme) {
         exclude(scheme)
     }
 
-    /// The scheme cannot be carried out here: no library, no ticket, a user that it cannot name.
+    /// The scheme is unavailable: the library or the ticket is missing, or it does not support the user name.
     ///
-    /// It counts as not offered, so that Basic is not held back for it.
+    /// It counts as not offered, so it does not prevent the use of Basic.
     package mutating func unavailable(_ scheme: AuthenticationScheme) {
         exclude(scheme)
     }
 
-    /// A leg that the server sent makes no sense, or is its refusal: ``next(_:)`` with the same offers asks again.
+    /// A message from the server is invalid or is a rejection.
+    ///
+    /// Call ``next(_:)`` with the same offers to ask again.
     package mutating func broke() {
         guard let attempt else { return }
         failures[Space(attempt.scheme, attempt.realm), default: 0] += 1
         self.attempt = nil
     }
 
-    /// The server answered with something else than a challenge: what comes later begins anew.
+    /// The server's response was not a challenge: later challenges start a new exchange.
     package mutating func accepted() {
         attempt = nil
         asked = nil
@@ -151,7 +162,7 @@ package struct AuthenticationFlow: Sendable {
             else { return nil }
             attempt.staleAnswers += 1
         case .ntlm, .negotiate:
-            // A bare scheme behind the last leg is the refusal.
+            // A scheme without a token after the last message means rejection.
             guard AuthenticationOffer.token(of: challenge) != nil, attempt.legs < (scheme == .ntlm ? 2 : 8) else { return nil }
             attempt.legs += 1
         }

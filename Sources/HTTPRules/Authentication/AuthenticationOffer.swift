@@ -9,13 +9,13 @@
 
 import FoundationEssentials
 
-/// Picks from a server's challenges those that can be answered.
+/// Selects the challenges of a server that are supported.
 package enum AuthenticationOffer {
-    /// The supported schemes, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the strongest authentication
-    /// scheme it understands"), each once.
+    /// The supported schemes, each once, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the strongest
+    /// authentication scheme it understands").
     ///
-    /// Of several Digest challenges it is the one with the strongest algorithm; what ``DigestSession`` cannot answer is not offered.
-    /// Of others it is the first, but one that carries a token comes before one that does not.
+    /// Among several Digest challenges, the one with the strongest algorithm is selected; those that ``DigestSession`` does not
+    /// support are omitted. For other schemes it is the first challenge, but one with a token is preferred.
     package static func strongestFirst(
         _ challenges: [AuthenticateHeader.Challenge]
     ) -> [(AuthenticationScheme, AuthenticateHeader.Challenge)] {
@@ -31,7 +31,7 @@ package enum AuthenticationOffer {
         return AuthenticationScheme.allCases.reversed().compactMap { scheme in best[scheme].map { (scheme, $0) } }
     }
 
-    /// What NTLM and Negotiate carry in a challenge (RFC 4559, section 4.1), or nil where it is bare or no base64.
+    /// The token in an NTLM or Negotiate challenge (RFC 4559, section 4.1), or nil if it is absent or not valid base64.
     package static func token(of challenge: AuthenticateHeader.Challenge) -> [UInt8]? {
         guard let token = challenge.token68, let bytes = Data(base64Encoded: token), !bytes.isEmpty else { return nil }
         return Array(bytes)

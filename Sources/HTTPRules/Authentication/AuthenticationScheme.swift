@@ -7,25 +7,25 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The ways in which a load can say who its user is, the weakest first.
+/// The supported authentication schemes, the weakest first.
 package enum AuthenticationScheme: Int, Sendable, Comparable, CaseIterable {
-    /// RFC 7617: the password itself.
+    /// RFC 7617: sends the password.
     case basic
-    /// RFC 7616: proves that the password is known, without sending it.
+    /// RFC 7616: proves knowledge of the password without sending it.
     case digest
-    /// MS-NLMP: proves it for a whole connection.
+    /// MS-NLMP: authenticates a whole connection.
     case ntlm
-    /// RFC 4559: Kerberos, or what else SPNEGO finds.
+    /// RFC 4559: Kerberos, or another mechanism negotiated with SPNEGO.
     case negotiate
 
-    /// Schemes compare without regard to case (RFC 9110, section 11.1).
+    /// Looks up a scheme by name, ignoring case (RFC 9110, section 11.1).
     package init?(name: String) {
         let name = name.lowercased()
         guard let scheme = Self.allCases.first(where: { $0.name.lowercased() == name }) else { return nil }
         self = scheme
     }
 
-    /// As it stands in the header.
+    /// The name in header fields.
     package var name: String {
         switch self {
         case .basic: "Basic"
@@ -35,7 +35,7 @@ package enum AuthenticationScheme: Int, Sendable, Comparable, CaseIterable {
         }
     }
 
-    /// Whether it may take more than one round of request and response.
+    /// Whether authentication may take more than one round trip.
     package var hasLegs: Bool { self >= .ntlm }
 
     package static func < (one: Self, other: Self) -> Bool { one.rawValue < other.rawValue }

@@ -9,16 +9,20 @@
 
 import HTTPWire
 
-/// Remembers where credentials were accepted, so that they go along with later requests before those are challenged (RFC 7617,
-/// section 2.2; RFC 7616, section 3.3).
+/// The protection spaces in which credentials were accepted, so that later requests can carry them preemptively (RFC 7617, section
+/// 2.2; RFC 7616, section 3.3).
 ///
-/// It knows no credentials: whoever owns it keeps them by ``ID``, and decides for each scheme whether it can go unasked.
+/// It does not store credentials: its owner stores them by ``ID`` and decides for each scheme whether it can be used preemptively.
 package struct AuthenticationScopes: Sendable {
-    /// Who is spoken to; credentials of one are never offered to another.
+    /// A server or proxy.
+    ///
+    /// Its credentials are never offered to another one.
     package struct Place: Sendable, Hashable {
         package let origin: Origin
         package let isProxy: Bool
-        /// Whether it is spoken to over TLS; of a proxy, whatever the scheme of what it is asked for.
+        /// Whether the connection to it uses TLS.
+        ///
+        /// For a proxy, this is independent of the scheme of the request's URL.
         package let isSecure: Bool
 
         package init(_ origin: Origin) {
@@ -34,7 +38,7 @@ package struct AuthenticationScopes: Sendable {
         }
     }
 
-    /// One protection space.
+    /// A protection space.
     package struct ID: Sendable, Hashable {
         package let place: Place
         package let scheme: AuthenticationScheme
@@ -53,9 +57,11 @@ package struct AuthenticationScopes: Sendable {
         var age: UInt64
     }
 
-    /// Of all places together; the one that was added to longest ago makes room.
+    /// The maximum number of spaces in total.
+    ///
+    /// The least recently updated one is removed.
     package static let maximumSpaces = 256
-    /// Of one space.
+    /// The maximum number of prefixes of one space.
     static let maximumPrefixes = 32
 
     private var entries: [Place: [Entry]] = [:]
@@ -64,13 +70,13 @@ package struct AuthenticationScopes: Sendable {
 
     package init() {}
 
-    /// A request for the path was accepted, or answered, with credentials of this space.
+    /// A request for this path was accepted with credentials of this space, or the app provided them for it.
     ///
-    /// With Basic it spans the "paths at or deeper than the depth of the last symbolic element" of it. With Digest what `domain`
-    /// says, "the entire server" where that is empty. Differs from RFC 7616, section 3.3: URLs of other servers are passed over,
-    /// because credentials never leave their host and port. A proxy is one space as a whole.
+    /// With Basic, the space covers the "paths at or deeper than the depth of the last symbolic element" of the path. With Digest,
+    /// it covers the URIs in `domain`, or "the entire server" if that is empty. Differs from RFC 7616, section 3.3: URIs of other
+    /// servers are ignored, because credentials are never sent to another host or port. A proxy is one space as a whole.
     ///
-    /// - Returns: the space to keep the credentials by.
+    /// - Returns: The ID under which to store the credentials.
     @discardableResult
     package mutating func add(
         _ place: Place, path: String, scheme: AuthenticationScheme, realm: String?, domain: [String] = []
@@ -97,17 +103,17 @@ package struct AuthenticationScopes: Sendable {
         return id
     }
 
-    /// The space that a request belongs to, as far as is known: the one with the longest path.
+    /// The known space that a request belongs to: the one with the longest matching prefix.
     package func scope(for place: Place, path: String) -> ID? {
         guard !entries.isEmpty, let list = entries[place] else { return nil }
         let path = place.isProxy ? "/" : Self.withoutQuery(path)
-        // Where such a path leads is for the server to say: only what spans all of it does surely.
+        // Only the server knows where such a path leads, so only a space that covers the whole server is certain to contain it.
         let isClear = !Self.hasDotSegments(path)
         var best: (id: ID, length: Int)?
         for entry in list {
             for prefix in entry.prefixes where Self.covers(prefix, path) && (isClear || prefix == "/") {
                 let length = prefix.utf8.count
-                // Of two of the same path the stronger scheme.
+                // For the same path, prefer the stronger scheme.
                 if let best, (best.length, best.id.scheme) >= (length, entry.id.scheme) { continue }
                 best = (entry.id, length)
             }
@@ -115,10 +121,10 @@ package struct AuthenticationScopes: Sendable {
         return best?.id
     }
 
-    /// Whether a space is still remembered: older ones make room for newer.
+    /// Whether a space is still known; old spaces are removed when there are too many.
     package func contains(_ id: ID) -> Bool { entries[id.place]?.contains { $0.id == id } ?? false }
 
-    /// The credentials were refused, or are gone.
+    /// Removes a space whose credentials were rejected or are no longer available.
     package mutating func remove(_ id: ID) {
         guard var list = entries[id.place], let index = list.firstIndex(where: { $0.id == id }) else { return }
         list.remove(at: index)
@@ -150,7 +156,7 @@ package struct AuthenticationScopes: Sendable {
         }
     }
 
-    /// The path of a URI in `domain`, or nil where it is of another origin, or relative.
+    /// The path of a URI in `domain`, or nil if it is relative or of another origin.
     private static func path(of uri: String, at origin: Origin) -> String? {
         if uri.hasPrefix("/"), !uri.hasPrefix("//") { return hasDotSegments(uri) ? nil : withoutQuery(uri) }
         guard let colon = uri.firstIndex(of: ":"), uri[colon...].hasPrefix("://") else { return nil }
@@ -165,9 +171,9 @@ package struct AuthenticationScopes: Sendable {
         return path.isEmpty ? "/" : path
     }
 
-    /// Whether a path lies at a prefix or below.
+    /// Whether a path equals a prefix or is below it.
     ///
-    /// Differs from RFC 7616, which compares letters: `/a` does not cover `/ab`.
+    /// Differs from RFC 7616, which compares characters: `/a` does not cover `/ab`.
     private static func covers(_ prefix: String, _ path: String) -> Bool {
         let prefix = prefix.utf8
         let path = path.utf8
@@ -181,7 +187,7 @@ package struct AuthenticationScopes: Sendable {
         return String(path[..<end])
     }
 
-    /// Also escaped ones, and those behind a backslash.
+    /// Whether a path has dot segments, including percent-encoded ones and those separated by a backslash.
     private static func hasDotSegments(_ path: String) -> Bool {
         guard path.utf8.contains(where: { $0 == UInt8(ascii: ".") || $0 == UInt8(ascii: "%") }) else { return false }
         return PercentEncoding.bytes(path.utf8).split { $0 == UInt8(ascii: "/") || $0 == UInt8(ascii: "\\") }

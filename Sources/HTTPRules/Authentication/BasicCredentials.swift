@@ -9,11 +9,12 @@
 
 import FoundationEssentials
 
-/// Says who the user is in the simplest way there is (RFC 7617).
+/// Creates Basic credentials (RFC 7617).
 package enum BasicCredentials {
-    /// The value of `Authorization` or `Proxy-Authorization`, in UTF-8 (section 2.1).
+    /// The value of `Authorization` or `Proxy-Authorization` in UTF-8 (section 2.1).
     ///
-    /// Nil where the scheme cannot carry it: a user with a colon, or a control character in either (section 2).
+    /// Nil if the scheme does not support the credentials: a colon in the user name, or a control character in either part (section
+    /// 2).
     package static func headerValue(user: String, password: String) -> String? {
         guard !user.utf8.contains(UInt8(ascii: ":")),
             !(user.utf8.contains(where: isControl) || password.utf8.contains(where: isControl))

@@ -9,9 +9,9 @@
 
 import HTTPWire
 
-/// Takes one field line apart for ``AuthenticateHeader``.
+/// Parses one field line for ``AuthenticateHeader``.
 ///
-/// Commas separate challenges and parameters alike, so it has to look ahead.
+/// Commas separate both challenges and parameters, so the parser has to look ahead.
 struct ChallengeReader {
     private var rest: ArraySlice<UInt8>
 
@@ -38,14 +38,14 @@ struct ChallengeReader {
         return .init(scheme: scheme, parameters: takeParameters())
     }
 
-    /// Up to where another challenge begins.
+    /// Reads parameters up to the next challenge.
     mutating func takeParameters() -> [AuthenticateHeader.Parameter] {
         var parameters: [AuthenticateHeader.Parameter] = []
         var end = rest
         skipCommas()
         while let parameter = takeParameter() {
             parameters.append(parameter)
-            // Behind a value nothing but a comma may stand.
+            // Only a comma may follow a value.
             skipSpaces()
             if let first = rest.first, first != UInt8(ascii: ",") { skipMember() }
             end = rest
@@ -55,7 +55,7 @@ struct ChallengeReader {
         return parameters
     }
 
-    /// `token BWS "=" BWS ( token / quoted-string )`, or nil, which is where the next challenge begins.
+    /// `token BWS "=" BWS ( token / quoted-string )`, or nil at the beginning of the next challenge.
     private mutating func takeParameter() -> AuthenticateHeader.Parameter? {
         guard let name = takeToken() else { return nil }
         skipSpaces()
@@ -65,7 +65,7 @@ struct ChallengeReader {
         return AuthenticateHeader.Parameter(name: name.lowercased(), value: takeValue())
     }
 
-    /// A quoted string without its quotes, or whatever stands up to the next comma or space.
+    /// Reads a quoted string without its quotation marks, or the text up to the next comma or whitespace.
     private mutating func takeValue() -> String {
         guard rest.first == UInt8(ascii: "\"") else {
             let value = rest.prefix { !ASCII.isWhitespace($0) && $0 != UInt8(ascii: ",") }
@@ -87,7 +87,7 @@ struct ChallengeReader {
         return String(decoding: token, as: UTF8.self)
     }
 
-    /// What NTLM and Negotiate send in place of parameters: base64 or the like, up to the end of the member.
+    /// Reads the text that NTLM and Negotiate send instead of parameters: base64 or similar, up to the end of the list member.
     private mutating func takeToken68() -> String? {
         let characters = rest.prefix { byte in
             ASCII.isTokenCharacter(byte) && !"!#$%&'*^`|".utf8.contains(byte) || byte == UInt8(ascii: "/")
@@ -108,7 +108,7 @@ struct ChallengeReader {
         rest = rest.drop { ASCII.isWhitespace($0) || $0 == UInt8(ascii: ",") }
     }
 
-    /// Skips to the next comma outside of quotes.
+    /// Skips to the next comma outside of quotation marks.
     private mutating func skipMember() {
         while let byte = rest.first, byte != UInt8(ascii: ",") {
             if byte == UInt8(ascii: "\"") { _ = takeValue() } else { rest.removeFirst() }

@@ -9,20 +9,22 @@
 
 import Crypto
 
-/// Ties an authentication to the TLS connection it goes over, so that a man in the middle cannot pass it on (RFC 5929).
+/// Binds an authentication to its TLS connection, so that a man in the middle cannot relay it (RFC 5929).
 package struct ChannelBinding: Sendable, Hashable {
-    /// What GSSAPI takes as application data.
+    /// The application data for GSS-API.
     package let applicationData: [UInt8]
 
-    /// Of the server's certificate: `hash` is of its DER form (section 4.1).
+    /// A binding to the server's certificate.
+    ///
+    /// `hash` is the hash of its DER form (section 4.1).
     package static func tlsServerEndPoint(hash: [UInt8]) -> ChannelBinding {
         ChannelBinding(applicationData: Array("tls-server-end-point:".utf8) + hash)
     }
 
-    /// What NTLM takes: the MD5 of a `gss_channel_bindings_struct` without addresses (MS-NLMP, section 2.2.2.1).
+    /// The value for NTLM: the MD5 hash of a `gss_channel_bindings_struct` without addresses (MS-NLMP, section 2.2.2.1).
     package var ntlmHash: [UInt8] {
         let length = UInt32(truncatingIfNeeded: applicationData.count)
-        // Type and length of the initiator's address, and of the acceptor's: none.
+        // The type and length of the initiator's and of the acceptor's address, all zero.
         let head = [UInt8](repeating: 0, count: 16) + (0..<4).map { UInt8(truncatingIfNeeded: length >> UInt32($0 * 8)) }
         return Array(Insecure.MD5.hash(data: head + applicationData))
     }

@@ -11,7 +11,7 @@ import Crypto
 import CryptoExtras
 import HTTPWire
 
-/// What Digest hashes with (RFC 7616, section 6.1).
+/// The hash algorithms of Digest (RFC 7616, section 6.1).
 package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     case md5 = "MD5"
     case md5sess = "MD5-sess"
@@ -20,14 +20,14 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
     case sha512_256 = "SHA-512-256"
     case sha512_256sess = "SHA-512-256-sess"
 
-    /// Nil for an algorithm that is not known: "the challenge SHOULD be ignored" (section 3.3).
+    /// Returns nil for an unknown algorithm: "the challenge SHOULD be ignored" (section 3.3).
     package init?(name: String) {
         let name = name.lowercased()
         guard let algorithm = Self.allCases.first(where: { $0.rawValue.lowercased() == name }) else { return nil }
         self = algorithm
     }
 
-    /// Whether the password's hash is bound to the first nonce (section 3.4.2).
+    /// Whether the hash of the password is bound to the first nonce (section 3.4.2).
     package var isSession: Bool {
         switch self {
         case .md5, .sha256, .sha512_256: false
@@ -35,7 +35,9 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// For choosing the better of two; a session variant is as strong as the plain one.
+    /// Used to select the stronger of two algorithms.
+    ///
+    /// A session variant is as strong as the plain one.
     var strength: Int {
         switch self {
         case .md5, .md5sess: 1
@@ -44,14 +46,14 @@ package enum DigestAlgorithm: String, Sendable, Hashable, CaseIterable {
         }
     }
 
-    /// In hexadecimal, as it goes into the header.
+    /// Returns the hash in hexadecimal, as in the header field.
     package func hash(_ bytes: [UInt8]) -> String {
         var hasher = Hasher(self)
         hasher.update(bytes)
         return hasher.finish()
     }
 
-    /// Hashes a body as it comes, for `auth-int`.
+    /// Hashes a body incrementally, for `auth-int`.
     package struct Hasher: Sendable {
         private enum Function {
             case md5(Insecure.MD5)

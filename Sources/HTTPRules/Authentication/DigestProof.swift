@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What one Digest answer was made of, and so what the server's own proof must be made of (RFC 7616, sections 3.4.1 and 3.5).
+/// The inputs of a Digest response, which also determine the server's expected proof (RFC 7616, sections 3.4.1 and 3.5).
 package struct DigestProof: Sendable, Hashable {
-    /// What is protected besides the method and the target (section 3.3, `qop`).
+    /// What is protected in addition to the method and the target (section 3.3, `qop`).
     enum Protection: String, Sendable {
         case authentication = "auth"
-        /// The body, too.
+        /// The body as well.
         case integrity = "auth-int"
     }
 
@@ -25,13 +25,15 @@ package struct DigestProof: Sendable, Hashable {
     let protection: Protection?
     let uri: String
 
-    /// The client's proof; `bodyHash` is of the request's body, with `auth-int`.
+    /// The client's proof.
+    ///
+    /// `bodyHash` is the hash of the request body, used with `auth-int`.
     func response(method: String, bodyHash: String?) -> String {
         keyed(protection, hash(of: method, bodyHash))
     }
 
-    /// The server's proof, or nil where it cannot be checked: there is none without `qop`, and with `auth-int` it takes the
-    /// response's body.
+    /// The server's expected proof, or nil if it cannot be checked: without `qop` there is no proof, and with `auth-int` it
+    /// requires the hash of the response body.
     func serverResponse(protection name: String?, bodyHash: String?) -> String? {
         guard let protection = name.flatMap({ Protection(rawValue: $0.lowercased()) }) ?? protection else { return nil }
         switch protection {
@@ -45,7 +47,9 @@ package struct DigestProof: Sendable, Hashable {
         algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))
     }
 
-    /// `KD`; without `qop` as in RFC 2069.
+    /// `KD`.
+    ///
+    /// Without `qop`, the form of RFC 2069.
     private func keyed(_ protection: Protection?, _ hash: String) -> String {
         let middle = protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
         return algorithm.hash(Array("\(secret):\(nonce):\(middle)\(hash)".utf8))
@@ -53,7 +57,7 @@ package struct DigestProof: Sendable, Hashable {
 }
 
 extension DigestProof: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing that a password could be guessed from.
+    /// Contains nothing that would help to guess a password.
     package var description: String { "the proof of a Digest answer" }
 
     package var debugDescription: String { description }

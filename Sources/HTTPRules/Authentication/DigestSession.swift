@@ -9,42 +9,43 @@
 
 import HTTPWire
 
-/// Answers Digest challenges with one nonce of one protection space, and counts how often it did (RFC 7616).
+/// Responds to Digest challenges with one nonce of one protection space and counts the uses of the nonce (RFC 7616).
 ///
-/// Several loads may share it, under the lock of whoever owns it. It keeps no password, but a hash of one, and prints neither.
+/// Several loads may share it, protected by the lock of its owner. It stores a hash of the password instead of the password, and
+/// prints neither.
 package struct DigestSession: Sendable, Hashable {
     package let realm: String
     package let algorithm: DigestAlgorithm
-    /// Whether the server said that the nonce was too old, and not that the password was wrong.
+    /// Whether the server said that the nonce was stale, as opposed to a wrong password.
     package let isStale: Bool
-    /// Where else the same credentials are good: paths or URLs (section 3.3, `domain`).
+    /// Other places where the same credentials are valid: paths or URLs (section 3.3, `domain`).
     package let domain: [String]
-    /// Of the answer made last: what the server's own proof has to match.
+    /// The inputs of the last response, against which the server's proof is checked.
     package private(set) var proof: DigestProof?
 
     private var nonce: String
     private var count: UInt32 = 0
     private var opaque: String?
-    /// Only where the server names the algorithm the answer does.
+    /// Whether the server sent the algorithm; only then the response repeats it.
     private let namesAlgorithm: Bool
-    /// Nil for servers as old as RFC 2069, which offer none.
+    /// Nil for RFC 2069 servers, which offer no protection.
     private let protection: DigestProof.Protection?
     private let hashesUser: Bool
-    /// Whether the server shows that it knows RFC 7616, and with it `username*`.
+    /// Whether the server is known to support RFC 7616, and with it `username*`.
     private let readsExtendedUser: Bool
     private var sessionKey: SessionKey?
 
-    /// With a `-sess` algorithm: A1, "computed only once" (section 3.4.2).
+    /// The hash of A1 for a `-sess` algorithm, "computed only once" (section 3.4.2).
     private struct SessionKey: Sendable, Hashable {
-        /// Of whom: the hash of user, realm and password.
+        /// The hash of user, realm and password that the key belongs to.
         let base: String
         let clientNonce: String
         let key: String
     }
 
-    /// Nil where the challenge cannot be answered: another scheme, no nonce, an unknown algorithm, no known protection.
+    /// Returns nil if the challenge is not supported: another scheme, no nonce, an unknown algorithm, or no known protection.
     ///
-    /// A challenge without realm has an empty one: "must" (section 3.3) is what servers forget.
+    /// A missing realm counts as empty: it is required (section 3.3), but some servers omit it.
     package init?(_ challenge: AuthenticateHeader.Challenge) {
         guard challenge.isScheme("Digest"), let nonce = challenge.parameter("nonce"), !nonce.isEmpty,
             challenge.parameters.allSatisfy({ ASCII.isFieldValue($0.value) })
@@ -54,7 +55,7 @@ package struct DigestSession: Sendable, Hashable {
         let offered = Self.words(challenge.parameter("qop"), separator: ",")
         protection =
             offered.contains("auth") ? .authentication : offered.contains("auth-int") ? .integrity : nil
-        // "Unrecognized options MUST be ignored" (section 3.3); where none is left, nothing is left to answer with.
+        // "Unrecognized options MUST be ignored" (section 3.3). If no known option is left, the challenge is not supported.
         if protection == nil, !offered.isEmpty { return nil }
         self.nonce = nonce
         self.algorithm = algorithm
@@ -69,13 +70,13 @@ package struct DigestSession: Sendable, Hashable {
         domain = (challenge.parameter("domain") ?? "").split(separator: " ").map { String($0) }
     }
 
-    /// Whether the body has to be hashed: `auth-int` is used only where the server offers nothing else.
+    /// Whether the body must be hashed: `auth-int` is only used if the server offers nothing else.
     package var needsBody: Bool { protection == .integrity }
 
-    /// The value of `Authorization` or `Proxy-Authorization` for one request.
+    /// Returns the value of `Authorization` or `Proxy-Authorization` for one request.
     ///
-    /// `uri` is as on the request line. `bodyHash` is asked with `auth-int` only, and nil where the request has no body. `cnonce` is
-    /// a fresh random text; with a `-sess` algorithm the first one stays, because servers differ in which one they take.
+    /// `uri` is the request-target. `bodyHash` is only called with `auth-int`, and is nil if the request has no body. `cnonce` is a
+    /// new random string. With a `-sess` algorithm the first one is kept, because servers differ in which one they expect.
     package mutating func authorization(
         user: String, password: String, method: String, uri: String, bodyHash: ((DigestAlgorithm) -> String)? = nil,
         cnonce: String
@@ -94,7 +95,7 @@ package struct DigestSession: Sendable, Hashable {
         if let protection {
             fields += ["nc=\(proof.count)", "cnonce=\(Self.quoted(clientNonce))", "qop=\(protection.rawValue)"]
         } else if algorithm.isSession {
-            // Without it the server could not know the key.
+            // Without it, the server could not compute the key.
             fields.append("cnonce=\(Self.quoted(clientNonce))")
         }
         fields.append("response=\"\(proof.response(method: method, bodyHash: body))\"")
@@ -104,13 +105,15 @@ package struct DigestSession: Sendable, Hashable {
         return "Digest " + fields.joined(separator: ", ")
     }
 
-    /// Continues with a new nonce where the server says that only the old one was too old; false where it refused the password.
+    /// Continues with a new nonce if the server reports the old one as stale.
     ///
-    /// Another load may have got the same nonce already: then the count goes on.
+    /// Returns false if the server rejected the password.
+    ///
+    /// If another load has already received the same nonce, its count continues.
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
         guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
         guard next.nonce != nonce else {
-            // Of the challenge that was answered last.
+            // From the most recent challenge.
             opaque = next.opaque
             return true
         }
@@ -119,11 +122,11 @@ package struct DigestSession: Sendable, Hashable {
         return true
     }
 
-    /// Reads `Authentication-Info` or `Proxy-Authentication-Info` of the response to the request that `proof` belongs to
-    /// (section 3.5): takes the next nonce, and checks the server's own proof.
+    /// Processes `Authentication-Info` or `Proxy-Authentication-Info` in the response to the request of `proof` (section 3.5):
+    /// stores the next nonce and checks the server's proof.
     ///
-    /// False says that the server does not know the password. True where it sends no proof: that is optional. With `auth-int`
-    /// the proof covers the response's body, whose hash has to be given; without, it is not checked.
+    /// Returns false if the server does not know the password, and true if it sent no proof, which is optional. With `auth-int`,
+    /// the proof covers the response body; without the hash of the body it is not checked.
     package mutating func read(authenticationInfo: String, proof: DigestProof, bodyHash: String? = nil) -> Bool {
         let info = AuthenticateHeader.parameters(in: authenticationInfo)
         func parameter(_ name: String) -> String? { info.first { $0.name == name }?.value }
@@ -140,7 +143,7 @@ package struct DigestSession: Sendable, Hashable {
         return true
     }
 
-    /// The hash of A1 (section 3.4.2), and the client nonce that belongs to it.
+    /// The hash of A1 (section 3.4.2) and its client nonce.
     private mutating func secret(user: String, password: String, cnonce: String) -> (String, String) {
         let base = algorithm.hash(Array("\(user):\(realm):\(password)".utf8))
         guard algorithm.isSession else { return (base, cnonce) }
@@ -150,10 +153,10 @@ package struct DigestSession: Sendable, Hashable {
         return (key, cnonce)
     }
 
-    /// The user: hashed where the server wants it, else as text (section 3.4.4 and 3.4, `username*`).
+    /// The user name: hashed if the server requests it, otherwise as text (section 3.4.4 and 3.4, `username*`).
     ///
-    /// Differs from section 3.4, which wants `username*` for all that is not ASCII: servers of RFC 2617 (Apache httpd among them)
-    /// do not know it and refuse the request, so that it goes only to those who show that they know RFC 7616.
+    /// Differs from section 3.4, which requires `username*` for all non-ASCII names: servers of RFC 2617, such as Apache httpd, do
+    /// not know it and reject the request. It is therefore only sent to servers that are known to support RFC 7616.
     private func userField(_ user: String) -> String {
         if hashesUser { return "username=\"\(algorithm.hash(Array("\(user):\(realm)".utf8)))\"" }
         let isQuotable = user.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F }
@@ -161,7 +164,7 @@ package struct DigestSession: Sendable, Hashable {
         return isPlain ? "username=\(Self.quoted(user))" : "username*=UTF-8''\(Self.extended(user))"
     }
 
-    /// RFC 8187, section 3.2.1: `attr-char` as it is, anything else escaped.
+    /// RFC 8187, section 3.2.1: `attr-char` unchanged, every other byte percent-encoded.
     private static func extended(_ text: String) -> String {
         var bytes: [UInt8] = []
         for byte in text.utf8 {
@@ -195,7 +198,7 @@ package struct DigestSession: Sendable, Hashable {
 }
 
 extension DigestSession: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing that a password could be guessed from.
+    /// Contains nothing that would help to guess a password.
     package var description: String { "Digest (\(algorithm.rawValue)) for \(realm)" }
 
     package var debugDescription: String { description }

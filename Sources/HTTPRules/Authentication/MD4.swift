@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// RFC 1320, for NTLM alone: broken as a hash long ago, and in no library any more.
+/// RFC 1320.
+///
+/// Only for NTLM: the hash is broken, and libraries no longer include it.
 package enum MD4 {
     package static func hash(_ bytes: [UInt8]) -> [UInt8] {
         var message = bytes + [0x80]

@@ -8,15 +8,15 @@
 //===----------------------------------------------------------------------===//
 
 extension NTLM {
-    /// The server's message (MS-NLMP, section 2.2.1.2).
+    /// The server's CHALLENGE_MESSAGE (MS-NLMP, section 2.2.1.2).
     package struct Challenge: Sendable, Hashable {
         let flags: Flags
         let serverChallenge: [UInt8]
         let targetInformation: TargetInformation
-        /// As it came: the code over all three messages takes it.
+        /// The original bytes: the MIC covers all three messages.
         let bytes: [UInt8]
 
-        /// Nil where the bytes are no such message.
+        /// Returns nil if the bytes are not a valid message.
         package init?(_ bytes: [UInt8]) {
             guard bytes.count >= 32, bytes.starts(with: NTLM.signature), Self.number(bytes, at: 8) == 2,
                 let flags = Self.number(bytes, at: 20)
@@ -24,7 +24,7 @@ extension NTLM {
             self.bytes = bytes
             self.flags = Flags(rawValue: flags)
             serverChallenge = Array(bytes[24..<32])
-            // A server without the flag may leave the field out, or leave rubbish in it.
+            // Without the flag, the field may be absent or contain arbitrary bytes.
             guard self.flags.contains(.targetInfo) else {
                 targetInformation = TargetInformation()
                 return
@@ -37,9 +37,9 @@ extension NTLM {
             targetInformation = information
         }
 
-        /// What the server says of itself, in its own encoding.
+        /// The server's target information in its original encoding.
         package var targetInfo: [UInt8] { targetInformation.bytes }
-        /// The server's time in the units of FILETIME, if it sends one.
+        /// The server's time in FILETIME units, if it sent one.
         package var timestamp: UInt64? { targetInformation.timestamp }
 
         private static func number(_ bytes: [UInt8], at offset: Int) -> UInt32? {

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 extension NTLM {
-    /// Lays out an AUTHENTICATE_MESSAGE (MS-NLMP, section 2.2.1.3).
+    /// Encodes an AUTHENTICATE_MESSAGE (MS-NLMP, section 2.2.1.3).
     struct Message {
-        /// Where the code (MIC) stands, if there is one.
+        /// The position of the MIC, if present.
         static let codeRange = 72..<88
 
         let flags: Flags
@@ -24,12 +24,12 @@ extension NTLM {
         /// `NtChallengeResponse`.
         let response: [UInt8]
 
-        /// With zeros in place of the code.
+        /// The message with zeros instead of the MIC.
         var bytes: [UInt8] {
             let head = hasCode ? Self.codeRange.upperBound : Self.codeRange.lowerBound
             var payload: [UInt8] = []
             func place(_ field: [UInt8]) -> [UInt8] {
-                // Names are short, and a challenge's target information is held below what 16 bits can count.
+                // Names are short, and the size of a challenge's target information is limited to fit 16 bits.
                 let count = UInt16(clamping: field.count)
                 defer { payload += field }
                 return NTLM.littleEndian(count) + NTLM.littleEndian(count)
@@ -40,7 +40,7 @@ extension NTLM {
             let workstation = place(workstation)
             let older = place(older)
             let response = place(response)
-            // No session key: none is exchanged.
+            // No session key is exchanged.
             let key = place([])
             var bytes = NTLM.signature + NTLM.littleEndian(3 as UInt32) + older + response + domain + user + workstation + key
             bytes += NTLM.littleEndian(flags.rawValue) + (flags.contains(.version) ? version : [UInt8](repeating: 0, count: 8))

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension NTLM {
-    /// The attribute-value pairs in which a server describes itself, and in which the client answers (MS-NLMP, section 2.2.2.1).
+    /// The attribute-value pairs that describe the server, and that the client extends in its response (MS-NLMP, section 2.2.2.1).
     struct TargetInformation: Sendable, Hashable {
         private struct Pair: Sendable, Hashable {
             let name: UInt16
@@ -24,14 +24,18 @@ extension NTLM {
             static let channelBindings: UInt16 = 10
         }
 
-        /// Far more than any server sends, and what leaves room for the client's own pairs in a 16-bit length.
+        /// Far more than any server sends.
+        ///
+        /// The limit leaves space for the client's own pairs in a 16-bit length.
         static let maximumBytes = 32_768
 
         private var pairs: [Pair] = []
 
         init() {}
 
-        /// Nil where a pair reaches beyond the end; a missing end mark is forgiven.
+        /// Returns nil if a pair exceeds the buffer.
+        ///
+        /// A missing end marker is accepted.
         init?(_ bytes: ArraySlice<UInt8>) {
             var rest = bytes
             while rest.count >= 4 {
@@ -54,7 +58,7 @@ extension NTLM {
 
         var bytes: [UInt8] { Self.encoded(pairs) }
 
-        /// What goes into the client's response (section 3.1.5.1.2): the same, with what the client adds.
+        /// The target information in the client's response (section 3.1.5.1.2): the server's pairs with those that the client adds.
         func answer(hasCode: Bool, channelBinding: [UInt8]?, servicePrincipal: [UInt8]?) -> [UInt8] {
             var pairs = pairs.filter { $0.name != Name.targetName && $0.name != Name.channelBindings }
             if hasCode {

@@ -9,9 +9,9 @@
 
 import Crypto
 
-/// Speaks the client's part of NTLM over HTTP, with NTLMv2 responses only (MS-NLMP, MS-NTHT).
+/// The client side of NTLM over HTTP, with NTLMv2 responses only (MS-NLMP, MS-NTHT).
 ///
-/// Neither signing nor sealing is negotiated: over HTTP nothing of the messages that follow would use it.
+/// Signing and sealing are not negotiated, because HTTP messages do not use them.
 package enum NTLM {
     /// MS-NLMP, section 2.2.2.5.
     struct Flags: OptionSet, Sendable, Hashable {
@@ -33,23 +33,27 @@ package enum NTLM {
     }
 
     static let signature = Array("NTLMSSP\0".utf8)
-    /// Windows 10, revision 15 of NTLM: for debugging only (section 2.2.2.10), but some servers expect one.
+    /// Windows 10, NTLM revision 15.
+    ///
+    /// For debugging only (section 2.2.2.10), but some servers require a version.
     private static let version: [UInt8] = [10, 0, 0x61, 0x4A, 0, 0, 0, 15]
-    /// No name of Windows is longer, in bytes; what is longer is cut off, so that the message's 16-bit lengths hold.
+    /// The maximum length of a name in bytes, longer than any Windows name.
+    ///
+    /// Longer names are truncated to fit the message's 16-bit lengths.
     private static let maximumName = 2048
 
-    /// The first message (section 2.2.1.1); it says nothing of the user.
+    /// The NEGOTIATE_MESSAGE (section 2.2.1.1); it does not contain the user.
     package static func negotiateMessage() -> [UInt8] {
         let noName: [UInt8] = littleEndian(0 as UInt16) + littleEndian(0 as UInt16) + littleEndian(40 as UInt32)
         return signature + littleEndian(1 as UInt32) + littleEndian(Flags.offered.rawValue) + noName + noName + version
     }
 
-    /// The last message (section 2.2.1.3), the answer to a challenge.
+    /// The AUTHENTICATE_MESSAGE (section 2.2.1.3), the response to a challenge.
     ///
-    /// `user` is `DOMAIN\user`, `user@domain`, or the user alone, of the server's own domain; `clientChallenge` eight random bytes;
-    /// `timestamp` in the units of FILETIME, and only used where the server sends none; `channelBinding` see
-    /// ``ChannelBinding/ntlmHash``; `servicePrincipal` is `HTTP/` and the host; `negotiate` the first message as it was sent. Where
-    /// the server sends its time, all three messages are sealed with a code (MIC).
+    /// `user` is `DOMAIN\user`, `user@domain`, or only the user in the server's own domain. `clientChallenge` is eight random
+    /// bytes. `timestamp` is in FILETIME units and only used if the server sent none. For `channelBinding` see
+    /// ``ChannelBinding/ntlmHash``. `servicePrincipal` is `HTTP/` followed by the host. `negotiate` is the first message as it was
+    /// sent. If the server sent its time, the response contains a MIC over all three messages.
     package static func authenticateMessage(
         challenge: Challenge, user: String, password: String, workstation: String, clientChallenge: [UInt8], timestamp: UInt64,
         channelBinding: [UInt8]? = nil, servicePrincipal: String? = nil, negotiate: [UInt8]
@@ -90,7 +94,7 @@ package enum NTLM {
         code(MD4.hash(utf16(password)), utf16(uppercased(user) + domain))
     }
 
-    /// `ComputeResponse` (section 3.3.2): the NTLMv2 response, and the key that follows from it.
+    /// `ComputeResponse` (section 3.3.2): the NTLMv2 response and the session key derived from it.
     package static func response(
         key: [UInt8], serverChallenge: [UInt8], clientChallenge: [UInt8], timestamp: UInt64, targetInformation: [UInt8]
     ) -> (bytes: [UInt8], sessionKey: [UInt8]) {
@@ -101,13 +105,15 @@ package enum NTLM {
         return (proof + blob, code(key, proof))
     }
 
-    /// `DOMAIN\user` in two; a principal name goes as it is, without a domain.
+    /// Splits `DOMAIN\user`.
+    ///
+    /// A principal name is used unchanged, without a domain.
     private static func account(_ user: String) -> (domain: String, user: String) {
         guard let separator = user.firstIndex(of: "\\") else { return ("", user) }
         return (String(user[..<separator]), String(user[user.index(after: separator)...]))
     }
 
-    /// Letter by letter, as Windows does: `ß` stays.
+    /// Converts each character separately, like Windows: `ß` stays unchanged.
     private static func uppercased(_ text: String) -> String {
         var result = ""
         for scalar in text.unicodeScalars {
