@@ -13,22 +13,22 @@ import Glibc
 import Musl
 #endif
 
-/// How many descriptors the process may have, and whose they are.
+/// The limit of file descriptors of the process, and how it is divided.
 ///
-/// Some are set aside for what the library opens without asking: a descriptor for each thread that looks up a name or opens a file for a
-/// moment, three for each lane of the disk, three for each event loop, and a dozen for the standard streams, libdispatch and what watches the
-/// networks. Of the others a quarter is left to the app, three eighths are for files that stay open (``FileBudget``), up to 4,096, and the
-/// rest is for connections (`ConnectionBudget`). What is there now and then comes out of the app's quarter: the connections of libunbound, of Kerberos and
-/// of proxy scripts, and one to the daemon for each background session.
+/// Some descriptors are reserved for short-lived use inside the library: one for each thread that looks up a host name or opens a
+/// file, three for each disk lane, three for each event loop, and a dozen for the standard streams, libdispatch and the network
+/// monitors. Of the rest, a quarter is left to the app, three eighths, up to 4,096, are for files that stay open (``FileBudget``),
+/// and the remainder is for connections (`ConnectionBudget`). Occasional descriptors come out of the app's quarter: the connections
+/// of libunbound, Kerberos and proxy scripts, and one connection to the daemon for each background session.
 package enum DescriptorLimit {
-    /// How many files may be opened, read or written at a time.
+    /// The number of files that may be opened, read or written at a time.
     package static let threadsForFiles = 16
     private static let lanes = 4
     private static let others = 12
 
     /// The soft `RLIMIT_NOFILE`.
     ///
-    /// The app may change it, so it is asked for each time.
+    /// Read on each call, because the app may change it.
     package static func system() -> Int {
         var limit = rlimit()
         #if canImport(Glibc)
@@ -39,21 +39,21 @@ package enum DescriptorLimit {
         return Int(clamping: limit.rlim_cur)
     }
 
-    /// What connections, files and the app have together.
+    /// The number of descriptors that connections, files and the app share.
     package static func divisible() -> Int {
         let limit = system()
         return max(0, limit - setAside - threadsForNames(limit))
     }
 
-    /// The files' part: no more than so many, as then it is their connections that are slow.
+    /// The share of files, which is capped: beyond the cap, the connections that feed the files are the bottleneck.
     package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, mostFiles)) }
 
-    /// What files and the app leave to connections.
+    /// The share of connections: what files and the app leave.
     package static func connections(of divisible: Int) -> Int { max(2, divisible - divisible / 4 - files(of: divisible)) }
 
     private static let mostFiles = 4_096
 
-    /// How many names may be looked up at a time: `getaddrinfo` has a socket.
+    /// The number of host names that may be looked up at a time: `getaddrinfo` opens a socket.
     package static func threadsForNames(_ limit: Int = system()) -> Int { min(64, max(4, limit / 16)) }
 
     private static let setAside: Int = {

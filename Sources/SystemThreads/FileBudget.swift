@@ -9,26 +9,27 @@
 
 import Synchronization
 
-/// How many files of loads may be open together in the process, so that the app never runs out of descriptors on our account.
+/// Limits how many files the loads of the process may have open together, so that the app never runs out of descriptors because of
+/// the library.
 ///
-/// Their part of what ``DescriptorLimit`` divides, apart from that of connections. Downloads' files and files that are
-/// uploaded wait in line where there is no room; what can do without goes without.
+/// The budget is the files' share of ``DescriptorLimit``, separate from the connections' share. Files of downloads and uploads wait
+/// in a queue when the budget is used up; uses that can do without a descriptor do not wait.
 ///
-/// A load that has a connection may wait for a file, and a load that has a file may wait for a connection. So that they never wait for each
-/// other, the second kind has ``Part/half`` of the files at most: the other half is for loads that wait for nothing but their server, the app
-/// and the disk while they have their file (``Part/whole``).
+/// A load that has a connection may wait for a file, and a load that has a file may wait for a connection. To rule out a deadlock,
+/// loads of the second kind get at most ``Part/half`` of the files. The other half is reserved for loads that, while they have
+/// their file, wait only for their server, the app and the disk (``Part/whole``).
 package final class FileBudget: Sendable {
-    /// What of the files a load may have.
+    /// The part of the budget that a load may use.
     package enum Part: Sendable {
-        /// For those who have their connection, and let it go no later than the file.
+        /// For loads that have their connection, and release it no later than the file.
         case whole
-        /// For those who may have to wait for a connection while they have the file, and for those who can do without.
+        /// For loads that may wait for a connection while they have the file, and for uses that can do without a descriptor.
         case half
     }
 
     package typealias Made = @Sendable (FileRoom) -> Void
 
-    /// Those that wait for one part, the first first.
+    /// The waiters for one part, in FIFO order.
     fileprivate struct Line {
         var waiting: [Int: Made] = [:]
         private var head = 0
@@ -53,11 +54,11 @@ package final class FileBudget: Sendable {
         var used = 0
         var usedOfHalf = 0
         var lines = (whole: Line(), half: Line())
-        /// How many of the first line were served since one of the second.
+        /// The number of waiters of the first queue served since the last one of the second.
         var wholesInRow = 0
     }
 
-    /// A place in the line.
+    /// A position in the queue.
     package struct Place: Sendable {
         fileprivate let part: Part
         fileprivate let number: Int
@@ -73,12 +74,12 @@ package final class FileBudget: Sendable {
     private let state = Mutex(State())
     private let descriptorLimit: @Sendable () -> Int
 
-    /// - Parameter descriptorLimit: How many descriptors are divided.
+    /// - Parameter descriptorLimit: Returns the number of descriptors that ``DescriptorLimit`` divides.
     package init(descriptorLimit: @escaping @Sendable () -> Int = DescriptorLimit.divisible) {
         self.descriptorLimit = descriptorLimit
     }
 
-    /// How many descriptors files have, how many they may have, and how many wait.
+    /// The descriptors that files use, the limit, and the number of waiters.
     package var usage: (used: Int, limit: Int, waiting: Int) {
         let limit = limit
         return state.withLock { ($0.used, limit, $0.lines.whole.waiting.count + $0.lines.half.waiting.count) }
@@ -86,14 +87,14 @@ package final class FileBudget: Sendable {
 
     private var limit: Int { DescriptorLimit.files(of: descriptorLimit()) }
 
-    /// Room for so many descriptors, if there is some that no load in line waits for.
+    /// Takes `count` descriptors if they are available and no queued load comes first.
     package func take(_ part: Part, count: Int = 1) -> FileRoom? {
         let limit = limit
         let isThere = state.withLock { $0.hasNoLine(before: part) && $0.take(part, count, of: limit) }
         return isThere ? FileRoom(self, part, count) : nil
     }
 
-    /// Asks for room for a file: it is there at once, or `made` is called with it later, on any thread.
+    /// Asks for a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
         let place = state.withLock { state -> Place? in
@@ -101,12 +102,12 @@ package final class FileBudget: Sendable {
             return Place(part: part, number: state.append(made, part))
         }
         guard let place else { return .room(FileRoom(self, part, 1)) }
-        // There may be room since the app raised the process's limit.
+        // The app may have raised the process's limit in the meantime.
         serve(limit)
         return .inLine(place)
     }
 
-    /// Leaves the line; room that is on its way still comes.
+    /// Leaves the queue; a descriptor that is already being handed over still arrives.
     package func leave(_ place: Place) {
         _ = state.withLock { $0.leave(place.part, place.number) }
     }
@@ -123,7 +124,7 @@ package final class FileBudget: Sendable {
 }
 
 extension FileBudget.State {
-    /// Whether no load in line comes before one more of this kind.
+    /// Whether no queued load comes before another one of this part.
     fileprivate func hasNoLine(before part: FileBudget.Part) -> Bool {
         lines.whole.waiting.isEmpty && (part == .whole || lines.half.waiting.isEmpty)
     }
@@ -151,7 +152,7 @@ extension FileBudget.State {
         part == .whole ? lines.whole.waiting.removeValue(forKey: number) : lines.half.waiting.removeValue(forKey: number)
     }
 
-    /// Gives what room there is to those that wait: to those that have a connection, and to one of the others after every seven.
+    /// Hands free descriptors to the waiters: those that have a connection first, but one of the others after every seven of them.
     fileprivate mutating func serve(_ limit: Int) -> [(FileBudget.Made, FileBudget.Part)] {
         var served: [(FileBudget.Made, FileBudget.Part)] = []
         while true {
@@ -171,7 +172,7 @@ extension FileBudget.State {
     private static let longestRun = 7
 }
 
-/// Room for an open file, or for several descriptors: given back when the last reference to it is gone.
+/// A reservation for an open file, or for several descriptors, which ends when the last reference to it is released.
 package final class FileRoom: Sendable {
     private let budget: FileBudget
     private let part: FileBudget.Part

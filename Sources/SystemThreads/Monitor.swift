@@ -13,9 +13,9 @@ import Glibc
 import Musl
 #endif
 
-/// A lock that threads can wait on until something changed: what `Mutex` lacks.
+/// A lock with a condition variable, which `Mutex` lacks.
 package final class Monitor: @unchecked Sendable {
-    // Sendable because the two pointers never change, and what they point at is made for many threads.
+    // Sendable because the two pointers never change, and the mutex and condition they point at are made for use by many threads.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 
@@ -35,7 +35,7 @@ package final class Monitor: @unchecked Sendable {
         lock.deallocate()
     }
 
-    /// Seconds on a clock that nobody sets.
+    /// Seconds on the monotonic clock.
     package static var clock: Double {
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
@@ -48,9 +48,11 @@ package final class Monitor: @unchecked Sendable {
         return work()
     }
 
-    /// Only inside ``locked(_:)``: lets others in until ``wakeAll()`` or the time `deadline`, or for no reason.
+    /// Releases the lock and waits until ``wakeAll()``, ``wakeOne()`` or `deadline`.
     ///
-    /// - Returns: false when the time was over.
+    /// To be called only inside ``locked(_:)``. Wakes up spuriously, too.
+    ///
+    /// - Returns: false if the deadline has passed.
     @discardableResult
     package func wait(until deadline: Double?) -> Bool {
         guard let deadline else {

@@ -15,7 +15,7 @@ package import Glibc
 package import Musl
 #endif
 
-/// Threads of the library's own, for what would hold up an event loop or the threads of Swift tasks.
+/// Threads of the library itself, for work that would block an event loop or Swift's cooperative thread pool.
 package enum Threads {
     private final class Start {
         let name: String
@@ -27,19 +27,19 @@ package enum Threads {
         }
     }
 
-    /// Starts a thread that ends with `life`.
+    /// Starts a thread that ends when `life` returns.
     ///
-    /// It takes no signals: the app's handlers run on the app's threads.
+    /// It blocks all signals: the app's handlers run on the app's threads.
     ///
     /// - Parameters:
-    ///   - name: What the system's tools show; at most 15 bytes.
-    ///   - life: What the thread does.
-    /// - Returns: The thread, or nil where the system has none to give.
+    ///   - name: The name that system tools show; at most 15 bytes.
+    ///   - life: The body of the thread.
+    /// - Returns: The thread, or nil if the system cannot create one.
     package static func start(_ name: String, _ life: @escaping @Sendable () -> Void) -> pthread_t? {
         var everySignal = sigset_t()
         var before = sigset_t()
         sigfillset(&everySignal)
-        // The thread inherits the mask.
+        // The new thread inherits the mask.
         pthread_sigmask(SIG_SETMASK, &everySignal, &before)
         defer { pthread_sigmask(SIG_SETMASK, &before, nil) }
         var attributes = pthread_attr_t()

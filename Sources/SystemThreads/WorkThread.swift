@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A thread for what waits for a disk, in the order in which it is asked for.
+/// A serial thread for work that waits for a disk.
 ///
-/// Sendable because all that changes is read and changed inside `monitor.locked`.
+/// Sendable because all mutable state is read and changed inside `monitor.locked`.
 package final class WorkThread: @unchecked Sendable {
     private let monitor = Monitor()
     private var work: [@Sendable () -> Void] = []
@@ -18,14 +18,16 @@ package final class WorkThread: @unchecked Sendable {
 
     package init(_ name: String) { self.name = name }
 
-    /// The thread is there while there is something to do.
+    /// Runs `step` after all earlier steps.
+    ///
+    /// The thread exists only while there is work.
     package func run(_ step: @escaping @Sendable () -> Void) {
         let mustStart = monitor.locked {
             work.append(step)
             defer { isRunning = true }
             return !isRunning
         }
-        // Where the system has no thread to give, the work is done here and now.
+        // If the system cannot create a thread, run the work here.
         if mustStart, Threads.start(name, { self.live() }) == nil { live() }
     }
 
