@@ -14,13 +14,13 @@ import Glibc
 import Musl
 #endif
 
-/// Tells what an interface is, from the system's files.
+/// Determines the kind of an interface from sysfs.
 struct InterfaceKinds {
-    /// Where sysfs is; another place in tests.
+    /// Where sysfs is mounted; tests use another directory.
     let root: String
 
     func kind(of name: String) -> NetworkPath.Interface.Kind {
-        // The kernel allows no slash and no lone dots in names; messages are taken for nothing better than what they are.
+        // The kernel allows neither a slash nor "." and ".." as names, but the name comes from a message and is not trusted.
         guard !name.isEmpty, !name.contains("/"), name != ".", name != ".." else { return .other }
         let folder = "\(root)/class/net/\(name)"
         if text(folder + "/type") == "772" { return .loopback }
@@ -30,14 +30,14 @@ struct InterfaceKinds {
         case "wwan": return .cellular
         default: break
         }
-        // What older drivers of wireless devices have; then hardware that is neither, such as Ethernet.
+        // Older wireless drivers have these; an interface with a device that is neither is hardware such as Ethernet.
         if exists(folder + "/wireless") || exists(folder + "/phy80211") { return .wifi }
         return exists(folder + "/device") ? .wired : .other
     }
 
     private func exists(_ path: String) -> Bool { access(path, F_OK) == 0 }
 
-    /// The first kilobytes of a file, without the end of its last line.
+    /// The first 4 KiB of a file, without trailing newlines.
     private func text(_ path: String) -> String? {
         let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
         guard file >= 0 else { return nil }

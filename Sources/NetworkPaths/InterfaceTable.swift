@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import LoadingModel
 
-/// The machine's interfaces and addresses, as the kernel's messages tell of them.
+/// The machine's interfaces and addresses, built from the kernel's messages.
 struct InterfaceTable {
     struct Link: Hashable {
         var name: String
@@ -16,25 +16,25 @@ struct InterfaceTable {
         var isLoopback: Bool
     }
 
-    /// More than any machine has; what comes beyond it is left out.
+    /// More than any machine has; further entries are dropped.
     static let limit = 16_384
 
     private(set) var links: [Int: Link] = [:]
     private struct Address: Hashable {
         var bytes: [UInt8]
-        /// For its link, or the machine, alone: it leads nowhere else.
+        /// Of link or host scope: it is not routable beyond the link.
         var isLocal: Bool
     }
 
     private var addresses: [Int: [Address]] = [:]
     private var addressCount = 0
 
-    /// Takes a message over; answers whether it may have changed the path.
+    /// Applies a message; returns whether it may have changed the path.
     mutating func take(_ message: NetlinkReader.Message) -> Bool {
         switch message {
         case .link(let index, let name, let flags):
             guard links[index] != nil || links.count < Self.limit else { return false }
-            // Up, and running: the link has its carrier.
+            // IFF_UP and IFF_RUNNING: the link has its carrier.
             let isUp = flags & 0x41 == 0x41
             let link = Link(name: name ?? links[index]?.name ?? "", isUp: isUp, isLoopback: flags & 0x08 != 0)
             return links.updateValue(link, forKey: index) != link
@@ -66,13 +66,13 @@ struct InterfaceTable {
         return true
     }
 
-    /// The path that comes of it.
+    /// The network path that the table describes.
     ///
     /// - Parameters:
     ///   - defaultRoutes: The interfaces that lead to other networks, the best first.
-    ///   - facts: Kind and costs of a link.
-    ///   - text: An address as text.
-    /// - Returns: The interfaces that are up and have an address beyond their link, or a default route.
+    ///   - facts: Returns the kind and the cost of a link.
+    ///   - text: Formats an address.
+    /// - Returns: A path of the interfaces that are up and have either an address beyond link scope or a default route.
     func path(
         defaultRoutes: [Int], facts: (Int, Link) -> (kind: NetworkPath.Interface.Kind, isExpensive: Bool),
         text: ([UInt8]) -> String?

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads messages of rtnetlink(7), as the kernel writes them in its own byte order.
+/// Parses rtnetlink(7) messages, which are in the kernel's byte order.
 ///
-/// What is too short, or says it is longer than what there is, ends the reading: nothing behind it can be told apart.
+/// A message that is too short, or longer than the remaining bytes, ends the parsing: the start of the next one is unknown.
 struct NetlinkReader {
     enum Message: Hashable {
         case link(index: Int, name: String?, flags: UInt32)
@@ -17,9 +17,9 @@ struct NetlinkReader {
         case address(index: Int, bytes: [UInt8], scope: UInt8, isUsable: Bool)
         case addressIsGone(index: Int, bytes: [UInt8])
         case routesChanged
-        /// All that was asked for was said.
+        /// The reply to a dump is complete (NLMSG_DONE).
         case done(number: UInt32)
-        /// The kernel refuses what was asked for, with a code of errno(3).
+        /// The kernel refused the request, with a code of errno(3).
         case failed(number: UInt32, code: Int32)
         case lost
     }
@@ -34,7 +34,7 @@ struct NetlinkReader {
             let start = offset
             let length = Int(number(start, UInt32.self))
             guard length >= 16, length <= bytes.count - start else { break }
-            // Messages begin at multiples of four.
+            // Messages are aligned to four bytes.
             offset = min(bytes.count, start + (length + 3) & ~3)
             let kind = number(start + 4, UInt16.self)
             if let message = message(kind, number(start + 8, UInt32.self), start + 16..<start + length) { return message }
@@ -55,7 +55,7 @@ struct NetlinkReader {
         }
     }
 
-    /// Zero says that there was none.
+    /// Zero is an acknowledgment, not an error.
     private func failure(_ question: UInt32, _ code: Int32) -> Message? {
         code == 0 ? nil : .failed(number: question, code: code == .min ? .max : abs(code))
     }
@@ -79,7 +79,7 @@ struct NetlinkReader {
         var found: Range<Int>?
         for (kind, value) in attributes(body.lowerBound + 8..<body.upperBound) {
             switch kind {
-            // The other end of a point-to-point link, unless there is no local address beside it.
+            // IFA_ADDRESS: the peer of a point-to-point link, used only if there is no IFA_LOCAL.
             case 1 where found == nil: found = value
             case 2: found = value
             case 8 where value.count >= 4: flags = number(value.lowerBound, UInt32.self)
@@ -88,7 +88,7 @@ struct NetlinkReader {
         }
         guard let found, found.count == length else { return nil }
         if isGone { return .addressIsGone(index: index, bytes: Array(bytes[found])) }
-        // Tentative (0x40), unless optimistic (0x04), and those that somebody else has (0x08) cannot be used.
+        // Unusable are tentative addresses (0x40) that are not optimistic (0x04), and duplicates of another host's address (0x08).
         let isUsable = flags & 0x08 == 0 && (flags & 0x40 == 0 || flags & 0x04 != 0)
         return .address(index: index, bytes: Array(bytes[found]), scope: bytes[body.lowerBound + 3], isUsable: isUsable)
     }
@@ -99,14 +99,14 @@ struct NetlinkReader {
         while offset + 4 <= range.upperBound {
             let length = Int(number(offset, UInt16.self))
             guard length >= 4, length <= range.upperBound - offset else { break }
-            // The two highest bits say how the value is written.
+            // The two highest bits are flags.
             found.append((number(offset + 2, UInt16.self) & 0x3FFF, offset + 4..<offset + length))
             offset += (length + 3) & ~3
         }
         return found
     }
 
-    /// Callers have seen that the bytes are there.
+    /// Callers have checked that the bytes exist.
     private func number<Number: FixedWidthInteger>(_ offset: Int, _ type: Number.Type) -> Number {
         bytes.withUnsafeBytes { $0.loadUnaligned(fromByteOffset: offset, as: type) }
     }

@@ -17,17 +17,17 @@ import Glibc
 import Musl
 #endif
 
-/// Watches the machine's links, addresses and routes, on a thread of its own: reading sysfs, or asking other processes, takes a time that
-/// no event loop has.
+/// Watches the machine's links, addresses and routes on a thread of its own: reading sysfs or asking other processes takes too long
+/// for an event loop.
 ///
-/// The thread begins with the first watch and then sleeps until something changes.
+/// The thread starts with the first watch and then sleeps until something changes.
 ///
-/// Sendable because its state changes under its monitor alone, and what the thread knows is in the thread's hands.
+/// Sendable because its state changes only under its monitor, and the rest is confined to the thread.
 package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
-    /// Of the whole process.
+    /// The monitor of the whole process.
     package static let shared = SystemPathMonitor()
 
-    /// How long changes are gathered after one was told.
+    /// How long further changes are gathered after the first, in milliseconds.
     private static let pause: CInt = 100
 
     /// RTM_GETLINK and RTM_GETADDR.
@@ -38,21 +38,21 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     private let bus: String?
     private let lock = Monitor()
     private var watchers: [Int: @Sendable (NetworkPath) -> Void] = [:]
-    /// Those that were told nothing yet.
+    /// Watchers that have not been notified yet.
     private var newWatchers: Set<Int> = []
     private var nextWatcher = 0
     private var path: NetworkPath?
-    /// What NetworkManager says, as far as there is one.
+    /// What NetworkManager reports, if it is running.
     private var managed: NetworkManager.Facts?
     private var hasBegun = false
-    /// Wakes the thread; negative where there is none.
+    /// The eventfd that wakes the thread; negative if there is none.
     private let event: CInt
 
-    /// Makes a monitor of its own; ``shared`` is the one to use outside of tests.
+    /// Creates a separate monitor; use ``shared`` outside of tests.
     ///
     /// - Parameters:
     ///   - sysfs: Where sysfs is mounted.
-    ///   - bus: The address of another bus than the system's.
+    ///   - bus: The address of a bus to use instead of the system bus.
     package init(sysfs: String = "/sys", bus: String? = nil) {
         self.bus = bus
         kinds = InterfaceKinds(root: sysfs)
@@ -74,7 +74,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
             return (nextWatcher, !hasBegun)
         }
         if isFirst {
-            // Without a thread nothing is known, and nothing is told.
+            // If the thread cannot start, the path stays unknown and no watcher is called.
             _ = Threads.start("NetworkPaths") { self.run() }
         } else {
             _ = cls_event_signal(event)
@@ -107,21 +107,21 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private enum Way { case none, unknown, by(Int) }
 
-    /// Addresses that are neither this machine's nor near it: two of a root name server.
+    /// Addresses that are neither local nor on a nearby network: two of a root name server.
     ///
-    /// Nothing is sent there.
+    /// Nothing is sent to them.
     private static let farAddresses: [[UInt8]] = [
         [198, 41, 0, 4], [0x20, 0x01, 0x05, 0x03, 0xBA, 0x3E, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0x30],
     ]
 
-    /// The interfaces that lead to other networks, each once.
+    /// The interfaces that lead to other networks, without duplicates.
     static var defaultRoutes: [Int] {
         var found: [Int] = []
         for address in farAddresses {
             switch way(to: address) {
             case .by(let index): if !found.contains(index) { found.append(index) }
             case .none: break
-            // Nobody is said to be offline who may not be.
+            // If the route is unknown, do not report the machine as offline.
             case .unknown: found.append(0)
             }
         }
@@ -131,7 +131,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     private static func route(to address: String, by interface: Int = 0) -> Way {
         var bytes = [UInt8](repeating: 0, count: 16)
         let bare = String(address.prefix { $0 != "%" })
-        // The address says itself by which interface it is reached.
+        // The zone in the address names the interface.
         if let zone = Int(address.dropFirst(bare.count + 1)), zone > 0 {
             return [0, zone].contains(interface) ? .by(zone) : .none
         }
@@ -160,7 +160,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         while true {
             let socket = cls_netlink_open()
             guard socket >= 0 else {
-                // For want of a descriptor, perhaps: those who wait for a path are not kept for ever by ``NetworkView``.
+                // Perhaps there is no free descriptor. ``NetworkView`` limits how long loads wait for a path.
                 pauses += 1
                 _ = cls_wait(-1, event, min(1_000 << min(pauses, 6), 60_000))
                 continue
@@ -170,9 +170,9 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// Reads what there is, and then what changes, until the socket is of no use any more or messages were lost.
+    /// Reads the current state and then changes, until the socket fails or messages were lost.
     ///
-    /// Answers false where nothing could be read at all.
+    /// Returns false if the state could not be read at all.
     private func watch(_ socket: CInt, _ manager: NetworkManager?) -> Bool {
         guard var table = read(socket) else {
             _ = cls_wait(-1, event, 1_000)
@@ -181,7 +181,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         read(manager)
         while true {
             publish(table)
-            // Changes come in flocks.
+            // Changes come in bursts.
             _ = cls_wait_any([event], 1, Self.pause)
             var hasChanged = false
             while !hasChanged {
@@ -206,7 +206,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     }
 
     private func read(_ manager: NetworkManager?) {
-        // What was told while it was asked waits for no event any more.
+        // Signals that arrived during the calls are consumed here, because they no longer make the descriptor readable.
         for _ in 0..<4 {
             let facts = manager?.read()
             lock.locked { managed = facts }
@@ -214,7 +214,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// All links and addresses; nil where they cannot be had.
+    /// All links and addresses; nil if they cannot be read.
     private func read(_ socket: CInt) -> InterfaceTable? {
         var table = InterfaceTable()
         for (number, kind) in [(UInt32(1), Self.getLinks), (2, Self.getAddresses)] {
@@ -235,7 +235,9 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         return table
     }
 
-    /// Takes over all that waits to be read: whether it changed anything, or nil where some of it was lost.
+    /// Applies all pending messages.
+    ///
+    /// Returns whether they changed anything, or nil if some were lost.
     private func take(from socket: CInt, into table: inout InterfaceTable) -> Bool? {
         var hasChanged = false
         while true {
@@ -249,7 +251,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         }
     }
 
-    /// A message; empty where there is none, nil where some were lost.
+    /// The bytes of one receive; empty if nothing is pending, nil if messages were lost.
     private func receive(_ socket: CInt) -> [UInt8]? {
         var bytes = [UInt8](repeating: 0, count: 65_536)
         let count = cls_netlink_receive(socket, &bytes, bytes.count)
@@ -259,7 +261,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private func publish(_ table: InterfaceTable) {
         let routes = Self.defaultRoutes
-        // What is said of the primary connection holds for the interface of the default route.
+        // Whether the primary connection is metered applies to the interface of the default route.
         let isMetered = lock.locked { managed?.isMetered } ?? false
         let new = table.path(
             defaultRoutes: routes,
@@ -268,7 +270,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
             path = new
             newWatchers = []
-            // All, also where the path is as it was: what loads wait for may be no part of it.
+            // Notify all watchers even if the path is unchanged: loads may wait for something that is not part of it.
             return watchers.sorted { $0.key < $1.key }.map(\.value)
         }
         for watcher in told { watcher(new) }
