@@ -59,7 +59,8 @@ struct csl_avahi {
     const char *(*avahi_strerror)(int);
 };
 
-// A resolver asks by one family for addresses of one. Hosts tell their IPv6 addresses by IPv4 as well, as a rule, and not the reverse.
+// A resolver queries over one family for addresses of one family. Hosts usually announce their IPv6 addresses over IPv4, too, but
+// not the reverse.
 static const struct {
     int query, address;
 } ways[CSL_AVAHI_WAYS] = {{V4, V4}, {V6, V6}, {V4, V6}};
@@ -75,7 +76,7 @@ struct csl_avahi_client {
     void *poll;
     void *client;
     int bell;
-    // What Avahi said when it was lost.
+    // Avahi's error when the connection was lost.
     int lost;
     struct csl_avahi_event *first, **end;
 };
@@ -112,7 +113,7 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
 int csl_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void csl_bell_ring(int bell) {
-    // It cannot fail but where it rings already.
+    // Fails only if it is signaled already.
     uint64_t one = 1;
     if (write(bell, &one, sizeof one) < 0) return;
 }
@@ -275,7 +276,7 @@ struct csl_avahi_question *csl_avahi_ask(
     question->client = client;
     question->number = number;
     for (int way = 0; way < CSL_AVAHI_WAYS; way++) {
-        // Nothing is called back before the next wait.
+        // No callback before the next wait.
         question->resolvers[way] = client->functions->avahi_service_resolver_new(
             client->client, ANY_INTERFACE, ways[way].query, name, type, domain, ways[way].address, 0, resolved, question
         );

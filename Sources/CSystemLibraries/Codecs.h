@@ -12,7 +12,7 @@
 
 #include "CSystemLibraries.h"
 
-// What each library's own table begins with.
+// The common beginning of each library's function table.
 struct csl_codec {
     void *(*create)(const struct csl_codec *codec);
     void (*free)(const struct csl_codec *codec, void *decoder);

@@ -57,7 +57,7 @@ const struct csl_settings *csl_settings_load(void *handle, const char **missing)
     return settings;
 }
 
-// GLib ends the process over a schema or a key that is not there.
+// GLib aborts the process if a schema or a key is missing.
 static void *open_schema(const struct csl_settings *settings, const char *schema, const char *key) {
     void *source = settings->g_settings_schema_source_get_default();
     void *found = source ? settings->g_settings_schema_source_lookup(source, schema, 1) : NULL;

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The C bindings' types and constants: RFC 2744, appendix A. MIT's and Heimdal's are the same.
+// The types and constants of the C bindings: RFC 2744, appendix A. They are the same for MIT and Heimdal.
 
 typedef struct {
     size_t length;
@@ -70,7 +70,7 @@ struct csl_gss {
         uint32_t *
     );
     uint32_t (*release_cred)(uint32_t *, gss_credential *);
-    // Of MIT and newer Heimdal; NULL where there is none.
+    // In MIT and newer Heimdal only; otherwise NULL.
     uint32_t (*set_neg_mechs)(uint32_t *, gss_credential, const gss_oid_set *);
     uint32_t (*init_sec_context)(
         uint32_t *, gss_credential, gss_security_context *, gss_name, const gss_oid *, uint32_t, uint32_t,
@@ -113,7 +113,7 @@ const struct csl_gss *csl_gss_load(void *handle, const char **missing) {
     return gss;
 }
 
-// MARK: Saying what went wrong
+// MARK: Errors
 
 static void append(struct csl_gss_leg *leg, const char *bytes, size_t length) {
     size_t used = strlen(leg->text), room = sizeof leg->text - 1 - used;
@@ -148,12 +148,12 @@ static int failed(const struct csl_gss *gss, struct csl_gss_leg *leg, uint32_t m
     return 0;
 }
 
-// MARK: One context
+// MARK: Contexts
 
 struct csl_gss_context {
     const struct csl_gss *gss;
     char *service;
-    // Gone after the first leg, the password wiped.
+    // Freed after the first step, the password zeroed.
     char *user;
     char *password;
     gss_bindings bindings;
@@ -233,7 +233,7 @@ static int acquire(struct csl_gss_context *context, struct csl_gss_leg *leg) {
         major = gss->acquire_cred(&minor, NULL, INDEFINITE, &mechanisms, INITIATE, &context->credential, NULL, NULL);
     }
     if (IS_ERROR(major)) return failed(gss, leg, major, minor);
-    // Kerberos or nothing: NTLM within SPNEGO is not this library's to speak, whatever plug-ins it has.
+    // Kerberos only: NTLM within SPNEGO is never offered, whatever plug-ins the library has.
     gss_oid_set only = {1, &kerberos};
     if (gss->set_neg_mechs) gss->set_neg_mechs(&minor, context->credential, &only);
     return 1;

@@ -51,14 +51,14 @@ struct csl_js_context {
     const struct csl_js *js;
     void *group;
     void *context;
-    // What all work runs below: see `enter`.
+    // The function that all work runs inside: see `enter`.
     void *entry;
     double limit;
     csl_js_helper helper;
     void *data;
 };
 
-// Whose script runs on this thread.
+// The context whose script runs on this thread.
 static __thread struct csl_js_context *current;
 
 const struct csl_js *csl_js_load(void *handle, const char **missing) {
@@ -89,13 +89,13 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         }
         memcpy(functions[index].place, &function, sizeof function);
     }
-    // An interpreter that looks itself whether its time is over: compiled code is stopped by signals (SIGSEGV), which are the program's.
+    // An interpreter that polls for its time limit: compiled code is stopped by signals (SIGSEGV), which belong to the program.
     js->jsc_options_set_boolean("useJIT", 0);
     js->jsc_options_set_boolean("usePollingTraps", 1);
     return js;
 }
 
-// What a value is as text, to be freed; NULL where it cannot be one.
+// A value converted to text, to be freed; NULL if the conversion fails.
 static char *text_of(struct csl_js_context *context, void *context_reference, void *value) {
     const struct csl_js *js = context->js;
     void *exception = NULL;
@@ -115,7 +115,7 @@ static void *make_text(struct csl_js_context *context, void *context_reference, 
     return value;
 }
 
-// __ask(what, name): text, or null.
+// Implements __ask(what, name): text, or null.
 static void *ask(
     void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
 ) {
@@ -133,7 +133,7 @@ static void *ask(
     return value;
 }
 
-// What one entry does, and for whom.
+// The work of one entry.
 struct work {
     struct csl_js_context *context;
     void (*perform)(struct work *);
@@ -144,10 +144,10 @@ struct work {
     bool is_good;
 };
 
-// What the entry of this thread is to do.
+// The work of this thread's entry.
 static __thread struct work *pending;
 
-// The function below which all work runs. What it calls has `limit` seconds in all, counted from here.
+// The function that all work runs inside. What it calls shares `limit` seconds, counted from here.
 static void *perform_pending(
     void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
 ) {
@@ -157,13 +157,13 @@ static void *perform_pending(
     const struct csl_js_context *context = work->context;
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
     work->perform(work);
-    // What a script left for later (promises, async functions) runs as soon as this entry is left, each piece with a time of its own, and
-    // so without end if it likes. Nothing of it counts for the answer: it has no time, and the first piece that is ended drops the rest.
+    // Deferred work of a script (promises, async functions) runs as soon as this entry returns, each piece with a time limit of its
+    // own, and so possibly forever. It does not affect the result, so it gets no time: the first terminated piece drops the rest.
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, 0, NULL, NULL);
     return context->js->JSValueMakeNull(context_reference);
 }
 
-// Does work below a function of ours: JavaScriptCore runs what a script left for later when the outermost call is over, not before.
+// Calls our own function to do the work: JavaScriptCore runs a script's deferred work only when the outermost call returns.
 static int enter(struct work *work) {
     struct csl_js_context *outer = current;
     struct work *outer_work = pending;
@@ -173,7 +173,7 @@ static int enter(struct work *work) {
     current = context;
     pending = work;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
-    // Whatever was ended leaves a mark, which would end what runs next: an entry that does nothing takes it away.
+    // A termination leaves a flag that would terminate the next run; an entry that does nothing clears it.
     pending = NULL;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
     js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// libsecret 0.19 or newer, and what of GLib and GIO is needed to speak with it; gboolean and gint are int.
+// libsecret 0.19 or newer, and the parts of GLib and GIO that are needed to use it; gboolean and gint are int.
 
 struct list {  // GList
     void *data;
@@ -79,7 +79,7 @@ struct csl_secret {
         void *, const char *, const char *, const char *, const char *, void *, const void *, int, int, void *,
         struct error **
     );
-    // Passed on, never called here.
+    // Passed as arguments, never called here.
     void *g_str_hash;
     void *g_str_equal;
 };
@@ -107,7 +107,7 @@ const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
     };
 #undef FUNCTION
     for (size_t index = 0; index < sizeof functions / sizeof functions[0]; index++) {
-        // GLib's and GIO's are found with it: they are libraries that it needs.
+        // Also finds functions of GLib and GIO, which libsecret is linked to.
         void *function = dlsym(handle, functions[index].name);
         if (!function) {
             *missing = functions[index].name;
@@ -119,7 +119,7 @@ const struct csl_secret *csl_secret_load(void *handle, const char **missing) {
     return secret;
 }
 
-// MARK: Saying what went wrong
+// MARK: Errors
 
 static int is_absence(const struct csl_secret *secret, const struct error *error) {
     if (error->domain != secret->g_dbus_error_quark()) return 0;
@@ -144,7 +144,7 @@ static int failed(
 
 // MARK: The bus
 
-// NULL if there is none. To be released with g_object_unref.
+// NULL if there is none. Release with g_object_unref.
 static void *bus(const struct csl_secret *secret, struct csl_secret_failure *failure) {
     memset(failure, 0, sizeof *failure);
     struct error *error = NULL;
@@ -153,10 +153,10 @@ static void *bus(const struct csl_secret *secret, struct csl_secret_failure *fai
         failed(secret, error, 1, failure);
         return NULL;
     }
-    // GIO's default is to end the process when the bus goes away.
+    // GIO's default is to end the process when the bus connection closes.
     secret->g_dbus_connection_set_exit_on_close(connection, 0);
     if (!secret->g_dbus_connection_is_closed(connection)) return connection;
-    // So that the next attempt finds the bus that there is by then.
+    // So that the next attempt connects to the current bus.
     secret->secret_service_disconnect();
     secret->g_object_unref(connection);
     failure->is_absent = 1;
@@ -238,7 +238,7 @@ int csl_secret_look_up(
     return error ? failed(secret, error, 0, failure) : 1;
 }
 
-// Wipes it first.
+// Zeroes it first.
 void csl_secret_forget(const struct csl_secret *secret, char *value) {
     secret->secret_password_free(value);
 }

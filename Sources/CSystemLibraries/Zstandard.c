@@ -14,13 +14,13 @@
 
 // libzstd.so.1: zstd 1.4 or newer.
 
-// ZSTD_d_windowLogMax: 8 MiB, which a sender must not go beyond (RFC 9659, section 3).
+// ZSTD_d_windowLogMax: 8 MiB, the limit for senders (RFC 9659, section 3).
 enum { WINDOW_LIMIT_PARAMETER = 100, WINDOW_LIMIT = 23 };
 
 // ZSTD_error_memory_allocation
 enum { MEMORY_ERROR = 64 };
 
-// The header of a block (RFC 8878, section 3.1.1.2), which libzstd likes to have with the block before.
+// The header of a block (RFC 8878, section 3.1.1.2): libzstd asks for it together with the preceding block.
 enum { BLOCK_HEADER = 3 };
 
 struct span {  // ZSTD_inBuffer
@@ -48,10 +48,10 @@ struct zstd {
 
 struct decoder {
     void *stream;
-    // What is wanted at the beginning of a frame, and what is wanted next.
+    // The input size that libzstd asks for at the beginning of a frame, and next.
     size_t wanted_first;
     size_t wanted;
-    // There may be more of the last block than there was room for.
+    // The last block may have more output than there was space for.
     int has_more;
 };
 
@@ -74,8 +74,8 @@ static void *create(const struct csl_codec *codec) {
     return NULL;
 }
 
-// A block in each call, and what is left of the one before in a call of its own: what comes before damage is lost with the call that meets it,
-// and a small frame that is there as a whole would be decoded past the window's limit.
+// One block per call, and the rest of the previous block in a call of its own: a call that finds damage loses the output that
+// precedes it, and a small frame that is complete would be decoded past the window limit.
 static size_t span_of(const struct decoder *decoder, size_t count) {
     if (decoder->has_more) return 0;
     size_t wanted = decoder->wanted > BLOCK_HEADER ? decoder->wanted - BLOCK_HEADER : decoder->wanted;

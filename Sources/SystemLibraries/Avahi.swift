@@ -15,37 +15,37 @@ import Glibc
 import Musl
 #endif
 
-/// Finds services on the local network (DNS-SD, RFC 6763), by Avahi's client library and its daemon.
+/// Finds services on the local network (DNS-SD, RFC 6763) through Avahi's client library and its daemon.
 ///
-/// To be used by one thread, which waits for the daemon, 25 seconds at a question at most, where that does not answer.
+/// For use by one thread. Each request blocks for at most 25 seconds if the daemon does not answer.
 package final class Avahi {
-    /// Why nothing was found.
+    /// Why no service was found.
     package enum Failure: Error, Sendable, Hashable {
-        /// The library or the daemon is not there.
+        /// The library is not installed, or the daemon is not running.
         case absent(String)
-        /// What was asked for can be no service.
+        /// The name, type or domain of the request is not that of a service.
         case invalid(String)
         case failed(String)
     }
 
     package struct Address: Sendable, Hashable {
-        /// 4 or 16.
+        /// 4 or 16 bytes.
         package let bytes: [UInt8]
-        /// The interface that a link-local IPv6 address is of; 0 for all others.
+        /// The index of the interface of a link-local IPv6 address; 0 for all others.
         package let scope: UInt32
     }
 
-    /// Where a service is, as the network says; what is there was looked at (``Service/init(host:port:address:interface:text:)``).
+    /// Where a service is, as announced on the network and validated by ``Service/init(host:port:address:interface:text:)``.
     package struct Service: Sendable, Hashable {
-        /// A name, without a dot at its end.
+        /// The host name, without a trailing dot.
         package let host: String
         package let port: Int
         package let address: Address
-        /// The data of its TXT record.
+        /// The data of the TXT record.
         package let text: [UInt8]
     }
 
-    /// What came of one of the ways to ask.
+    /// The result of one of the ways of a query.
     package enum Outcome: Sendable, Hashable {
         case found(Service)
         /// There is no answer yet; the query continues.
@@ -55,12 +55,12 @@ package final class Avahi {
 
     package struct Event: Sendable {
         package let question: Int
-        /// From 0 to ``wayCount``.
+        /// From 0 up to, but not including, ``wayCount``.
         package let way: Int
         package let outcome: Outcome
     }
 
-    /// Ends the wait of a thread, from any other.
+    /// Interrupts the wait of a thread, from any other thread.
     package final class Bell: Sendable {
         fileprivate let descriptor: CInt
 
@@ -71,7 +71,7 @@ package final class Avahi {
         package func ring() { csl_bell_ring(descriptor) }
     }
 
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -86,7 +86,7 @@ package final class Avahi {
         return Library(functions: functions)
     }()
 
-    /// In how many ways a question is asked: by IPv4 and IPv6, for addresses of both.
+    /// The number of ways in which a question is asked: over IPv4 and IPv6, for addresses of both families.
     package static let wayCount = Int(CSL_AVAHI_WAYS)
 
     private let client: OpaquePointer
@@ -105,9 +105,9 @@ package final class Avahi {
 
     /// Connects to the daemon.
     ///
-    /// - Parameter bell: Ends waits.
+    /// - Parameter bell: Interrupts waits.
     /// - Returns: The connection.
-    /// - Throws: That there is no library or daemon, or another reason.
+    /// - Throws: ``Failure/absent(_:)`` if there is no library or daemon, or another reason.
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
         guard bell.descriptor >= 0 else { throw .failed("the system has no descriptor to give") }
@@ -116,32 +116,32 @@ package final class Avahi {
         return Avahi(client, bell)
     }
 
-    /// Begins to look for a service; what it comes to are events under the number.
+    /// Starts to look for a service; the results are events with this number.
     ///
     /// - Parameters:
-    ///   - number: Of no other question that is open.
-    ///   - name: The service's own ("Office printer").
-    ///   - type: With the protocol ("_ipp._tcp").
+    ///   - number: Not the number of another open question.
+    ///   - name: The service's instance name ("Office printer").
+    ///   - type: The service type with its protocol ("_ipp._tcp").
     ///   - domain: Empty for the default.
     package func ask(_ number: Int, name: String, type: String, domain: String) {
         let question = csl_avahi_ask(client, UInt64(number), name, type, domain.isEmpty ? nil : domain)
         questions[number] = question
     }
 
-    /// Ends a question; events of it that are not taken yet may still come.
+    /// Ends a question; events that were already queued may still come.
     package func drop(_ number: Int) {
         if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
     }
 
-    /// Waits until something comes, the bell rings, or the time is over; nil waits as long as it takes.
+    /// Waits until something arrives, the bell rings or the time is over; nil waits without a limit.
     ///
-    /// - Throws: That the daemon is lost; the connection is of no use any more.
+    /// - Throws: If the daemon is lost; the connection cannot be used anymore.
     package func wait(milliseconds: Int?) throws(Failure) {
         var failure = csl_avahi_failure()
         guard csl_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }
     }
 
-    /// What happened since the last time, in order.
+    /// Returns the events since the last call, in order.
     package func events() -> [Event] {
         var events: [Event] = []
         while let event = csl_avahi_next(client) {
@@ -183,25 +183,26 @@ package final class Avahi {
 }
 
 extension Avahi.Service {
-    /// A name has at most so many bytes (RFC 1035, section 2.3.4).
+    /// The maximum length of a name in bytes (RFC 1035, section 2.3.4).
     private static let longestHost = 253
 
-    /// Takes what an unknown host says of itself.
+    /// Validates what an untrusted host announces.
     ///
     /// - Parameters:
-    ///   - host: Labels of letters, digits, hyphens and underscores; all else is refused, as it could be taken for another part of a URL.
-    ///   - port: 0 is that of a service that is not there (RFC 6763, section 8).
+    ///   - host: Labels of letters, digits, hyphens and underscores. Anything else is refused, because it could be taken for
+    ///     another part of a URL.
+    ///   - port: 0 means that the service is absent (RFC 6763, section 8).
     ///   - address: 4 or 16 bytes.
-    ///   - interface: Where the answer came from.
-    ///   - text: The data of the TXT record, in which every length fits; anything else is dropped.
-    /// - Throws: What cannot be.
+    ///   - interface: The interface that the answer arrived on.
+    ///   - text: The data of the TXT record; dropped unless all its lengths fit.
+    /// - Throws: ``Avahi/Failure/failed(_:)`` with what is invalid.
     package init(host: String, port: UInt16, address: [UInt8], interface: UInt32, text: [UInt8]) throws(Avahi.Failure) {
         let name = host.hasSuffix(".") ? String(host.dropLast()) : host
         let labels = name.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         let isName =
             name.utf8.count <= Self.longestHost
             && labels.allSatisfy { 1...63 ~= $0.count && $0.allSatisfy(Self.isOfName) }
-        // What ends in a number is read as an address.
+        // A name whose last label starts with a digit could be parsed as an IP address.
         guard isName, let last = labels.last?.first, !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= last) else {
             throw .failed("its host has an invalid name")
         }
@@ -223,7 +224,7 @@ extension Avahi.Service {
         }
     }
 
-    /// Strings with a byte for their length each (RFC 6763, section 6.1).
+    /// Whether these are length-prefixed strings (RFC 6763, section 6.1).
     private static func isWhole(_ text: [UInt8]) -> Bool {
         var rest = text[...]
         while let length = rest.first {
@@ -235,7 +236,7 @@ extension Avahi.Service {
 }
 
 extension Avahi.Address {
-    /// As one writes it, with the number of its interface where it is of one ("fe80::1%2").
+    /// The address in text form, with the number of its interface as its zone if it has one ("fe80::1%2").
     package var text: String {
         var buffer = [CChar](repeating: 0, count: 64)
         let family = bytes.count == 4 ? AF_INET : AF_INET6
@@ -244,7 +245,7 @@ extension Avahi.Address {
         return scope == 0 ? text : "\(text)%\(scope)"
     }
 
-    /// A `sockaddr_in` or `sockaddr_in6`.
+    /// The address as a `sockaddr_in` or `sockaddr_in6`.
     package func socketAddress(port: Int) -> [UInt8] {
         if bytes.count == 4 {
             var address = sockaddr_in()

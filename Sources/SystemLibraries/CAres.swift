@@ -15,20 +15,20 @@ import Glibc
 import Musl
 #endif
 
-/// Asks name servers for addresses, by c-ares: over UDP, and over TCP where an answer is too long for that.
+/// Asks name servers for addresses through c-ares: over UDP, and over TCP for truncated answers.
 ///
-/// A call blocks for as long as the name servers do not answer, half a minute at most. Calls may come from any thread, several at a time.
+/// A call blocks until the name servers answer, for at most half a minute. Any number of threads may call at a time.
 package enum CAres {
-    /// What came of a look-up.
+    /// The result of a lookup.
     package enum Answer: Sendable, Hashable {
-        /// 4 or 16 bytes each; the name has none of the family where it is empty. For how many seconds that holds.
+        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has none of the family.
         case addresses([[UInt8]], seconds: Int)
         case failed(String)
     }
 
-    /// Goes from thread to thread; the C side never changes it once it is made.
+    /// The library's function table.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -46,10 +46,10 @@ package enum CAres {
     }()
 
     /// - Parameters:
-    ///   - host: A name.
-    ///   - isV6: Whether IPv6 addresses are wanted, or IPv4 ones.
-    ///   - servers: Addresses with or without a port, IPv6 ones with one in brackets; separated by commas.
-    ///   - milliseconds: How long it may take.
+    ///   - host: A host name.
+    ///   - isV6: Whether IPv6 addresses are looked up, or IPv4 ones.
+    ///   - servers: Addresses, separated by commas, each with or without a port; IPv6 addresses with a port are in brackets.
+    ///   - milliseconds: The timeout.
     /// - Returns: The addresses, or why there are none.
     package static func lookUp(
         _ host: String, isV6: Bool, servers: String, milliseconds: CInt = longestMilliseconds

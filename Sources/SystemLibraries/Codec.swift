@@ -9,17 +9,17 @@
 
 import CSystemLibraries
 
-/// Undoes a content coding by a C library: brotli (RFC 7932) by libbrotlidec, zstd (RFC 8878) by libzstd.
+/// Decodes a content coding with a C library: brotli (RFC 7932) with libbrotlidec, zstd (RFC 8878) with libzstd.
 ///
-/// Sendable because the C side never changes what it points to once it is made, and never frees it.
+/// Sendable because the table it points to is never changed or freed.
 package struct Codec: @unchecked Sendable {
     private typealias Load = (UnsafeMutableRawPointer?, UnsafeMutablePointer<UnsafePointer<CChar>?>?) -> OpaquePointer?
 
-    /// Nil where the system does not have it.
+    /// Nil if the library is not installed.
     ///
-    /// Opened the first time, which blocks while the linker works.
+    /// Opened on first use, which blocks while the dynamic linker works.
     package static let brotli = open("libbrotlidec.so.1", csl_brotli_load)
-    /// Nil where the system does not have it, or one before 1.4.
+    /// Nil if the library is not installed, or older than 1.4.
     package static let zstandard = open("libzstd.so.1", csl_zstd_load)
 
     private let functions: OpaquePointer
@@ -34,13 +34,13 @@ package struct Codec: @unchecked Sendable {
         return Codec(functions: functions)
     }
 
-    /// What a call came to.
+    /// The result of a call.
     package struct Step: Sendable, Hashable {
         package enum Outcome: Sendable, Hashable {
             case goesOn
-            /// The stream of brotli is over, or a frame of zstd, after which another may begin.
+            /// The end of a brotli stream, or of a zstd frame, which another frame may follow.
             case isOver
-            /// Not what the coding demands, in the library's words.
+            /// The input violates the coding, in the library's words.
             case isDamaged(String)
             case hasNoMemory
         }
@@ -50,14 +50,15 @@ package struct Codec: @unchecked Sendable {
         package var outcome: Outcome
     }
 
-    /// What is known of one body, by one thread at a time.
+    /// The state of one body; for use by one thread at a time.
     ///
-    /// Windows beyond what HTTP allows are damage: 16 MiB of brotli (RFC 7932, section 9.1), 8 MiB of zstd (RFC 9659, section 3).
+    /// Windows that are larger than HTTP allows count as damage: more than 16 MiB of brotli (RFC 7932, section 9.1), more than 8
+    /// MiB of zstd (RFC 9659, section 3).
     package final class Decoder {
         private let functions: OpaquePointer
         private let decoder: UnsafeMutableRawPointer
 
-        /// Nil where there is no memory for it.
+        /// Nil if there is no memory for it.
         package init?(_ codec: Codec) {
             guard let decoder = csl_decoder_create(codec.functions) else { return nil }
             functions = codec.functions
@@ -66,9 +67,9 @@ package struct Codec: @unchecked Sendable {
 
         deinit { csl_decoder_free(functions, decoder) }
 
-        /// Reads what is needed to fill the room, or all there is.
+        /// Reads enough input to fill the buffer, or all of it.
         ///
-        /// Where it has filled the room there may be more, without more to read. Not to be called after damage.
+        /// After it has filled the buffer there may be more output even without more input. Not to be called after damage.
         package func decode(_ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Step {
             var decoding = csl_decoding()
             csl_decoder_decode(

@@ -15,13 +15,13 @@ import Glibc
 import Musl
 #endif
 
-/// The desktop's settings (GSettings), by GLib's GIO.
+/// The desktop's settings (GSettings), through GLib's GIO.
 ///
-/// Every call blocks while the settings are read: a file as a rule. What is not there reads as nothing.
+/// Every call blocks while the settings are read, usually from a file. A missing schema or key reads as nil, 0, false or empty.
 package enum DesktopSettings {
-    /// Goes from thread to thread; the C side never changes it once it is made.
+    /// The library's function table.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -36,7 +36,7 @@ package enum DesktopSettings {
         return Library(functions: functions)
     }()
 
-    /// A text, or one of the words of a choice.
+    /// A string, or the word of an enumeration.
     package static func text(_ schema: String, _ key: String) -> String? {
         guard let library, let text = csl_settings_text(library.functions, schema, key) else { return nil }
         defer { free(text) }

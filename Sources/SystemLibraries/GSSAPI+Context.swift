@@ -13,11 +13,11 @@ import Synchronization
 extension GSSAPI {
     /// One handshake with one server, by SPNEGO (RFC 4178) with Kerberos inside, asking for mutual authentication.
     ///
-    /// May be used from any thread; legs take turns. Ends when it is let go of.
+    /// May be used from any thread; a lock serializes the steps. The context ends with its last reference.
     package final class Context: Sendable {
         private struct State {
             var context: OpaquePointer?
-            /// No KDC needs to be asked about an empty one.
+            /// The password is empty: no KDC needs to be asked.
             var isWithoutPassword = false
             var hasBegun = false
             var isOver = false
@@ -25,12 +25,12 @@ extension GSSAPI {
 
         private let state: Mutex<State>
 
-        /// Asks nobody anything yet.
+        /// Prepares a context; contacts no server and no KDC yet.
         ///
         /// - Parameters:
         ///   - service: HTTP@host.
         ///   - credential: A principal ("user", "user@REALM") and its password; nil for the user's own tickets.
-        ///   - channelBinding: Application data that ties the context to its TLS connection ("tls-server-end-point:" and the
+        ///   - channelBinding: Application data that binds the context to its TLS connection ("tls-server-end-point:" and the
         ///     certificate's hash, RFC 5929); nil for none.
         package init(service: String, credential: (user: String, password: String)?, channelBinding: [UInt8]?) {
             var context: OpaquePointer?
@@ -47,10 +47,10 @@ extension GSSAPI {
             state.withLock { csl_gss_context_free($0.context) }
         }
 
-        /// Goes one leg further.
+        /// Performs one step of the handshake.
         ///
-        /// Blocks: a KDC may have to be asked. Never to be called on an event loop. The token is what the server sent; nil on the first
-        /// leg, and only there: on a later one it means that the server sent none, which is a failure.
+        /// Blocks, because a KDC may have to be asked: never call it on an event loop. The token is the one that the server sent.
+        /// It is nil on the first step only; later, nil means that the server sent no token, which is a failure.
         package func step(_ token: [UInt8]?) -> Result<Step, Failure> {
             state.withLock { state in
                 guard let context = state.context else {

@@ -12,29 +12,29 @@ import CSystemLibraries
 extension GSSAPI {
     /// Why there is no context with a server.
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// What a caller would treat differently.
+        /// The cases that callers distinguish.
         package enum Reason: Sendable, Hashable {
-            /// No GSSAPI library.
+            /// There is no GSSAPI library.
             case isUnavailable
-            /// The user has no ticket, or none that is still good.
+            /// The user has no ticket, or only expired ones.
             case hasNoCredential
-            /// The KDC does not take this user or this password.
+            /// The KDC rejects this user or this password.
             case credentialIsRefused
-            /// The KDC knows nothing of the server.
+            /// The KDC does not know the server.
             case serverIsUnknown
             /// No KDC answers, or none is known.
             case kdcIsUnreachable
-            /// The server's token is malformed, is none at all, or is not the server's.
+            /// The server's token is malformed, missing, or not from this server.
             case serverIsRefused
             case other
         }
 
         package var reason: Reason
-        /// In the library's words; names of principals, hosts and files are in it, never a password.
+        /// The library's message; it contains names of principals, hosts and files, never a password.
         package var text: String
-        /// RFC 2744, section 3.9.1.
+        /// The major status (RFC 2744, section 3.9.1).
         package var majorStatus: UInt32
-        /// The mechanism's own.
+        /// The mechanism's status.
         package var minorStatus: UInt32
 
         package var description: String { text }
@@ -46,7 +46,7 @@ extension GSSAPI {
             self.minorStatus = minorStatus
         }
 
-        /// Only the first leg needs a KDC and a credential; what fails later is the server's doing.
+        /// Only the first step needs a KDC and a credential; later failures are the server's.
         init(_ leg: csl_gss_leg, isFirst: Bool) {
             let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             self.init(
@@ -60,8 +60,9 @@ extension GSSAPI {
 }
 
 extension GSSAPI.Failure.Reason {
-    /// GSSAPI's own codes say little ("no credential" for a KDC that is away), so Kerberos' are looked at first: as numbers, which
-    /// Heimdal hands on, and as text, since MIT's library renumbers what comes through SPNEGO.
+    /// Checks the Kerberos codes first, because GSSAPI's own say little ("no credential" for an unreachable KDC).
+    ///
+    /// Heimdal passes them on as numbers; MIT's library renumbers those that pass through SPNEGO, so its messages are matched as text.
     init(majorStatus: UInt32, minorStatus: UInt32, text: String) {
         if let reason = Self.numbers[Int32(bitPattern: minorStatus)] ?? Self.texts.first(where: { text.contains($0.0) })?.1 {
             self = reason
@@ -74,7 +75,7 @@ extension GSSAPI.Failure.Reason {
         }
     }
 
-    /// RFC 4120, section 7.5.9, plus -1765328384, and the library's own beyond them.
+    /// RFC 4120, section 7.5.9, plus -1765328384, and the library's own codes beyond them.
     private static let numbers: [Int32: Self] = [
         // KDC_ERR_C_PRINCIPAL_UNKNOWN, CLIENT_REVOKED, KEY_EXPIRED, PREAUTH_FAILED; AP_ERR_BAD_INTEGRITY
         -1_765_328_378: .credentialIsRefused, -1_765_328_366: .credentialIsRefused, -1_765_328_361: .credentialIsRefused,
@@ -87,7 +88,7 @@ extension GSSAPI.Failure.Reason {
         -1_765_328_243: .hasNoCredential, -1_765_328_189: .hasNoCredential,
     ]
 
-    /// MIT's messages of the same.
+    /// MIT's messages for the same errors.
     private static let texts: [(String, Self)] = [
         ("Client '", .credentialIsRefused),
         ("Preauthentication failed", .credentialIsRefused),

@@ -9,13 +9,13 @@
 
 import CSystemLibraries
 
-/// Kerberos for HTTP's Negotiate (RFC 4559), from the system's GSSAPI library: MIT's or Heimdal's.
+/// Kerberos for HTTP's Negotiate scheme (RFC 4559), through the system's GSSAPI library, MIT's or Heimdal's.
 ///
-/// Which realm, KDC, ticket cache and keytab there are is that library's configuration (krb5.conf, KRB5_CONFIG, KRB5CCNAME).
+/// The library's own configuration determines realm, KDC, ticket cache and keytab (krb5.conf, KRB5_CONFIG, KRB5CCNAME).
 package enum GSSAPI {
-    /// Goes from context to context; the C side never changes it once it is made.
+    /// The library's function table, which contexts share.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -30,16 +30,16 @@ package enum GSSAPI {
         return Library(functions: functions)
     }()
 
-    /// Whether there is such a library at all, which is opened the first time.
+    /// Whether a GSSAPI library is installed; opens it on first use.
     package static var isAvailable: Bool { library != nil }
 
-    /// What one leg came to.
+    /// The result of one step.
     package struct Step: Sendable, Hashable {
-        /// What the server has to be sent; nil if there is nothing more to say.
+        /// The token to send to the server; nil if there is none.
         package var token: [UInt8]?
-        /// Whether the context stands; until then the server's next token is wanted.
+        /// Whether the context is established; until then the server's next token is needed.
         package var isDone: Bool
-        /// Whether the server has proved who it is.
+        /// Whether the server has proved its identity.
         package var isMutual: Bool
 
         package init(token: [UInt8]?, isDone: Bool, isMutual: Bool) {

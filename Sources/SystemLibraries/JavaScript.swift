@@ -16,14 +16,14 @@ import Glibc
 import Musl
 #endif
 
-/// A script in a world of its own, by the system's JavaScriptCore (WebKitGTK).
+/// A script in a separate JavaScript context, run by the system's JavaScriptCore (WebKitGTK).
 ///
-/// Every call blocks while the script runs, for ``limit`` of processor time at most, and while it asks ``Helper``. Never to be called on an
-/// event loop. Calls may come from any thread; they take turns.
+/// Every call blocks while the script runs, which is limited to ``limit`` of processor time, and while ``Helper`` answers. Never
+/// call it on an event loop. Calls may come from any thread; a lock serializes them.
 package final class JavaScript: Sendable {
-    /// Goes from thread to thread; the C side never changes it once it is made.
+    /// The library's function table.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -39,7 +39,7 @@ package final class JavaScript: Sendable {
         return Library(functions: functions)
     }()
 
-    /// Seconds of processor time after which a script is ended.
+    /// The processor time in seconds after which a script is terminated.
     package static let limit = 3.0
 
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
@@ -47,7 +47,7 @@ package final class JavaScript: Sendable {
         package var description: String { text }
     }
 
-    /// Answers what the script asks by `__ask(what, name)`, on the thread that runs it; nil is null.
+    /// Answers the script's calls of `__ask(what, name)`, on the thread that runs it; nil becomes null.
     package typealias Helper = @Sendable (_ what: String, _ name: String) -> String?
 
     private final class Questions: Sendable {
@@ -60,15 +60,15 @@ package final class JavaScript: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The context has a pointer to it.
+    /// The context has an unretained pointer to it.
     private let questions: Questions
 
-    /// Makes a world with the helpers' own script in it, and then the script.
+    /// Creates a context and runs the scripts in it.
     ///
     /// - Parameters:
-    ///   - scripts: Are run in their order.
-    ///   - helper: Answers their questions.
-    /// - Throws: Where there is no JavaScriptCore, or a script fails.
+    ///   - scripts: Run in order.
+    ///   - helper: Answers the scripts' calls of `__ask`.
+    /// - Throws: ``Failure`` if JavaScriptCore is not installed, or a script fails.
     package init(_ scripts: [String], helper: @escaping Helper) throws(Failure) {
         questions = Questions(helper)
         guard let library = Self.library else {
@@ -96,9 +96,9 @@ package final class JavaScript: Sendable {
 
     deinit { state.withLock { csl_js_free($0.context) } }
 
-    /// Calls the first of these functions that the script has.
+    /// Calls the first of these functions that the script defines.
     ///
-    /// - Returns: What it returned; nil is null.
+    /// - Returns: The function's result; nil for null.
     package func call(_ names: [String], _ first: String, _ second: String) -> Result<String?, Failure> {
         state.withLock { state -> Result<String?, Failure> in
             var result = csl_js_result()

@@ -8,18 +8,18 @@
 //===----------------------------------------------------------------------===//
 import CSystemLibraries
 
-/// NetworkManager, as far as it tells what the network costs and whether it leads anywhere, over the system's bus.
+/// NetworkManager's view of whether the network is metered and whether it leads anywhere, over the system bus.
 ///
-/// To be used by one thread, which may wait for a quarter of a second at each question.
+/// For use by one thread, which each request blocks for at most a quarter of a second.
 package final class NetworkManager {
     package struct Facts: Sendable, Hashable {
         /// Traffic costs money, or probably does.
         package var isMetered: Bool
-        /// It has found that nothing can be reached.
+        /// NetworkManager has found that nothing can be reached.
         package var isOffline: Bool
     }
 
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -38,7 +38,7 @@ package final class NetworkManager {
 
     /// Nil once the bus is gone.
     private var watch: OpaquePointer?
-    /// It did not answer: it is asked again when something is heard of it.
+    /// NetworkManager did not answer in time: it is asked again only after its next signal.
     private var isMute = false
 
     private init(_ watch: OpaquePointer) { self.watch = watch }
@@ -47,23 +47,23 @@ package final class NetworkManager {
         if let watch { csl_network_watch_close(watch) }
     }
 
-    /// Opens the bus; nil where there is none, or no library for it.
+    /// Opens the bus; nil if there is no bus, or no library for it.
     ///
-    /// - Parameter address: Of another bus than the system's.
+    /// - Parameter address: The address of a bus to use instead of the system bus.
     /// - Returns: The watch over it.
     package static func open(at address: String? = nil) -> NetworkManager? {
         guard let library, let watch = csl_network_watch_open(library.functions, address, patience) else { return nil }
         return NetworkManager(watch)
     }
 
-    /// Readable when ``hasChanged()`` has something to look at; nil once the bus is gone.
+    /// Readable when ``hasChanged()`` has something to process; nil once the bus is gone.
     package var descriptor: CInt? {
         guard let watch else { return nil }
         let descriptor = csl_network_watch_fd(watch)
         return descriptor >= 0 ? descriptor : nil
     }
 
-    /// Whether it said that something changed, came or went, or the bus is gone.
+    /// Whether NetworkManager signaled a change, started or stopped, or the bus is gone.
     package func hasChanged() -> Bool {
         guard let watch else { return false }
         let result = csl_network_watch_process(watch)
@@ -72,7 +72,7 @@ package final class NetworkManager {
         return result != 0
     }
 
-    /// What it says; nil where it is not there, or does not answer in time.
+    /// Reads the facts; nil if NetworkManager is not running, or does not answer in time.
     package func read() -> Facts? {
         guard let watch, !isMute else { return nil }
         var facts = csl_network_facts()

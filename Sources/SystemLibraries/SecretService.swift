@@ -16,14 +16,14 @@ import Glibc
 import Musl
 #endif
 
-/// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), by libsecret.
+/// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), through libsecret.
 ///
-/// Every call blocks: for the service, and where the keyring is locked, for the user whom the service then asks. Never to be called on
-/// an event loop. Calls may come from any thread; they take turns.
+/// Every call blocks for the service and, if the keyring is locked, for the user, whom the service asks to unlock it. Never call it
+/// on an event loop. Calls may come from any thread; a lock serializes them.
 package enum SecretService {
-    /// Goes from thread to thread; the C side never changes it once it is made.
+    /// The library's function table.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
@@ -40,7 +40,7 @@ package enum SecretService {
 
     private static let turn = Mutex(())
 
-    /// One secret, and the attributes it is found by, which are not secret.
+    /// One secret, and the attributes it is looked up by, which are not secret.
     package struct Item: Sendable, Hashable {
         package var label: String
         package var attributes: [String: String]
@@ -61,8 +61,7 @@ package enum SecretService {
         package var description: String { text }
     }
 
-    /// Whether there is a service to speak to: the library, a session bus, and on it somebody who keeps secrets, who is started if
-    /// need be.
+    /// Whether the library, a session bus and a secret service are available; starts the service if needed.
     package static var isAvailable: Bool {
         guard let library else { return false }
         return turn.withLock { _ in
@@ -71,21 +70,21 @@ package enum SecretService {
         }
     }
 
-    /// Keeps a secret in the default collection, in place of one that has the same attributes.
+    /// Stores a secret in the default collection, replacing one with the same attributes.
     ///
-    /// The schema is the name of the kind of item, as "org.example.Password"; the label what a person sees who looks through the
+    /// The schema is the name of the kind of item, such as "org.example.Password". The label is shown to users who browse the
     /// keyring.
     package static func store(
         _ secret: String, label: String, attributes: [String: String], schema: String
     ) throws(Failure) {
-        // C's strings end where theirs does.
+        // C strings end at a NUL.
         guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be kept") }
         try call(attributes) { functions, pairs, failure in
             csl_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
         }
     }
 
-    /// The secret that has these attributes, and perhaps more; of several, any.
+    /// The secret of any item that has at least these attributes.
     package static func lookUp(_ attributes: [String: String], schema: String) throws(Failure) -> String? {
         var result: String?
         try call(attributes) { functions, pairs, failure in
@@ -100,7 +99,7 @@ package enum SecretService {
         return result
     }
 
-    /// Removes all that have these attributes, and perhaps more; false if there was none.
+    /// Removes all items that have at least these attributes; returns false if there was none.
     @discardableResult
     package static func remove(_ attributes: [String: String], schema: String) throws(Failure) -> Bool {
         var removed: Int32 = 0
@@ -110,7 +109,7 @@ package enum SecretService {
         return removed != 0
     }
 
-    /// All that have these attributes, and perhaps more.
+    /// All items that have at least these attributes.
     package static func list(_ attributes: [String: String], schema: String) throws(Failure) -> [Item] {
         var items: [Item] = []
         try call(attributes) { functions, pairs, failure in
@@ -121,7 +120,7 @@ package enum SecretService {
         return items
     }
 
-    /// Adds an item to the array that the context points to.
+    /// Appends an item to the array that the context points to.
     private static let visitor: csl_secret_visitor = { context, label, attributes, count, value in
         guard let items = context?.assumingMemoryBound(to: [Item].self), let label, let value else { return }
         var all: [String: String] = [:]
@@ -133,7 +132,7 @@ package enum SecretService {
         items.pointee.append(Item(label: String(cString: label), attributes: all, secret: String(cString: value)))
     }
 
-    /// Where libsecret puts the schema's name, by itself.
+    /// The attribute in which libsecret stores the schema's name.
     private static let schemaAttribute = "xdg:schema"
 
     private static func call(
@@ -161,7 +160,7 @@ package enum SecretService {
 }
 
 extension SecretService.Item: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing of what is in it.
+    /// Redacted: reveals none of the content.
     package var description: String { "an item of \(attributes.count) attributes" }
 
     package var debugDescription: String { description }

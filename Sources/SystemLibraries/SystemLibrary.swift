@@ -10,13 +10,13 @@
 import CSystemLibraries
 import Synchronization
 
-/// A library of the system that is used where it is there, opened when it is first wanted.
+/// An optional library of the system, opened on first use.
 package final class SystemLibrary: Sendable {
-    /// What came of looking for one.
+    /// The result of looking for a library.
     package struct Finding: Sendable, Hashable {
-        /// The name it is usually looked for under.
+        /// The name it is usually known by.
         package var name: String
-        /// Where it is; nil if it cannot be used.
+        /// The path of the file; nil if it cannot be used.
         package var path: String?
         /// Why it cannot be used.
         package var failure: String?
@@ -24,7 +24,7 @@ package final class SystemLibrary: Sendable {
 
     private static let findings = Mutex<[Finding]>([])
 
-    /// What was found of every library that this package can use, and where.
+    /// The result for every library that this package can use.
     package static var report: [Finding] {
         _ = GSSAPI.library
         _ = SecretService.library
@@ -49,9 +49,9 @@ package final class SystemLibrary: Sendable {
         self.address = address
     }
 
-    /// Opens the first of these that is there ("libfoo.so.2"): the names that one interface goes by.
+    /// Opens the first of these names that exists ("libfoo.so.2"); all stand for the same interface.
     ///
-    /// Blocks while the linker works. Nothing is ever unloaded.
+    /// Blocks while the dynamic linker works. Libraries are never unloaded.
     package static func open(_ names: [String]) -> SystemLibrary? {
         var reasons: [String] = []
         for name in names {
@@ -70,7 +70,7 @@ package final class SystemLibrary: Sendable {
 
     var handle: UnsafeMutableRawPointer? { UnsafeMutableRawPointer(bitPattern: address) }
 
-    /// Puts on record that the library is there but of no use.
+    /// Records that the library exists but lacks a function.
     func reject(missing function: String) {
         Self.note(Finding(name: name, path: nil, failure: "\(path) has no \(function)"))
     }

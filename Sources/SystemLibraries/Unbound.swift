@@ -16,31 +16,31 @@ import Glibc
 import Musl
 #endif
 
-/// Addresses that DNSSEC vouches for (RFC 4035), by libunbound: asked of the system's name servers, and checked here.
+/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound: asks the system's name servers and validates locally.
 ///
-/// A call blocks for as long as the name servers do not answer. Calls may come from any thread, several at a time.
+/// A call blocks until the name servers answer. Any number of threads may call at a time.
 package enum Unbound {
-    /// What came of a look-up.
+    /// The result of a lookup.
     package enum Answer: Sendable, Hashable {
-        /// 4 or 16 bytes each; the name has none of the family where it is empty. For how many seconds that holds.
+        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has none of the family.
         case addresses([[UInt8]], seconds: Int)
-        /// There is no signature that it could be checked by.
+        /// The zone is not signed, so the answer cannot be validated.
         case unsigned
-        /// Somebody forged it, or the zone is signed badly.
+        /// The answer is forged, or the zone is signed badly.
         case bogus(String)
         case failed(String)
-        /// No name server answered, or none that knew.
+        /// No name server answered, or each of them answered with an error.
         case unanswered(String)
     }
 
-    /// Goes from thread to thread; the C side never changes it once it is made.
+    /// The library's function table.
     ///
-    /// Sendable because nothing changes what it points to, and nothing frees it.
+    /// Sendable because the table it points to is never changed or freed.
     struct Library: @unchecked Sendable {
         let functions: OpaquePointer
     }
 
-    /// Sendable because libunbound locks what it refers to.
+    /// Sendable because libunbound locks what the pointer refers to.
     private final class Context: @unchecked Sendable {
         let library: Library
         let pointer: UnsafeMutableRawPointer
@@ -63,7 +63,7 @@ package enum Unbound {
         return Library(functions: functions)
     }()
 
-    /// Where distributions keep the key of the DNS's root.
+    /// Where distributions install the DNS root key.
     private static let keyFiles = [
         "/usr/share/dns/root.key", "/var/lib/unbound/root.key", "/etc/unbound/root.key",
         "/usr/share/dnssec-root/trusted-key.key", "/etc/trusted-key.key",
@@ -95,16 +95,16 @@ package enum Unbound {
         return .addresses(addresses, seconds: Int(answer.ttl))
     }
 
-    /// Uses nothing any more that was found out before.
+    /// Discards the cached answers.
     ///
-    /// Never blocks: where somebody has the lock, the context is being made anew.
+    /// Never blocks: if the lock is taken, a new context is being made anyway.
     package static func forget() { current.withLockIfAvailable { $0 = nil } }
 
     private struct Failure: Error {
         let text: String
     }
 
-    /// Made anew when the system has other name servers.
+    /// Returns the current context, or a new one if the system's name servers have changed.
     private static func context(of library: Library) -> Result<Context, Failure> {
         let stamp = Self.stamp(of: "/etc/resolv.conf")
         return current.withLock { current in
