@@ -93,9 +93,9 @@ int64_t cls_free_space(int fd) {
     int result;
     RETRY(result, fstatvfs(fd, &status));
     if (result < 0) return -errno;
-    // The last blocks are root's.
+    // The last blocks are reserved for root.
     uint64_t blocks = geteuid() == 0 ? status.f_bfree : status.f_bavail;
-    // A file system that counts no blocks has no bound to tell.
+    // A file system that reports no blocks reports no limit.
     if (status.f_blocks == 0 || status.f_frsize == 0 || blocks > INT64_MAX / status.f_frsize) return INT64_MAX;
     return (int64_t)(blocks * status.f_frsize);
 }
@@ -171,7 +171,7 @@ int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset) {
 }
 
 int cls_is_cached(int fd, int64_t offset, int64_t count) {
-    // What is read ahead and what is given up comes in such pieces, or larger ones.
+    // Read-ahead and reclaim work in pieces of this size or larger.
     const int64_t step = 131072;
     const int64_t last = offset + count - 1;
     for (int64_t position = offset;; position += step) {
@@ -321,7 +321,7 @@ void cls_name_thread(const char *name) {
     pthread_setname_np(pthread_self(), name);
 }
 
-// The C library has no names for these system calls.
+// The C library has no wrappers for these system calls.
 
 int32_t cls_persistent_keyring(void) {
     long result = syscall(SYS_keyctl, KEYCTL_GET_PERSISTENT, (long)-1, (long)KEY_SPEC_THREAD_KEYRING);

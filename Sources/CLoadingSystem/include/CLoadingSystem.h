@@ -16,36 +16,36 @@
 // System calls that Swift cannot import, or imports badly (variadic, or behind _GNU_SOURCE). Every function retries EINTR and
 // returns a negative errno on failure, so that no caller depends on the thread's errno.
 
-// Creates a file that nobody else has: fails if the name exists, follows no link, readable and writable by its owner only.
+// Creates a new file, readable and writable by its owner only: fails if the name exists, and follows no link.
 int cls_create_private_file(const char *path);
-// Opens an existing file for writing, following no link at the last component and never waiting (for a FIFO, say).
+// Opens an existing file for writing without blocking (on a FIFO, for example), following no link at the last component.
 int cls_open_existing_file(const char *path);
-// Opens a file for reading without ever waiting.
+// Opens a file for reading without blocking.
 int cls_open_for_reading(const char *path);
 
 struct cls_file_facts {
     int64_t size;
     int64_t link_count;
-    // Which file it is, of which file system.
+    // The inode, and the device of the file system.
     uint64_t inode;
     uint64_t device;
     uint32_t owner;
     // 1 for a regular file, 2 for a directory, 0 for anything else.
     int32_t kind;
-    // Permissions, as in 0600.
+    // The permissions, such as 0600.
     uint32_t mode;
-    // Of its last change, in nanoseconds since 1970.
+    // The time of the last modification, in nanoseconds since 1970.
     int64_t changed;
 };
 int cls_file_facts(int fd, struct cls_file_facts *facts);
-// The same of what a path names, following no link at its last component.
+// The same for a path, following no link at its last component.
 int cls_path_facts(const char *path, struct cls_file_facts *facts);
 
-// Reserves blocks of the file without changing its length and without glibc's fall-back of writing zeros.
+// Reserves blocks of the file without changing its length and without glibc's fallback of writing zeros.
 int cls_preallocate(int fd, int64_t offset, int64_t length);
-// The bytes that we may still write to the file's file system; INT64_MAX where it has no bound that it tells.
+// The bytes that may still be written to the file's file system; INT64_MAX if it reports no limit.
 int64_t cls_free_space(int fd);
-// Whether a file lies in memory: to reserve blocks for it there is to take the memory.
+// Whether the file is on an in-memory file system, where reserving blocks takes the memory.
 int cls_is_in_memory(int fd);
 int cls_truncate(int fd, int64_t length);
 int64_t cls_seek_to(int fd, int64_t offset);
@@ -56,128 +56,132 @@ struct cls_piece {
     const void *start;
     size_t length;
 };
-// Writes all pieces, at most 64 of them; returns 0 or the error, and says how much was written either way.
+// Writes all pieces, at most 64; returns 0 or the error, and sets the number of bytes written in either case.
 int cls_write_all(int fd, const struct cls_piece *pieces, int count, int64_t *written);
-// Reads until count bytes are there or the file ends; returns the bytes read.
+// Reads until count bytes are read or the file ends; returns the number of bytes read.
 int64_t cls_read_at(int fd, void *target, size_t count, int64_t offset);
 
-// The same, but only from memory: -EAGAIN where the disk would have to be waited for, or the file system cannot tell.
+// The same, but only from the page cache: -EAGAIN if it would have to wait for the disk, or if the file system cannot tell.
 int64_t cls_read_cached(int fd, void *target, size_t count, int64_t offset);
 
-// Whether a part of a file is in memory, so that sending it does not wait for a disk: 1, or 0 where it is not, the file has become shorter,
-// or the file system cannot tell. Looks at a byte of every 128 KiB.
+// Whether a part of a file is in the page cache, so that sending it does not wait for a disk: 1, or 0 if it is not, the file has
+// become shorter, or the file system cannot tell. Checks one byte of every 128 KiB.
 int cls_is_cached(int fd, int64_t offset, int64_t count);
 
 int cls_duplicate(int fd);
-// A pipe of about the given capacity; where the system refuses that, of the default one. Returns its capacity.
+// Creates a pipe of about the given capacity, or of the default capacity if the system refuses that. Returns its capacity.
 int64_t cls_pipe(int ends[2], int64_t capacity);
-// Moves bytes from a socket into a pipe without waiting: bytes moved, 0 at the end of the stream, -EAGAIN when there are none.
+// Moves bytes from a socket into a pipe without blocking: the number of bytes moved, 0 at the end of the stream, -EAGAIN if there
+// are none.
 int64_t cls_splice_in(int socket_fd, int pipe_fd, size_t count);
 // Moves bytes from a pipe into a file at its position: all of them, unless it fails.
 int64_t cls_splice_out(int pipe_fd, int file_fd, size_t count);
-// Reads what is in a pipe: count bytes.
+// Reads count bytes from a pipe.
 int64_t cls_pipe_read(int pipe_fd, void *target, size_t count);
-// Reads from a socket without waiting, as cls_splice_in.
+// Reads from a socket without blocking, with the results of cls_splice_in.
 int64_t cls_receive(int socket_fd, void *target, size_t count);
-// Copies between two files at their positions, in the kernel where it can.
+// Copies between two files at their positions, in the kernel if possible.
 int64_t cls_copy(int from_fd, int to_fd, int64_t count);
-// Looks at a socket without waiting: bit 0 there is something to read, bit 1 the peer has closed or reset the connection.
+// Polls a socket without blocking: bit 0 if it is readable, bit 1 if the peer has closed or reset the connection.
 int cls_look(int socket_fd);
-// How many bytes that a TCP socket was given its peer has not acknowledged.
+// The number of bytes written to a TCP socket that its peer has not acknowledged.
 int64_t cls_unacknowledged(int socket_fd);
-// Sends without waiting and without SIGPIPE: how many bytes, or a negative errno.
+// Sends without blocking and without SIGPIPE: the number of bytes, or a negative errno.
 int64_t cls_send(int socket_fd, const void *bytes, size_t count);
-// Has poll() report the socket readable only from that many bytes on, or at its end.
+// Sets SO_RCVLOWAT: poll() reports the socket readable only from that many bytes on, or at its end.
 int cls_set_low_water(int socket_fd, int count);
 
 int cls_event(void);
 int cls_event_signal(int event_fd);
-// Waits for the socket (skipped when negative) or the event, which it clears: bit 0 the socket is readable or over, bit 1 the
-// event was signalled, 0 the time is over.
+// Waits for the socket (skipped when negative) or the event, which it clears: bit 0 if the socket is readable or closed, bit 1 if
+// the event was signaled, 0 on a timeout.
 int cls_wait(int socket_fd, int event_fd, int milliseconds);
 
-// Waits for any of at most eight descriptors to be readable or over: a bit for each, 0 when the time is over. Negative milliseconds wait
-// for ever.
+// Waits for any of at most eight descriptors to be readable or closed: a bit for each, 0 on a timeout. Negative milliseconds wait
+// forever.
 int cls_wait_any(const int *fds, int count, int milliseconds);
 
-// A netlink socket that is told when links, addresses and routes change (rtnetlink(7)).
+// A netlink socket that receives changes of links, addresses and routes (rtnetlink(7)).
 int cls_netlink_open(void);
-// Asks for all links (RTM_GETLINK) or addresses (RTM_GETADDR); the answer comes in several messages.
+// Requests all links (RTM_GETLINK) or addresses (RTM_GETADDR); the answer consists of several messages.
 int cls_netlink_dump(int fd, uint16_t type, uint32_t number);
-// Reads a message of the kernel's without waiting, and leaves out those of others: its length, -EAGAIN where there is none, -ENOBUFS where
-// some were lost.
+// Receives a message of the kernel without blocking, skipping those of other senders: its length, -EAGAIN if there is none,
+// -ENOBUFS if some were lost.
 int64_t cls_netlink_receive(int fd, void *target, size_t count);
-// The index of the interface that packets to an address (4 or 16 bytes) leave by; of this one, unless it is 0, where a route by it leads
-// there. Sends nothing but the question to the kernel.
+// The index of the interface by which packets to an address (4 or 16 bytes) leave. If interface is not 0, only a route through it
+// counts. Sends nothing but the request to the kernel.
 int cls_route(const void *address, int length, int interface);
 
-// Names the calling thread for the system's tools; at most 15 bytes.
+// Names the calling thread for system tools; at most 15 bytes.
 void cls_name_thread(const char *name);
 
-// The calling thread's way to the user's persistent keyring (persistent-keyring(7)): its number. Fails where there are no such keyrings.
+// Links the user's persistent keyring (persistent-keyring(7)) to the calling thread's keyring: its number. Fails if the kernel has
+// no such keyrings.
 int32_t cls_persistent_keyring(void);
-// The key of that name (of type "user"), linked to nothing else: its number, or -ENOKEY.
+// The key of that name (of type "user"), linked to no other keyring: its number, or -ENOKEY.
 int32_t cls_keyring_find(int32_t keyring, const char *name);
-// The length of the key, of which at most count bytes are read.
+// Reads at most count bytes of the key; returns its full length.
 int64_t cls_key_read(int32_t key, void *target, size_t count);
-// Adds a key, or gives the one of that name another value: its number.
+// Adds a key, or updates the one of that name: its number.
 int32_t cls_key_add(int32_t keyring, const char *name, const void *value, size_t count);
 int32_t cls_key_remove(int32_t key, int32_t keyring);
 
-// Starts a program as nobody's child, in a session of its own, with no descriptors but /dev/null and its errors in a file (0600, appended
-// to; nowhere if NULL); arguments and environment end with NULL. Returns when it was started. Where report is not NULL, it is set to the end
-// of a pipe to read from without waiting, whose other end is the program's standard output.
+// Starts a program that is no child of this process, in a new session, with no descriptors but /dev/null and its standard error
+// appended to a file (0600; discarded if log is NULL). arguments and environment end with NULL. Returns when the program has
+// started. If report is not NULL, it is set to the non-blocking read end of a pipe whose other end is the program's standard
+// output.
 int cls_start_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                      int *report);
-// Reads what is there without waiting: how many bytes, 0 at the end, -EAGAIN where there are none yet.
+// Reads without blocking: the number of bytes, 0 at the end, -EAGAIN if there are none yet.
 int64_t cls_read_some(int fd, void *target, size_t count);
-// Runs a command to its end, for so many seconds at most, with no input; as much of its errors as there is room for is `said`, ended by 0.
-// Its exit status, 128 and a signal's number, or an error's number below 0: ETIMEDOUT where it was ended for being slow.
+// Runs a command with a timeout in seconds and no input; `said` receives the beginning of its standard error, ended by a NUL.
+// Returns its exit status, 128 plus a signal's number, or a negative errno: -ETIMEDOUT if it was killed by the timeout.
 int cls_run_command(const char *path, char *const arguments[], char *const environment[], int seconds, char *said, size_t size);
 
-// Connects to a Unix-domain socket; what is sent there waits at most so many seconds.
+// Connects to a Unix-domain socket; sends on it time out after this many seconds.
 int cls_connect(const char *path, int seconds);
-// Sends all of it, or fails; never raises SIGPIPE.
+// Sends all bytes, or fails; never raises SIGPIPE.
 int cls_send_all(int socket_fd, const void *bytes, size_t count);
-// Waits for bytes: how many came, 0 at the end.
+// Waits for bytes: the number received, 0 at the end.
 int64_t cls_receive_some(int socket_fd, void *target, size_t count);
-// Waiting for bytes fails after so many seconds; 0 for never.
+// Sets the timeout of receives in seconds; 0 for none.
 void cls_limit_receiving(int socket_fd, int seconds);
-// Ends a connection in both directions; whoever reads there sees the end.
+// Shuts a connection down in both directions; blocked readers see its end.
 void cls_end_connection(int socket_fd);
 
-// Who is at the other end of a Unix-domain socket.
+// The process at the other end of a Unix-domain socket.
 struct cls_peer {
     int32_t process;
     uint32_t user;
 };
 int cls_peer(int socket_fd, struct cls_peer *peer);
-// A lock on a file that is made where it is not there (0600), held until the descriptor is closed: the descriptor, or -EWOULDBLOCK where
-// another process holds it, unless wait is not 0.
+// Locks a file, which is created (0600) if it does not exist; the lock lasts until the descriptor is closed. Returns the
+// descriptor, or -EWOULDBLOCK if another process holds the lock and wait is 0.
 int cls_lock_file(const char *path, int wait);
-// Writes into a locked file which process holds it, and a line on what that one waits for.
+// Writes into a locked file which process holds it, and a line on what it waits for.
 void cls_lock_sign(int fd, const char *reason);
-// The process that signed a lock and runs a program of the name of ours; 0 where there is none.
+// The process that signed a lock, if its executable has the name of ours; otherwise 0.
 int32_t cls_lock_holder(const char *path);
-// Waits until a process has ended, and so has let go of its locks, or for so many milliseconds; for 2 at once where it cannot be watched
-// and would be for more than 50, so that whoever looks again sees its end.
+// Waits until a process has ended, and so has released its locks, or until the timeout. If the process cannot be watched and the
+// timeout is longer than 50 ms, returns after 2 ms, so that the caller checks again soon.
 void cls_wait_for_end(int32_t process, int milliseconds);
-// Whether who connects at a path comes to the listening socket: 1, or 0 where another one or none is there, -EAGAIN where that cannot be told.
+// Whether clients that connect to a path reach this listening socket: 1, or 0 if another or no socket is there, -EAGAIN if it
+// cannot be told.
 int cls_listens_at(int socket_fd, const char *path);
-// Takes a connection that waits at a listening socket: a descriptor, or a negative errno (-EAGAIN where there is none).
+// Accepts a pending connection of a listening socket: a descriptor, or a negative errno (-EAGAIN if there is none).
 int cls_accept_waiting(int socket_fd);
-// Brings a file or directory to the disk: fsync.
+// Flushes a file or directory to the disk with fsync.
 int cls_sync(int fd);
 // Opens a directory, following no link at the last component.
 int cls_open_directory(const char *path);
-// Seconds since the machine started, those in which it slept included.
+// Seconds since the machine booted, including time asleep.
 double cls_boot_seconds(void);
-// Names the mappings of a process, by its map as /proc/self/smaps has it, whose memory the files have, whatever becomes of it: nobody can write
-// to them, and nobody has. What was written before and lies on swap counts as well.
+// Calls `found` for each mapping of a process (from its map in the format of /proc/self/smaps) whose content is that of its file
+// and stays so: it is not writable and has no modified pages, including pages that are swapped out.
 void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t start, uintptr_t end), void *context);
-// Gives back what the process has in memory and can have again: pages of its program, free memory of its heap.
+// Releases memory that the process can get back: pages of its program, and free memory of its heap.
 void cls_rest(void);
-// Bytes of memory that the process has resident; 0 where that is not known.
+// The resident memory of the process in bytes; 0 if it is unknown.
 int64_t cls_resident_bytes(void);
 
 #endif
