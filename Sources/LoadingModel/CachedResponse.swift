@@ -10,9 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// A response with its whole body, as the app sees what a cache keeps: the façade's `CachedURLResponse`.
+/// A response with its whole body, as the app sees a cache entry: the engine's side of `CachedURLResponse`.
 package struct CachedResponse: Sendable {
-    /// Where it may be kept; raw values as in `URLCache.StoragePolicy`.
+    /// Where the response may be stored; raw values as in `URLCache.StoragePolicy`.
     package enum StoragePolicy: UInt, Sendable {
         case allowed = 0
         case allowedInMemoryOnly = 1
@@ -21,15 +21,15 @@ package struct CachedResponse: Sendable {
 
     package var response: LoadResponse
     package var data: Data
-    /// What the app gave along, as a property list; nil where it gave nothing, or something else.
+    /// The app's `userInfo` as a property list; nil if there is none or it is not a property list.
     package var userInfo: [UInt8]?
-    /// The same, as it gave it.
+    /// The app's `userInfo` itself.
     package var attachment: (any Sendable)?
     package var storagePolicy: StoragePolicy
-    /// What the request was sent with that obtained it, as far as that is known: see `LoadRequest.sentFields`.
+    /// The header fields that the request was sent with, if known: see `LoadRequest.sentFields`.
     package var sentFields: HeaderBlock?
-    /// What the connection was like that it came over, as the rules have it (`ConnectionSecurity`); nil in clear, and for what an app made
-    /// itself.
+    /// The TLS properties of the connection (`ConnectionSecurity`); nil for cleartext connections and for responses that the app
+    /// created.
     package var security: (any Sendable)?
 
     package init(

@@ -9,17 +9,16 @@
 
 package import FoundationEssentials
 
-/// One challenge as the app is to see it: of a server or proxy that wants to know who asks (RFC 9110, section 11.3), or of a TLS
-/// handshake.
+/// A challenge for the app: of a server or proxy that requires authentication (RFC 9110, section 11.3), or of a TLS handshake.
 package struct ChallengeQuestion: Sendable {
     package var space: ProtectionSpace
-    /// What the server presented, in DER, its own certificate first; for ``AuthenticationMethod/serverTrust`` only.
+    /// The certificates that the server presented, in DER, its own first; only for ``AuthenticationMethod/serverTrust``.
     package var serverTrust: [Data] = []
-    /// The issuers whose client certificates the server takes, in DER; empty where it does not say.
+    /// The issuers whose client certificates the server accepts, in DER; empty if the server names none.
     package var distinguishedNames: [Data] = []
     package var previousFailureCount = 0
     package var proposed: LoadCredential?
-    /// The response that asked, or nil where no response did.
+    /// The 401 or 407 response; nil if the challenge comes from a TLS handshake.
     package var response: LoadResponse?
 
     package init(_ space: ProtectionSpace) {
@@ -28,7 +27,7 @@ package struct ChallengeQuestion: Sendable {
 }
 
 package enum ChallengeAnswer: Sendable {
-    /// Nil means: go on without.
+    /// With nil, the load continues without a credential.
     case useCredential(LoadCredential?)
     case performDefaultHandling
     case cancel

@@ -7,10 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// For whom a connection stands: a task's own delegate that judged the server, or an identity that the server knows the
-/// connection by (NTLM, Negotiate).
+/// Restricts a connection to its holder: a task whose own delegate judged the server, or an identity that the server has
+/// authenticated
+/// the connection for (NTLM, Negotiate).
 ///
-/// Two are the same only if they are one object.
+/// Compared by identity.
 package final class ConnectionHolder: Sendable, Hashable {
     package init() {}
 

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a request needs of its connection beyond that it leads to its server; requests with different needs share none.
+/// The properties that a request requires of its connection; requests with different needs share no connection.
 package struct ConnectionNeeds: Sendable, Hashable {
-    /// What traffic is for; raw values are those of `NSURLRequest.NetworkServiceType`.
+    /// The kind of traffic; raw values are those of `NSURLRequest.NetworkServiceType`.
     package enum Service: UInt8, Sendable {
         case ordinary = 0
         case voip = 1
@@ -23,16 +23,16 @@ package struct ConnectionNeeds: Sendable, Hashable {
     }
 
     package var service: Service = .ordinary
-    /// Whether it leads to addresses that DNSSEC vouches for alone.
+    /// Whether the connection may only lead to addresses that DNSSEC validates.
     package var requiresDNSSEC = false
-    /// What it must not lead over.
+    /// The networks that the connection must not use.
     package var prohibited: ProhibitedNetworks = []
 
     package init() {}
 
     package static let none = ConnectionNeeds()
 
-    /// With what the session needs where a request says nothing.
+    /// These needs, combined with the session's defaults.
     package func joined(with session: ConnectionNeeds) -> ConnectionNeeds {
         var needs = self
         if service == .ordinary { needs.service = session.service }

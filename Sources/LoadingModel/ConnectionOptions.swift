@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Where a session's connections lead and where they come from, as far as that is not for the URL and the system to say.
+/// Overrides where a session's connections lead and where they come from.
 package struct ConnectionOptions: Sendable, Hashable {
     package struct Endpoint: Sendable, Hashable {
-        /// In lower case, without brackets and a last dot; nil for any.
+        /// In lower case, without brackets and without a trailing dot; nil matches any host.
         package let host: String?
         package let port: Int?
 
@@ -31,7 +31,7 @@ package struct ConnectionOptions: Sendable, Hashable {
 
     package struct Substitution: Sendable, Hashable {
         package let endpoint: Endpoint
-        /// What is nil there stays as it is.
+        /// A nil host or port leaves the original one unchanged.
         package let replacement: Endpoint
 
         package init(endpoint: Endpoint, replacement: Endpoint) {
@@ -40,30 +40,30 @@ package struct ConnectionOptions: Sendable, Hashable {
         }
     }
 
-    /// Which versions of HTTP a session speaks.
+    /// The HTTP versions that a session uses.
     package enum HTTPVersions: String, Sendable, Hashable {
-        /// HTTP/2 where server and client agree on it in the TLS handshake, otherwise HTTP/1.1.
+        /// HTTP/2 if ALPN selects it in the TLS handshake, otherwise HTTP/1.1.
         case negotiated
         case http1Only
-        /// In clear, HTTP/2 from the first byte on (RFC 9113, section 3.3).
+        /// HTTP/2 with prior knowledge on cleartext connections (RFC 9113, section 3.3).
         case http2PriorKnowledge
     }
 
     package var httpVersions = HTTPVersions.negotiated
-    /// In place of every TCP connection.
+    /// Used instead of every TCP connection.
     package var unixSocketPath: String?
     package var interfaceName: String?
     package var localAddress: String?
-    /// In place of what a look-up would find.
+    /// Used instead of a host name lookup.
     package var addresses: [Endpoint: [String]] = [:]
-    /// In place of the system's ways to look names up; empty for these.
+    /// Used instead of the system's resolver; empty means the system's resolver.
     package var nameServers: [String] = []
-    /// The first that matches counts.
+    /// The first match applies.
     package var substitutions: [Substitution] = []
 
     package init() {}
 
-    /// The other end of a connection that is to lead to a host and port.
+    /// The host and port to connect to for a URL's host and port.
     package func destination(host: String, port: Int) -> (host: String, port: Int) {
         let plain = Endpoint.plain(host)
         guard let replacement = substitutions.first(where: { $0.endpoint.matches(plain, port) })?.replacement else {
@@ -72,7 +72,7 @@ package struct ConnectionOptions: Sendable, Hashable {
         return (replacement.host ?? host, replacement.port ?? port)
     }
 
-    /// What is said of a host's addresses, by the entry that says most about where it applies; nil where nothing is.
+    /// The configured addresses of a host, from the most specific entry that matches; nil if there is none.
     package func givenAddresses(host: String, port: Int) -> [String]? {
         guard !addresses.isEmpty else { return nil }
         let host = Endpoint.plain(host)
@@ -80,7 +80,7 @@ package struct ConnectionOptions: Sendable, Hashable {
             ?? addresses[Endpoint(host: nil, port: port)] ?? addresses[Endpoint(host: nil, port: nil)]
     }
 
-    /// Whether another end is put in place of the one that the URL and the system's look-ups lead to.
+    /// Whether the connection leads anywhere else than the URL and the system's resolver say.
     package func substitutes(host: String, port: Int) -> Bool {
         guard unixSocketPath == nil, nameServers.isEmpty else { return true }
         let destination = destination(host: host, port: port)

@@ -9,16 +9,17 @@
 
 package import FoundationEssentials
 
-/// What the two ends of a TLS connection know of each other, beyond what metrics tell.
+/// The TLS facts of a connection that metrics do not report.
 package struct ConnectionTrust: Sendable, Hashable {
-    /// Set where a task's own delegate was asked about the server: what it said holds for its tasks alone.
+    /// Set if a task's own delegate judged the server: its decision applies only to that task's loads.
     package var judge: ConnectionHolder?
-    /// SHA-256 of the client certificate that was shown; nil where none was.
+    /// SHA-256 of the client certificate that was sent; nil if none was.
     package var clientCertificate: Data?
-    /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, its own first: in the chain that was validated, or where the app
-    /// overruled the roots, in what the server sent.
+    /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, its own first: in the validated chain, or in the chain
+    /// that the
+    /// server sent if the app overruled the trust roots.
     package var keys: [Data]
-    /// Whether the terms of App Transport Security for keys and signatures were checked, and met.
+    /// Whether App Transport Security's requirements for keys and signatures were checked and met.
     package var hasStrongKeys: Bool
 
     package init(

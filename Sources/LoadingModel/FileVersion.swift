@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A file as it was at one moment, so that another one in its place, or another content, is noticed.
+/// Identifies the content of a file at one moment, to detect that the file was replaced or changed.
 ///
-/// When it was last read is no part of it, nor what names it has.
+/// The access time and the file's names are not part of it.
 package struct FileVersion: Codable, Hashable, Sendable {
     package var size: Int64
     /// Nanoseconds since 1970.

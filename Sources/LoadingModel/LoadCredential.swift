@@ -9,12 +9,12 @@
 
 package import FoundationEssentials
 
-/// What proves who somebody is: `URLCredential` without its class.
+/// A credential: `URLCredential` without its class.
 package struct LoadCredential: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         case password(user: String, password: String)
         case identity(ClientIdentity)
-        /// The server's certificate is to be trusted.
+        /// Trust in the server's certificate.
         case trust
     }
 
@@ -44,7 +44,7 @@ package struct LoadCredential: Sendable, Hashable {
 }
 
 extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The kind and the persistence: nothing secret is ever printed.
+    /// The kind and the persistence; secrets are never printed.
     package var description: String {
         switch kind {
         case .password: "a password (\(persistence))"
@@ -58,9 +58,9 @@ extension LoadCredential: CustomStringConvertible, CustomDebugStringConvertible,
     package var customMirror: Mirror { Mirror(self, children: ["persistence": persistence]) }
 }
 
-/// A certificate with its private key, by which a client shows who it is in the TLS handshake.
+/// A client certificate with its private key.
 package struct ClientIdentity: Sendable, Hashable {
-    /// In DER: the client's own first, then its issuers'.
+    /// In DER: the client's own first, followed by its issuers'.
     package var certificates: [Data]
     /// PKCS #8 in DER, not encrypted.
     package var privateKey: Data
@@ -72,7 +72,7 @@ package struct ClientIdentity: Sendable, Hashable {
 }
 
 extension ClientIdentity: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing of the key.
+    /// Contains nothing of the key.
     package var description: String { "an identity of \(certificates.count) certificates" }
 
     package var debugDescription: String { description }

@@ -8,19 +8,19 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// Says why a load ended without success: one kind for each thing a caller would treat differently, what was being done when it
-/// happened, and the cause.
+/// Why a load failed: a kind for each failure that a caller would handle differently, a message with what was being done, and the
+/// cause.
 ///
-/// `URLLoading/Engine/ErrorTranslation.swift` turns every kind into its `URLError.Code`; nothing else does. It is one pointer wide, since
-/// every `throws(LoadError)` on the way of a request reserves room for one.
+/// Only `URLLoading/Engine/ErrorTranslation.swift` maps kinds to `URLError.Code`. The value is one pointer wide, since every
+/// `throws(LoadError)` function on a request's path reserves space for one.
 package struct LoadError: Error, Sendable {
     package enum Kind: Sendable, Hashable, CaseIterable {
         case unknown, cancelled, badURL, unsupportedURL, timedOut
         case cannotFindHost, dnsLookupFailed, cannotConnectToHost, connectionLost, notConnectedToInternet
         case tooManyRedirects, redirectToNonExistentLocation
-        /// The server broke the protocol.
+        /// The server violated the protocol.
         case badServerResponse
-        /// The response's framing could not be understood.
+        /// The response's framing is malformed.
         case cannotParseResponse
         case dataLengthExceedsMaximum
         case cannotDecodeRawData, cannotDecodeContentData
@@ -35,14 +35,14 @@ package struct LoadError: Error, Sendable {
         case serverCertificateHasUnknownRoot, serverCertificateNotYetValid
         case clientCertificateRejected, clientCertificateRequired
         case backgroundSessionNeedsContainer, backgroundSessionInUse, backgroundSessionDisconnected
-        /// The app's own error, from a `URLProtocol` or a body stream; it reaches the app unchanged.
+        /// The app's own error, from a `URLProtocol` or a body stream; the app gets it unchanged.
         case application
     }
 
-    /// Why the network that is there may not be used; raw values as in `URLError.NetworkUnavailableReason`.
+    /// Why the available network may not be used; raw values as in `URLError.NetworkUnavailableReason`.
     package enum NetworkObjection: Int, Sendable, Hashable { case cellular, expensive, constrained, ultraConstrained }
 
-    /// Why the system gave a background task up; raw values as in `URLError.BackgroundTaskCancelledReason`.
+    /// Why the system cancelled a background task; raw values as in `URLError.BackgroundTaskCancelledReason`.
     package enum CancelReason: Int, Sendable, Hashable { case userForceQuit, backgroundUpdatesDisabled, insufficientResources }
 
     private struct Facts {
@@ -59,7 +59,7 @@ package struct LoadError: Error, Sendable {
         var cancelReason: CancelReason?
     }
 
-    /// Immutable: a change makes another one.
+    /// Immutable: a change makes a new box.
     private final class Box: Sendable {
         let facts: Facts
         init(_ facts: Facts) { self.facts = facts }
@@ -68,7 +68,7 @@ package struct LoadError: Error, Sendable {
     private var box: Box
 
     package var kind: Kind { box.facts.kind }
-    /// What was being done, and what came of it: "connecting to 127.0.0.1:9: connection refused".
+    /// What was being done and how it failed: "connecting to 127.0.0.1:9: connection refused".
     package var message: String {
         get { box.facts.message }
         set { change { $0.message = newValue } }
@@ -78,49 +78,49 @@ package struct LoadError: Error, Sendable {
         set { change { $0.cause = newValue } }
     }
 
-    /// The URL that failed; the follow-up stage fills it in.
+    /// The URL that failed; set by the follow-up stage.
     package var url: URL? {
         get { box.facts.url }
         set { change { $0.url = newValue } }
     }
 
-    /// What a later load needs to go on where this one stopped, where that is possible.
+    /// Resume data for a later download, if the download can be resumed.
     package var resumeData: Data? {
         get { box.facts.resumeData }
         set { change { $0.resumeData = newValue } }
     }
 
-    /// The same of an upload.
+    /// Resume data for a later upload, if the upload can be resumed.
     package var uploadResumeData: Data? {
         get { box.facts.uploadResumeData }
         set { change { $0.uploadResumeData = newValue } }
     }
 
-    /// The certificates, in DER, of a server that was not trusted.
+    /// The certificates, in DER, of a server that is not trusted.
     package var peerTrust: [Data] {
         get { box.facts.peerTrust }
         set { change { $0.peerTrust = newValue } }
     }
 
-    /// No name server answered, which may be for want of a network.
+    /// No name server answered, perhaps because there is no network.
     package var isForWantOfAnswer: Bool {
         get { box.facts.isForWantOfAnswer }
         set { change { $0.isForWantOfAnswer = newValue } }
     }
 
-    /// The proxy cannot be reached, or does not work as one: nothing of the request was sent, or it may be sent twice.
+    /// The proxy is unreachable or does not work as one: no part of the request was sent, or the request is safe to repeat.
     package var isOfProxy: Bool {
         get { box.facts.isOfProxy }
         set { change { $0.isOfProxy = newValue } }
     }
 
-    /// Why the network that is there may not be used, where that is the failure.
+    /// Why the available network may not be used, if that is the failure.
     package var networkObjection: NetworkObjection? {
         get { box.facts.networkObjection }
         set { change { $0.networkObjection = newValue } }
     }
 
-    /// Why the system gave a background task up, where it did.
+    /// Why the system cancelled a background task, if it did.
     package var cancelReason: CancelReason? {
         get { box.facts.cancelReason }
         set { change { $0.cancelReason = newValue } }

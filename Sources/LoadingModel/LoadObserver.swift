@@ -10,7 +10,7 @@
 #if Logging || Metrics || Tracing
 package import FoundationEssentials
 
-/// Hears of the requests that one task sends over the network.
+/// Observes the requests that one task sends over the network.
 ///
 /// Its methods are called on the session's event loop: they must not block.
 package protocol LoadObserver: AnyObject, Sendable {
@@ -18,17 +18,17 @@ package protocol LoadObserver: AnyObject, Sendable {
     func begins(_ request: ObservedRequest) -> any RequestObserver
 }
 
-/// Hears of one request and its response.
+/// Observes one request and its response.
 package protocol RequestObserver: AnyObject {
-    /// What the request is to say beside its own fields.
+    /// Header fields to add to the request.
     var fields: [(String, String)] { get }
-    /// The head of the final response is there.
+    /// The head of the final response arrived.
     func answered(_ response: ObservedResponse)
-    /// The request is over; told once.
+    /// The request ended; called once.
     func ended(_ end: ObservedEnd)
 }
 
-/// Hears of the connections of a session that HTTP goes by.
+/// Observes the HTTP connections of a session.
 ///
 /// Its methods are called on the session's event loop: they must not block.
 package protocol ConnectionObserver: AnyObject, Sendable {
@@ -37,7 +37,7 @@ package protocol ConnectionObserver: AnyObject, Sendable {
 }
 
 package struct ObservedConnection: Sendable {
-    /// The server that it leads to, perhaps through a proxy.
+    /// The origin server, also if the connection leads through a proxy.
     package let host: String
     package let port: Int
     package let facts: ConnectionFacts
@@ -51,19 +51,19 @@ package struct ObservedConnection: Sendable {
 
 /// A request as it is about to be sent.
 package struct ObservedRequest {
-    /// Why it is sent.
+    /// Why the request is sent.
     package enum Cause: String, Sendable {
-        /// It is the first of its task.
+        /// It is the task's first request.
         case first
-        /// A redirect led here.
+        /// It follows a redirect.
         case redirect
-        /// The one before was asked for a credential.
+        /// The previous request was challenged.
         case authentication
-        /// The one before failed.
+        /// The previous request failed.
         case failure
-        /// It continues an upload, or asks how much of it the server has.
+        /// It continues an upload or asks for the upload's offset.
         case resumption
-        /// The one before was answered in a way that calls for another.
+        /// The previous response requires another request.
         case answer
     }
 
@@ -72,7 +72,7 @@ package struct ObservedRequest {
     package let url: URL
     package let host: String
     package let port: Int
-    /// How many requests the task has sent before.
+    /// The number of requests that the task has sent before.
     package let resendCount: Int
     package let cause: Cause
     /// Seconds since the reference date.
@@ -92,13 +92,13 @@ package struct ObservedRequest {
     }
 }
 
-/// What is known of a response, and of the connection that it came over.
+/// The facts of a response and of its connection.
 package struct ObservedResponse {
-    /// Nil before the head came.
+    /// Nil until the head arrives.
     package let status: Int?
-    /// The version of HTTP, as in "1.1" and "2"; nil where there was no connection.
+    /// The HTTP version, such as "1.1" or "2"; nil if there was no connection.
     package let version: String?
-    /// Nil where there was no connection.
+    /// Nil if there was no connection.
     package let connection: ConnectionFacts?
 
     package init(status: Int?, version: String?, connection: ConnectionFacts?) {
@@ -111,9 +111,9 @@ package struct ObservedResponse {
 /// How a request ended.
 package struct ObservedEnd {
     package let response: ObservedResponse
-    /// Why it failed; nil where it did not, whatever the status.
+    /// The failure; nil if the request succeeded, whatever the status.
     package let failure: LoadError?
-    /// Nanoseconds since it began.
+    /// Nanoseconds since the request began.
     package let duration: Int64
     package let sentBodyBytes: Int64
     package let receivedBodyBytes: Int64

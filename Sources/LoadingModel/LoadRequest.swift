@@ -10,11 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What to ask for: everything a request says, in the terms of the engine.
+/// A request in the engine's terms; `URLRequest` is a façade over it.
 ///
-/// `URLRequest` is a façade over one of these.
-///
-/// One pointer wide, since everybody who has to do with a load keeps one.
+/// One pointer wide, since every part of a load keeps a copy.
 package struct LoadRequest: Sendable {
     /// As in `NSURLRequest.CachePolicy`, with Apple's raw values.
     package enum CachePolicy: UInt, Sendable {
@@ -40,9 +38,9 @@ package struct LoadRequest: Sendable {
         var sentFields: HeaderBlock?
     }
 
-    /// Sendable because it is copied on write: it changes only while one value, in one thread's hands, refers to it.
+    /// Sendable because it is copied on write: it only changes while a single value refers to it, and one thread owns that value.
     private final class Box: @unchecked Sendable {
-        // Unchecked, as for that reason nobody reads it while it changes.
+        // Unchecked for the same reason: no other thread reads it during a change.
         @exclusivity(unchecked) var facts: Facts
         init(_ facts: Facts) { self.facts = facts }
     }
@@ -79,7 +77,7 @@ package struct LoadRequest: Sendable {
         set { facts.method = newValue }
     }
 
-    /// The caller's own fields; the engine adds the rest when it composes the message.
+    /// The caller's own fields; the engine adds the others when it composes the message.
     package var headers: HeaderBlock {
         _read { yield box.facts.headers }
         set {
@@ -88,9 +86,9 @@ package struct LoadRequest: Sendable {
         }
     }
 
-    /// Whether one of these fields has that name: costs others less than to ask the fields.
+    /// Whether the caller set a field of that name; cheaper than a search in ``headers``.
     package func hasField(_ name: FieldName) -> Bool { box.facts.headers.contains(name) }
-    /// Whether there is any of them.
+    /// Whether the caller set any field.
     package var hasFields: Bool { !box.facts.headers.isEmpty }
 
     package var body: RequestBody {
@@ -98,7 +96,7 @@ package struct LoadRequest: Sendable {
         set { facts.body = newValue }
     }
 
-    /// Seconds without progress after which the load fails; nil where the caller set none and the session's applies.
+    /// Seconds without progress after which the load fails; nil if the session's timeout applies.
     package var timeout: Double? {
         _read { yield box.facts.timeout }
         set { facts.timeout = newValue }
@@ -114,7 +112,7 @@ package struct LoadRequest: Sendable {
         set { facts.handlesCookies = newValue }
     }
 
-    /// Names the partition of the site that the request is made for (`Partitioned` cookies).
+    /// The partition of the top-level site (`Partitioned` cookies).
     package var cookiePartition: String? {
         _read { yield box.facts.cookiePartition }
         set { facts.cookiePartition = newValue }
@@ -125,9 +123,9 @@ package struct LoadRequest: Sendable {
         set { facts.needs = newValue }
     }
 
-    /// All fields that the request was sent with, or is about to be, for the app's own cache; the caller's own are ``headers``.
+    /// All fields that the request is or was sent with, for the app's own cache; the caller's own are ``headers``.
     ///
-    /// Not known any more once these or the URL are changed.
+    /// Reset when ``headers`` or ``url`` change.
     package var sentFields: HeaderBlock? {
         _read { yield box.facts.sentFields }
         set { facts.sentFields = newValue }
@@ -138,17 +136,18 @@ package struct LoadRequest: Sendable {
 package enum RequestBody: Sendable {
     case none
     case data(Data)
-    /// A regular file, read while it is sent.
+    /// A regular file, read while the body is sent.
     case file(path: String)
-    /// The app's stream. It can be read once; sending the body again asks the app for a new one.
+    /// The app's stream. It can be read once; to send the body again, the engine asks the app for a new one.
     case stream(any BodyStream)
-    /// The app will be asked for the stream (`needNewBodyStream`) before the first byte is sent.
+    /// The engine asks the app for the stream (`needNewBodyStream`) before it sends the first byte.
     case streamOnDemand
 }
 
-/// A body that the app produces while it is sent; the façade wraps `InputStream` in one.
+/// A body that the app produces while it is sent; the façade wraps an `InputStream`.
 package protocol BodyStream: AnyObject, Sendable {
-    /// Reads up to `count` bytes off the event loop and answers once, from any thread: bytes, empty data at the end, or the failure.
+    /// Reads up to `count` bytes off the event loop and replies once, from any thread: bytes, empty data at the end, or the
+    /// failure.
     func read(upTo count: Int, reply: @escaping @Sendable (Result<Data, any Error>) -> Void)
     func close()
 }

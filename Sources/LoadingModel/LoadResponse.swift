@@ -10,9 +10,9 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What came back before the body: the façade's `URLResponse` or `HTTPURLResponse`.
+/// The response without its body: the engine's side of `URLResponse` and `HTTPURLResponse`.
 ///
-/// It never changes, so that everybody who has to do with a load refers to the same one.
+/// Immutable, so that every part of a load shares one.
 package final class LoadResponse: Sendable {
     package enum Kind: Sendable {
         case http(ResponseHead)
@@ -20,13 +20,13 @@ package final class LoadResponse: Sendable {
         case local(mimeType: String?, textEncoding: String?)
         /// A file or directory of an FTP server.
         case ftp(FTPFile)
-        /// An app's `URLResponse`, handed through from its `URLProtocol`.
+        /// An app's `URLResponse`, passed through from its `URLProtocol`.
         case application(any Sendable & AnyObject)
     }
 
     package let url: URL
     package let kind: Kind
-    /// Bytes of the body as it will be delivered, or -1 where that is not known, as with a content coding.
+    /// Bytes of the decoded body, or -1 if unknown, as with a content coding.
     package let expectedLength: Int64
 
     package init(url: URL, kind: Kind, expectedLength: Int64) {
@@ -40,14 +40,15 @@ package final class LoadResponse: Sendable {
     }
 }
 
-/// What an FTP server says of a file or directory.
+/// The properties of a file or directory on an FTP server.
 package struct FTPFile: Hashable, Sendable {
     package var mimeType: String?
-    /// Bytes of the whole file; nil where the server does not say.
+    /// Bytes of the whole file; nil if the server does not report it.
     package var size: Int64?
-    /// When it was changed last: "YYYYMMDDhhmmss" in UTC, perhaps with a fraction (RFC 3659, section 2.3); nil where the server does not say.
+    /// The modification time, "YYYYMMDDhhmmss" in UTC with an optional fraction (RFC 3659, section 2.3); nil if the server does
+    /// not report it.
     package var modified: String?
-    /// Bytes that the body leaves out, as an earlier load has them.
+    /// The number of bytes at the beginning of the file that are not part of the body, because an earlier load has them.
     package var offset: Int64 = 0
 
     package init(mimeType: String? = nil, size: Int64? = nil, modified: String? = nil, offset: Int64 = 0) {

@@ -7,18 +7,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Which answers and failures have a load tried again, where the app asked for it, and how.
+/// When and how a load is retried, as configured by the app.
 package struct LoadRetries: Sendable, Hashable {
     package var statuses: Set<Int>
     package var failures: Set<LoadError.Kind>
-    /// How often a load is tried again, whatever for.
+    /// The maximum number of retries, for all reasons together.
     package var limit: Int
-    /// Seconds before the first of these attempts, doubled before each that follows.
+    /// Seconds before the first retry; doubled for each further retry.
     package var firstPause: Double
     package var longestPause: Double
-    /// The longest Retry-After, in seconds, that is waited for; an answer that asks for more is the result.
+    /// The longest Retry-After, in seconds, that is waited for; a response with a longer one is delivered.
     package var longestRetryAfter: Double
-    /// Whether requests are repeated whose method is not idempotent.
+    /// Whether requests with a method that is not idempotent are retried.
     package var repeatsAnyMethod: Bool
 
     package init(

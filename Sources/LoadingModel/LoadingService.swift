@@ -9,46 +9,49 @@
 
 package import FoundationEssentials
 
-/// Carries out orders: the engine in this process, or the daemon's.
+/// Executes orders: the engine in this process, or the connection to the daemon.
 ///
-/// Every call returns at once and may come from any thread. Calls made one after another by one thread, or under one lock, take
-/// effect in that order.
+/// Every call returns at once and may come from any thread. Successive calls from one thread, or under one lock, take effect in
+/// that order.
 package protocol LoadingService: AnyObject, Sendable {
-    /// Starts a load. The client is held until `.finished` was told.
+    /// Starts a load and keeps the client until it was told `.finished`.
     ///
-    /// Answers whether ``wake()`` has to be called for that, once the caller holds no lock that a client needs.
+    /// Returns whether the caller has to call ``wake()``, after releasing any lock that a client needs.
     func submit(_ order: TaskOrder, client: any LoadClient) -> Bool
-    /// Has what was posted looked at.
+    /// Processes the commands that were posted.
     func wake()
-    /// Runs tasks where the loads are carried out; kept for the life of the process.
+    /// Runs tasks on the service's event loops; lives as long as the process.
     var taskExecutor: any TaskExecutor { get }
-    /// An answer that takes no waiting, for a request that nobody wants to hear more of; nil means: submit it.
+    /// A response that is available without waiting, if no client needs events of the request; nil means: submit the request.
     func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
-    /// Says something about a load; ignored when it has ended.
+    /// Sends a command to a load; ignored if the load has ended.
     ///
-    /// Answers whether ``wake()`` has to be called for that, as ``submit(_:client:)`` does.
+    /// Returns whether the caller has to call ``wake()``, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
-    /// The proxies that a load of `url` would be tried through, in their order; nil is none. Ends when the Swift task is cancelled.
+    /// The proxies that a load of `url` would try, in order; nil stands for no proxy. Ends when the Swift task is cancelled.
     func proxies(for url: URL) async throws(LoadError) -> [URL?]
-    /// Cancels all loads at one moment, so that none is sent in place of another; each is still cancelled by its own command.
+    /// Marks all loads as cancelled at once, so that no queued load takes the place of a cancelled one; each load is still
+    /// cancelled by its own command.
     func cancelAll()
-    /// Closes idle connections once the running loads are done, and takes no more orders.
+    /// Closes idle connections once the running loads have ended, and accepts no further orders.
     func invalidate()
-    /// Lets the next requests go over new connections, as `URLSession.reset` and `flush` ask, and empties the session's stores or
-    /// makes what is in them durable.
+    /// Makes later requests use new connections, as `URLSession.reset` and `flush` require, and empties the session's stores or
+    /// makes
+    /// their content durable.
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void)
 }
 
-/// Whoever ordered a load.
+/// The client of a load.
 ///
 /// Its methods are called on the session's event loop: they must not block, and must not run app code.
 package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
-    /// Tells that the load is over, in place of `.finished`.
+    /// Reports the load's end, instead of `.finished`.
     ///
-    /// What wakes an `async` caller is returned, to be run when all loads that ended in the same turn of the loop have been told of.
+    /// The result resumes an `async` caller. The engine runs it after it has reported all loads that ended in the same turn of
+    /// the loop.
     func conclude(_ outcome: TaskOutcome) -> Waking?
-    /// Answers once, from any thread. An answer that comes after the load ended is ignored.
+    /// Asks the client; `reply` is called once, from any thread. A reply after the load's end is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)
 }
 
@@ -58,7 +61,7 @@ extension LoadClient {
         return nil
     }
 
-    /// Ends a load that the service never saw.
+    /// Ends a load that was never submitted.
     package func fail(with error: LoadError) {
         tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
     }
@@ -72,10 +75,10 @@ extension LoadingService {
     package func cancelAll() {}
 }
 
-/// What becomes of a session's stores.
+/// What happens to a session's stores.
 package enum Renewal: Sendable {
-    /// They are emptied.
+    /// The stores are emptied.
     case reset
-    /// What is in them is durable when the completion is called.
+    /// The content of the stores is durable when the completion handler is called.
     case flush
 }

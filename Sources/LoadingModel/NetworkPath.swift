@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What the networks of the machine are like at one moment.
+/// The state of the machine's networks at one moment.
 package struct NetworkPath: Sendable, Hashable {
-    /// A network interface that is up and has an address beyond its link.
+    /// A network interface that is up and has an address that is not link-local.
     package struct Interface: Sendable, Hashable {
         package enum Kind: String, Sendable, Hashable, CaseIterable { case wired, wifi, cellular, loopback, other }
 
@@ -18,14 +18,14 @@ package struct NetworkPath: Sendable, Hashable {
         package var kind: Kind
         /// Traffic costs the user money.
         package var isExpensive: Bool
-        /// The user wants little traffic.
+        /// The user wants low data usage.
         package var isConstrained: Bool
-        /// Hardly any traffic can go over it, as by satellite.
+        /// The interface allows very little traffic, as a satellite link does.
         package var isUltraConstrained: Bool
         /// IP addresses as text, without a prefix length.
         package var addresses: [String]
 
-        /// Stands for one of which nothing is known, not even whether it is there.
+        /// Stands for an interface of which nothing is known.
         package static let unknown = Interface(name: "", index: -1, kind: .other)
         package var isUnknown: Bool { index == -1 }
 
@@ -43,11 +43,11 @@ package struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// Those beyond the machine itself; first the one that leads to other networks.
+    /// All but the loopback interface; the one with the default route first.
     package var interfaces: [Interface]
     /// Whether other networks can be reached: there is a default route.
     package var isSatisfied: Bool
-    /// Every address of the machine's that can be used, also within it, or on one link alone.
+    /// Every usable address of the machine, including loopback and link-local addresses.
     package var localAddresses: Set<String>
 
     package init(interfaces: [Interface] = [], isSatisfied: Bool, localAddresses: Set<String> = []) {
@@ -70,7 +70,7 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
     package static let constrained = ProhibitedNetworks(rawValue: 1 << 2)
     package static let ultraConstrained = ProhibitedNetworks(rawValue: 1 << 3)
 
-    /// Why an interface is not to be used; nil where it may be.
+    /// Why an interface must not be used; nil if it may be used.
     package func objection(to interface: NetworkPath.Interface) -> LoadError.NetworkObjection? {
         if contains(.cellular), interface.kind == .cellular { return .cellular }
         if contains(.expensive), interface.isExpensive { return .expensive }
@@ -80,30 +80,30 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
     }
 }
 
-/// Watches the networks of the machine.
+/// Observes the machine's networks.
 package protocol NetworkMonitoring: AnyObject, Sendable {
-    /// Whether it also speaks for connections within the machine: an app's monitor does, the system's does not.
+    /// Whether the monitor also applies to connections within the machine: an app's monitor does, the system's does not.
     var speaksForLoopback: Bool { get }
-    /// The path as it was last found, or nil before it was.
+    /// The latest path, or nil before the first one is known.
     var current: NetworkPath? { get }
 
-    /// Calls `changed` soon with the path as it is, and after each change, from any thread and one call after the other.
+    /// Calls `changed` soon with the current path, and after each change, from any thread; calls do not overlap.
     ///
-    /// - Returns: Ends that; a call that was begun may still come.
+    /// - Returns: A closure that ends the observation; a call that has begun may still arrive after it.
     func watch(_ changed: @escaping @Sendable (NetworkPath) -> Void) -> @Sendable () -> Void
 
-    /// The interface by which packets to an IP address leave as things stand; nil where no route leads there, or that is not known.
+    /// The interface that the current route to an IP address uses; nil if there is no route or it is unknown.
     ///
-    /// Does not wait.
+    /// Does not block.
     func interface(to address: String, in path: NetworkPath) -> NetworkPath.Interface?
 
-    /// Whether a route leads to an IP address by this interface, though packets may leave by another.
+    /// Whether an IP address is reachable through this interface, even if the preferred route uses another one.
     ///
-    /// Does not wait.
+    /// Does not block.
     func leads(_ interface: NetworkPath.Interface, to address: String) -> Bool
 
-    /// Whether nothing beyond the machine can be reached, as things stand.
+    /// Whether no destination beyond the machine is reachable at present.
     ///
-    /// Does not wait.
+    /// Does not block.
     var isOffline: Bool { get }
 }

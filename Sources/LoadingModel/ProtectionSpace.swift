@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a credential is good for (RFC 9110, section 11.5): a realm of a server or of a proxy, and a way to authenticate there.
+/// Where a credential applies (RFC 9110, section 11.5): a realm of a server or of a proxy, and an authentication method.
 package struct ProtectionSpace: Sendable, Hashable {
     package var host: String
     package var port: Int
-    /// Of a server "http", "https" or "ftp"; of a proxy also "SOCKS".
+    /// For a server "http", "https" or "ftp"; for a proxy also "SOCKS".
     package var kind: String
     package var isProxy: Bool
     package var realm: String?
@@ -29,9 +29,9 @@ package struct ProtectionSpace: Sendable, Hashable {
     }
 }
 
-/// How to authenticate.
+/// An authentication method.
 ///
-/// Raw values are what follows `NSURLAuthenticationMethod` in Apple's constants.
+/// Raw values are the suffixes of Apple's `NSURLAuthenticationMethod` constants.
 package enum AuthenticationMethod: String, Sendable, Hashable {
     case `default` = "Default"
     case basic = "HTTPBasic"

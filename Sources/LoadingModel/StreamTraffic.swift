@@ -9,13 +9,13 @@
 
 package import FoundationEssentials
 
-/// A service of the local network (RFC 6763), by the parts of its name.
+/// The name of a DNS-SD service instance (RFC 6763), in its parts.
 package struct ServiceName: Sendable, Hashable {
-    /// Its own ("Office printer").
+    /// The instance name, such as "Office printer".
     package let name: String
-    /// With the protocol ("_ipp._tcp"), without a dot at its end.
+    /// Includes the protocol ("_ipp._tcp"), without a trailing dot.
     package let type: String
-    /// Without a dot at its end; empty for the default.
+    /// Without a trailing dot; empty for the default domain.
     package let domain: String
 
     package init(name: String, type: String, domain: String) {
@@ -27,16 +27,16 @@ package struct ServiceName: Sendable, Hashable {
     private static func plain(_ text: String) -> String { text.hasSuffix(".") ? String(text.dropLast()) : text }
 }
 
-/// What a stream task's load is told before it begins.
+/// The parameters of a stream task's load.
 package struct StreamOrder: Sendable {
-    /// Which has to be found before it is known where the stream leads.
+    /// The service to resolve before connecting.
     package let service: ServiceName?
-    /// A name or an address, an IPv6 address without brackets; empty where there is a service to be found.
+    /// A host name or an IP address, IPv6 without brackets; empty if there is a service to resolve.
     package let host: String
     package let port: Int
-    /// In place of what a look-up of the host would find; empty for that.
+    /// Used instead of a host name lookup; if empty, the host is looked up.
     package let addresses: [String]
-    /// What the app said before the load began, in its order.
+    /// The app's commands from before the load began, in order.
     package var queued: [StreamCommand] = []
 
     package init(host: String, port: Int, addresses: [String] = []) {
@@ -54,35 +54,36 @@ package struct StreamOrder: Sendable {
     }
 }
 
-/// What the app says on a byte stream; reads and writes have numbers of the client's own.
+/// The app's commands for a byte stream; the client numbers its reads and writes.
 package enum StreamCommand: Sendable {
-    /// Reads at least `minimum` bytes, unless the stream ends before, and `maximum` at most; nil `timeout` waits as long as it takes, in
-    /// seconds.
+    /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`; `timeout` is in seconds, nil waits
+    /// without
+    /// limit.
     case read(Int, minimum: Int, maximum: Int, timeout: Double?)
     case write(Int, Data, timeout: Double?)
-    /// Closes the reading side behind the reads that were asked for before.
+    /// Closes the read side after all earlier reads.
     case closeRead
-    /// Refuses the reads that wait, and closes the reading side.
+    /// Fails the pending reads and closes the read side.
     case stopReading
-    /// Closes the writing side behind the writes that were asked for before.
+    /// Closes the write side after all earlier writes.
     case closeWrite
-    /// Begins TLS behind all that was asked for before.
+    /// Starts TLS after all earlier commands.
     case secure
-    /// Says ``StreamEvent/captured`` when all that was asked for before is done.
+    /// Reports ``StreamEvent/captured`` after all earlier commands.
     case capture
 }
 
-/// What comes of a byte stream, in order.
+/// The events of a byte stream, in order.
 package enum StreamEvent: Sendable {
-    /// What a read came to; nil data at the end of the stream where there was none left.
+    /// The result of a read; nil data if the stream ended and no bytes are left.
     case read(Int, Data?, isAtEnd: Bool)
     case wrote(Int)
-    /// A read or write came to nothing, and the stream may go on.
+    /// A read or write failed; the stream may still be usable.
     case failed(Int, LoadError)
-    /// Nothing more can be read: the peer has ended its side, or the app closed this one.
+    /// No more bytes can be read: the peer ended its side, or the app closed this one.
     case readClosed
     case writeClosed
-    /// A network came up by which the peer may be reached better.
+    /// A network with a better route to the peer became available.
     case foundBetterRoute
     case captured
 }

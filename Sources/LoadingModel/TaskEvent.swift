@@ -10,50 +10,54 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What a load tells its client, in order.
+/// The events that a load sends to its client, in order.
 ///
 /// `.finished` is the last, and comes exactly once.
 package enum TaskEvent: Sendable {
-    /// The task's `currentRequest` from now on: as it is sent first, then after each redirect.
+    /// The task's new `currentRequest`: as first sent, then after each redirect.
     case requestChanged(LoadRequest)
-    /// There is no network that the load may use, and it waits for one; told once at most.
+    /// No network that the load may use is available, and the load waits for one; sent at most once.
     case waitingForConnectivity
-    /// The head of a request went out: the first one's, then those after redirects and challenges.
+    /// The head of a request was sent: the first request's, then those after redirects and challenges.
     case sentHead(RequestHead)
     /// A 1xx response other than 101.
     case informational(ResponseHead, url: URL)
-    /// Bytes of the request's body handed to the network; `expected` is -1 where it is not known. Successive ones may be merged.
+    /// Bytes of the request body that were handed to the network; `expected` is -1 if unknown. Successive events may be merged.
     case sent(bytes: Int64, total: Int64, expected: Int64)
-    /// The final response. For `.stream` deliveries it is asked instead (``TaskQuestion/response(_:)``).
+    /// The final response. With `.stream` deliveries, it comes as a question instead (``TaskQuestion/response(_:)``).
     case response(LoadResponse)
-    /// Body bytes; the client answers with ``TaskCommand/consumed(bytes:)`` when it has dealt with them.
+    /// Body bytes; the client sends ``TaskCommand/consumed(bytes:)`` when it has processed them.
     case data(Data)
-    /// Download progress: bytes newly written, all written, and expected (-1 where not known). Successive ones may be merged.
+    /// Download progress: bytes written since the last event, in total, and expected (-1 if unknown). Successive events may be
+    /// merged.
     case wrote(bytes: Int64, total: Int64, expected: Int64)
-    /// A download goes on at an offset of an earlier one.
+    /// A download was resumed at an offset.
     case resumed(offset: Int64, expected: Int64)
-    /// A download's file is begun, or gone on with: resume data that names it, by which what is there can be taken up even if the load
-    /// never says another word; nil where that is not possible.
+    /// A download's file was created or is being continued: resume data that names the file, so that the download can be resumed
+    /// even if
+    /// no further event arrives; nil if it cannot be resumed.
     case resumable(Data?)
-    /// A data task was turned into a download by the answer to ``TaskQuestion/response(_:)``.
+    /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a download.
     case becameDownload
-    /// A data task was turned into a byte stream by the answer to ``TaskQuestion/response(_:)``: its client reads and writes from here on.
+    /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a byte stream, which its client reads and writes from
+    /// now on.
     case becameStream
-    /// What comes of a WebSocket. The client answers messages with ``TaskCommand/consumed(bytes:)`` of their ``WebSocketMessage/cost``.
+    /// An event of a WebSocket. For a message, the client sends ``TaskCommand/consumed(bytes:)`` with its
+    /// ``WebSocketMessage/cost``.
     case webSocket(WebSocketEvent)
-    /// What comes of a byte stream.
+    /// An event of a byte stream.
     case stream(StreamEvent)
     case finished(TaskOutcome)
 }
 
-/// How a load ended.
+/// The result of a load.
 ///
-/// One pointer wide, as it goes through several hands.
+/// One pointer wide, as it is passed through several layers.
 package struct TaskOutcome: Sendable {
     package enum Body: Sendable {
         case none
         case collected(Data)
-        /// A complete temporary file, which now belongs to the client: it moves it or deletes it.
+        /// A complete temporary file, which the client now owns: it moves or deletes it.
         case file(path: String)
     }
 
@@ -66,7 +70,7 @@ package struct TaskOutcome: Sendable {
         var receivedBodyBytes: Int64
     }
 
-    /// Immutable: a change makes another one.
+    /// Immutable: a change makes a new box.
     private final class Box: Sendable {
         let facts: Facts
         init(_ facts: Facts) { self.facts = facts }
@@ -93,9 +97,9 @@ package struct TaskOutcome: Sendable {
 
     package var response: LoadResponse? { box.facts.response }
 
-    /// One for each request that was sent, in order; the redirects come before the last.
+    /// One per request that was sent, in order; redirects come before the last one.
     ///
-    /// Empty unless they were asked for.
+    /// Empty unless the order asks for metrics.
     package var timelines: [TransactionTimeline] {
         get { box.facts.timelines }
         set { change { $0.timelines = newValue } }
@@ -103,10 +107,10 @@ package struct TaskOutcome: Sendable {
 
     package var redirectCount: Int { box.facts.redirectCount }
 
-    /// Bytes of the request's body that the last request sent.
+    /// Bytes of the request body that the last request sent.
     package var sentBodyBytes: Int64 { box.facts.sentBodyBytes }
 
-    /// Bytes of the response's body that were collected, or are in the file, those of an earlier load included.
+    /// Bytes of the response body that were collected or are in the file, including those of an earlier load.
     package var receivedBodyBytes: Int64 { box.facts.receivedBodyBytes }
 
     private mutating func change(_ body: (inout Facts) -> Void) {

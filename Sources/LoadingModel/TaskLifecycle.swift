@@ -7,43 +7,42 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Decides what a task's `resume`, `suspend` and `cancel` mean for its load, and which state the app sees: the machine behind
-/// `URLSessionTask.state`.
+/// The state machine behind `URLSessionTask.state`: maps `resume`, `suspend` and `cancel` to actions on the load.
 ///
-/// A task begins suspended. Suspensions nest: as many resumptions are needed, and resumptions beyond them have no effect. The
-/// machine ends in ``Phase/completed``, from which nothing leads away; each way through it completes exactly once.
+/// A task begins suspended. Suspensions nest: each needs its own resume, and excess resumes have no effect. The machine ends in
+/// ``Phase/completed``, which is final; every path completes exactly once.
 ///
-/// Every event has at most one consequence, so that ``handle(_:)`` returns an optional and costs no allocation.
+/// Every event has at most one action, so that ``handle(_:)`` returns an optional and does not allocate.
 package struct TaskLifecycle: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Not ordered yet; waits for as many resumptions.
+        /// Not submitted yet; starts after that number of resumes.
         case unstarted(suspensions: Int)
-        /// Ordered, and not held back.
+        /// Submitted and not suspended.
         case running
-        /// Ordered, and held back until as many resumptions came.
+        /// Submitted and suspended until that number of resumes.
         case paused(suspensions: Int)
-        /// The app gave up; the load's end is awaited.
+        /// The app cancelled the task; waiting for the load's end.
         case cancelling
-        /// The load ended, and the app was or is being told.
+        /// The load ended, and the app was or is being notified.
         case completed
     }
 
     package enum Event: Hashable, Sendable, CaseIterable {
         case resume, suspend, cancel
-        /// The load ended, however it did.
+        /// The load ended, with any result.
         case finished
     }
 
     package enum Action: Hashable, Sendable {
-        /// Order the load.
+        /// Submit the load.
         case start
         case pause
         case unpause
-        /// Tell the load that it is given up; it answers by ending.
+        /// Cancel the load; it reports its end.
         case abort
-        /// There is no load to tell: end the task here and now, as cancelled.
+        /// No load was submitted: end the task immediately as cancelled.
         case endUnstarted
-        /// Let the app know. Comes exactly once.
+        /// Notify the app. Happens exactly once.
         case complete
     }
 
@@ -53,7 +52,7 @@ package struct TaskLifecycle: Hashable, Sendable {
 
     package var isOver: Bool { phase == .completed }
 
-    /// Whether the load was never ordered; only then may the task's delegate still be set.
+    /// Whether the load was never submitted; only then may the task's delegate still be set.
     package var isUnstarted: Bool {
         if case .unstarted = phase { true } else { false }
     }

@@ -9,33 +9,33 @@
 
 package import FoundationEssentials
 
-/// What a load asks its client; it waits for the answer, and nothing else is told meanwhile.
+/// A question to the client; the load waits for the answer and sends no other events in between.
 package enum TaskQuestion: Sendable {
-    /// May this redirect be followed? Answer ``TaskAnswer/request(_:)``: nil delivers the redirect response itself.
+    /// May this redirect be followed? Answered by ``TaskAnswer/request(_:)``: nil delivers the redirect response itself.
     case redirect(response: LoadResponse, proposed: LoadRequest)
-    /// What becomes of the body? Answer ``TaskAnswer/disposition(_:)``.
+    /// How is the body delivered? Answered by ``TaskAnswer/disposition(_:)``.
     case response(LoadResponse)
-    /// A body stream is needed that begins at an offset of the body. Answer ``TaskAnswer/bodyStream(_:)``.
+    /// A body stream that begins at an offset of the body is needed. Answered by ``TaskAnswer/bodyStream(_:)``.
     case newBodyStream(from: Int64)
-    /// `earliestBegin` has come. Answer ``TaskAnswer/delayed(_:)``.
+    /// `earliestBegin` has been reached. Answered by ``TaskAnswer/delayed(_:)``.
     case delayedRequest(LoadRequest)
-    /// Does a class of the app load this request? Answer ``TaskAnswer/customLoader(_:)``.
+    /// Does one of the app's classes load this request? Answered by ``TaskAnswer/customLoader(_:)``.
     case customLoader(LoadRequest)
-    /// Who are we, or is the server to be trusted? Answer ``TaskAnswer/credential(_:)``.
+    /// Which credential is sent, or is the server trusted? Answered by ``TaskAnswer/credential(_:)``.
     case challenge(ChallengeQuestion)
-    /// What credential has the app's own storage for a space? Answer ``TaskAnswer/credential(_:)``.
+    /// Which credential does the app's own storage have for a space? Answered by ``TaskAnswer/credential(_:)``.
     case storedCredential(ProtectionSpace)
-    /// A credential was accepted that is to be kept in the app's own storage. Answer ``TaskAnswer/done``.
+    /// Store an accepted credential in the app's own storage. Answered by ``TaskAnswer/done``.
     case storeCredential(LoadCredential, ProtectionSpace)
-    /// What cookies go with this request? Asked where the app keeps them. Answer ``TaskAnswer/cookies(_:)``.
+    /// Which cookies go with this request? Asked if the app stores them. Answered by ``TaskAnswer/cookies(_:)``.
     case cookies(LoadRequest)
-    /// `Set-Cookie` fields of a response came where the app keeps the cookies. Answer ``TaskAnswer/done``.
+    /// Store a response's `Set-Cookie` fields in the app's own storage. Answered by ``TaskAnswer/done``.
     case storeCookies([String], LoadRequest)
-    /// What has the app's cache for this request? Answer ``TaskAnswer/cached(_:)``.
+    /// What does the app's own cache have for this request? Answered by ``TaskAnswer/cached(_:)``.
     case cachedResponse(LoadRequest)
-    /// May this be stored? Answer ``TaskAnswer/cached(_:)``: what to store, or nil.
+    /// May this response be stored? Answered by ``TaskAnswer/cached(_:)``: the response to store, or nil.
     case willCache(CachedResponse)
-    /// To be stored in the app's cache; nil removes what it has. Answer ``TaskAnswer/done``.
+    /// Store a response in the app's own cache; nil removes the entry. Answered by ``TaskAnswer/done``.
     case storeCached(CachedResponse?, LoadRequest)
 }
 
@@ -60,13 +60,13 @@ package enum TaskAnswer: Sendable {
 
 /// An app's `URLProtocol` instance, as the engine sees it.
 package protocol CustomLoader: AnyObject, Sendable {
-    /// Starts loading; everything is reported to the sink, from any thread.
+    /// Starts loading; results are reported to the sink, from any thread.
     func start(reportingTo sink: any CustomLoaderSink)
-    /// The load is over, finished or not; nothing that is reported later counts.
+    /// Stops loading, whether or not it has finished; later reports are ignored.
     func stop()
-    /// What it answered, complete, where it is to be stored.
+    /// The complete response, if it is to be stored.
     func takeAnswer() -> CachedResponse?
-    /// Stores what it answered, or what the app wants to be stored in its place.
+    /// Stores the response, or the one that the app returned instead.
     func keep(_ answer: CachedResponse, completion: @escaping @Sendable () -> Void)
 }
 

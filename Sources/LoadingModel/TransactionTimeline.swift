@@ -11,8 +11,9 @@ package import FoundationEssentials
 
 /// The instants and counts of one request and its response, for `URLSessionTaskTransactionMetrics`.
 ///
-/// Instants are seconds since the reference date of `Date`, taken from one wall-clock anchor per process plus a monotonic clock, so
-/// that they never run backwards.
+/// Instants are seconds since the reference date of `Date`, computed from one wall-clock anchor per process and a monotonic
+/// clock, so
+/// that they never decrease.
 package struct TransactionTimeline: Sendable {
     package enum Source: Sendable { case unknown, network, localCache }
 
@@ -30,7 +31,7 @@ package struct TransactionTimeline: Sendable {
     package var requestEnd: Double?
     package var responseStart: Double?
     package var responseEnd: Double?
-    /// The ALPN identifier, as in "http/1.1".
+    /// The ALPN protocol name, such as "http/1.1".
     package var networkProtocol: String?
     package var isReusedConnection = false
     package var isProxyConnection = false
@@ -45,39 +46,39 @@ package struct TransactionTimeline: Sendable {
     package init(request: LoadRequest) { self.request = request }
 }
 
-/// What is known of a connection once it stands; every exchange on it shares one.
+/// The facts of an established connection, shared by all its exchanges.
 package final class ConnectionFacts: Sendable {
     package let localAddress: String?
     package let localPort: Int?
     package let remoteAddress: String?
     package let remotePort: Int?
-    /// The TLS version as on the wire (0x0303 is TLS 1.2, 0x0304 TLS 1.3), or nil in clear.
+    /// The TLS version as on the wire (0x0303 is TLS 1.2, 0x0304 TLS 1.3); nil for cleartext.
     package let tlsVersion: UInt16?
-    /// The IANA number of the cipher suite, or nil in clear.
+    /// The IANA number of the cipher suite; nil for cleartext.
     package let tlsCipherSuite: UInt16?
-    /// The server asked who we are.
+    /// The server requested a client certificate.
     package let wasAskedForCertificate: Bool
-    /// It asked, and was shown a client certificate.
+    /// A client certificate was sent.
     package let hasShownCertificate: Bool
-    /// The system's or the session's roots vouch for the server, and not the app alone.
+    /// The system's or the session's trust roots verified the server, rather than only the app.
     package let isVerified: Bool
-    /// Nil in clear, and where the connection was another process's.
+    /// Nil for cleartext, and if another process made the connection.
     package let trust: ConnectionTrust?
     /// The server's certificate, in DER.
     package let serverCertificate: Data?
-    /// The connection leads to a proxy, or through one.
+    /// The connection leads to or through a proxy.
     package let isToProxy: Bool
-    /// It is multipath TCP, and the other end took part.
+    /// The connection uses multipath TCP, with the peer's support.
     package let isMultipath: Bool
-    /// The proxy is the other end, and not a server behind a tunnel; TLS, if there is any, is with the proxy.
+    /// The peer is the proxy and not a server behind a tunnel; TLS, if used, is with the proxy.
     package let isForwarded: Bool
-    /// What goes through the socket is TLS's, with the server or with a proxy.
+    /// The socket carries TLS, with the server or with a proxy.
     package let isInTLS: Bool
-    /// The network interface that the connection goes by, where that is known.
+    /// The network interface of the connection, if known.
     package let interface: NetworkPath.Interface?
-    /// Name servers were asked for the host's addresses, or had been, and not the system.
+    /// The host's addresses came from configured name servers, now or earlier, and not from the system's resolver.
     package let askedNameServers: Bool
-    /// What ALPN came to (RFC 7301); nil where nothing was agreed on.
+    /// The protocol that ALPN selected (RFC 7301); nil if none was.
     package let applicationProtocol: String?
     package let domainLookupStart: Double?
     package let domainLookupEnd: Double?

@@ -9,13 +9,14 @@
 
 package import FoundationEssentials
 
-/// Wakes an `async` caller whose data is there.
+/// Resumes an `async` caller whose data is available.
 package struct Waking: Sendable {
-    /// The caller's priority as a number, where it waits for a thread of the process's pool; nil where it runs elsewhere, as on an
-    /// executor of its own.
+    /// The caller's priority as a number, if it waits for a thread of the global pool; nil if it runs elsewhere, as on its own
+    /// executor.
     ///
-    /// A number, because how much room a `TaskPriority` takes is known when the program runs, and so would be how much whatever has one
-    /// takes: everything about it is asked for then, and copied by what is found.
+    /// A number rather than a `TaskPriority`: the size of that type is only known at run time, which would make this type and
+    /// every type
+    /// that contains it dynamically sized and slow to copy.
     private let priority: UInt8?
     private let caller: UnsafeContinuation<Data, any Error>
     private let data: Data
@@ -26,17 +27,19 @@ package struct Waking: Sendable {
         self.data = data
     }
 
-    /// Wakes this one.
+    /// Resumes this caller.
     package func run() { caller.resume(returning: data) }
 
-    /// Up to so many callers are woken directly.
+    /// Up to this number of callers are resumed directly.
     private static let few = 2
 
-    /// Wakes the callers of loads that ended together.
+    /// Resumes the callers of loads that ended together.
     ///
-    /// A caller that is woken may take the waking thread's processor, be done before the next is woken, and fall asleep: two switches of
-    /// threads for each load. So where there are many, one thread of the pool is woken, and wakes the others. Callers of another priority
-    /// than the first, and those who run elsewhere, do not wait for it.
+    /// A resumed caller may take the resuming thread's CPU, finish before the next one is resumed, and go to sleep: two context
+    /// switches
+    /// for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others. Callers with
+    /// another
+    /// priority than the first one, and those that run elsewhere, do not wait for it.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {

@@ -9,17 +9,17 @@
 
 package import FoundationEssentials
 
-/// What becomes of a task that speaks WebSocket (RFC 6455).
+/// The parameters of a WebSocket task (RFC 6455).
 package struct WebSocketOrder: Sendable {
-    /// The largest message that is received, in bytes after decoding.
+    /// The largest message accepted, in bytes after decoding.
     package var maximumMessageSize: Int
-    /// Offer permessage-deflate (RFC 7692).
+    /// Whether to offer permessage-deflate (RFC 7692).
     package var offersCompression: Bool
-    /// Seconds between pings that find a dead peer; nil sends none.
+    /// Seconds between the pings that detect a dead peer; nil sends none.
     package var pingInterval: Double?
-    /// The subprotocols that the app offers; empty where the request's own `Sec-WebSocket-Protocol` counts.
+    /// The subprotocols that the app offers; if empty, the request's own `Sec-WebSocket-Protocol` applies.
     package var protocols: [String]
-    /// What the app said before the load began, in its order.
+    /// The app's commands from before the load began, in order.
     package var queued: [WebSocketCommand] = []
 
     package init(
@@ -32,12 +32,12 @@ package struct WebSocketOrder: Sendable {
     }
 }
 
-/// A message, whole.
+/// A complete message.
 package enum WebSocketMessage: Sendable {
     case text(String)
     case binary(Data)
 
-    /// In bytes.
+    /// The size in bytes.
     package var size: Int {
         switch self {
         case .text(let text): text.utf8.count
@@ -45,29 +45,29 @@ package enum WebSocketMessage: Sendable {
         }
     }
 
-    /// What it counts as where messages wait for the app: an empty one takes memory, too.
+    /// The size that counts toward the receive window: an empty message uses memory, too.
     package var cost: Int { size + 128 }
 }
 
-/// What the app says on a WebSocket.
+/// The app's commands for a WebSocket.
 package enum WebSocketCommand: Sendable {
     case send(WebSocketMessage)
     case ping
-    /// Sends a close frame behind all messages. Without a code, it has no body.
+    /// Sends a close frame after all messages. Without a code, the frame has no body.
     case close(code: UInt16?, reason: Data)
     /// Sets ``WebSocketOrder/maximumMessageSize``.
     case limit(Int)
 }
 
-/// What comes of a WebSocket, in order.
+/// The events of a WebSocket, in order.
 package enum WebSocketEvent: Sendable {
     /// The handshake succeeded.
     case opened(subprotocol: String?)
     case message(WebSocketMessage)
-    /// So many more of the app's messages were handed to the network.
+    /// That number of further messages was handed to the network.
     case sent(Int)
-    /// So many more of the app's pings were answered.
+    /// That number of further pings was answered.
     case ponged(Int)
-    /// The peer's close frame came; no message follows. The code is 1005 where it has none.
+    /// The peer's close frame arrived; no message follows. The code is 1005 if the frame has none.
     case closed(code: UInt16, reason: Data?)
 }
