@@ -8,8 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 /// Restricts a connection to its holder: a task whose own delegate judged the server, or an identity that the server has
-/// authenticated
-/// the connection for (NTLM, Negotiate).
+/// authenticated the connection for (NTLM, Negotiate).
 ///
 /// Compared by identity.
 package final class ConnectionHolder: Sendable, Hashable {

@@ -16,8 +16,7 @@ package struct ConnectionTrust: Sendable, Hashable {
     /// SHA-256 of the client certificate that was sent; nil if none was.
     package var clientCertificate: Data?
     /// SHA-256 of the keys (SubjectPublicKeyInfo) in the server's chain, its own first: in the validated chain, or in the chain
-    /// that the
-    /// server sent if the app overruled the trust roots.
+    /// that the server sent if the app overruled the trust roots.
     package var keys: [Data]
     /// Whether App Transport Security's requirements for keys and signatures were checked and met.
     package var hasStrongKeys: Bool

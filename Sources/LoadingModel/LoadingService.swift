@@ -36,8 +36,7 @@ package protocol LoadingService: AnyObject, Sendable {
     /// Closes idle connections once the running loads have ended, and accepts no further orders.
     func invalidate()
     /// Makes later requests use new connections, as `URLSession.reset` and `flush` require, and empties the session's stores or
-    /// makes
-    /// their content durable.
+    /// makes their content durable.
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void)
 }
 

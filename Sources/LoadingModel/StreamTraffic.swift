@@ -57,8 +57,7 @@ package struct StreamOrder: Sendable {
 /// The app's commands for a byte stream; the client numbers its reads and writes.
 package enum StreamCommand: Sendable {
     /// Reads at least `minimum` bytes, unless the stream ends before, and at most `maximum`; `timeout` is in seconds, nil waits
-    /// without
-    /// limit.
+    /// without limit.
     case read(Int, minimum: Int, maximum: Int, timeout: Double?)
     case write(Int, Data, timeout: Double?)
     /// Closes the read side after all earlier reads.

@@ -34,8 +34,7 @@ package enum TaskEvent: Sendable {
     /// A download was resumed at an offset.
     case resumed(offset: Int64, expected: Int64)
     /// A download's file was created or is being continued: resume data that names the file, so that the download can be resumed
-    /// even if
-    /// no further event arrives; nil if it cannot be resumed.
+    /// even if no further event arrives; nil if it cannot be resumed.
     case resumable(Data?)
     /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a download.
     case becameDownload

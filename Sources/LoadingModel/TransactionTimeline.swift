@@ -12,8 +12,7 @@ package import FoundationEssentials
 /// The instants and counts of one request and its response, for `URLSessionTaskTransactionMetrics`.
 ///
 /// Instants are seconds since the reference date of `Date`, computed from one wall-clock anchor per process and a monotonic
-/// clock, so
-/// that they never decrease.
+/// clock, so that they never decrease.
 package struct TransactionTimeline: Sendable {
     package enum Source: Sendable { case unknown, network, localCache }
 

@@ -15,8 +15,7 @@ package struct Waking: Sendable {
     /// executor.
     ///
     /// A number rather than a `TaskPriority`: the size of that type is only known at run time, which would make this type and
-    /// every type
-    /// that contains it dynamically sized and slow to copy.
+    /// every type that contains it dynamically sized and slow to copy.
     private let priority: UInt8?
     private let caller: UnsafeContinuation<Data, any Error>
     private let data: Data
@@ -36,10 +35,8 @@ package struct Waking: Sendable {
     /// Resumes the callers of loads that ended together.
     ///
     /// A resumed caller may take the resuming thread's CPU, finish before the next one is resumed, and go to sleep: two context
-    /// switches
-    /// for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others. Callers with
-    /// another
-    /// priority than the first one, and those that run elsewhere, do not wait for it.
+    /// switches for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others.
+    /// Callers with another priority than the first one, and those that run elsewhere, do not wait for it.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {
