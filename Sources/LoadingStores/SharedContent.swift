@@ -7,29 +7,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A rule's value that can be kept in a file: cookies, HSTS hosts.
+/// A value of the rules that can be stored in a file: cookies, HSTS hosts.
 protocol SharedContent: Sendable {
     associatedtype Change: Hashable, Sendable
 
-    /// What a warning calls it.
+    /// The name of the content in warnings.
     static var title: String { get }
     static var envelope: StoreEnvelope { get }
 
     init()
     mutating func apply(_ changes: [Change])
 
-    /// What of it outlasts the process and has not expired. The same value always gives the same bytes.
+    /// Encodes what outlasts the process and has not expired. Equal values have equal encodings.
     func encoded(now: Double) -> [UInt8]
-    /// nil where the bytes are no such value; what could not have been written by us is left out.
+    /// nil if the bytes are malformed; entries that this library could not have written are left out.
     static func decoded(_ file: [UInt8], from start: Int) -> Self?
 
-    /// What another process left on the disk, with what only this process knows: the `pending` changes and what never gets there.
+    /// Combines the disk's content with what only this process knows: the `pending` changes and content that is never written.
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
-    /// The last change of each thing alone.
+    /// Only the last change of each item.
     static func condensed(_ changes: [Change]) -> [Change]
-    /// Whether a change makes a difference here, and not in other processes alone.
+    /// Whether a change is visible in this process, and not only in others.
     static func isVisible(_ change: Change) -> Bool
-    /// Whether somebody who shows it would show something else.
+    /// Whether both values look the same to an observer.
     func isSame(as other: Self) -> Bool
 }
 

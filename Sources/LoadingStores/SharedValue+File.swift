@@ -10,9 +10,9 @@
 import Synchronization
 import SystemThreads
 
-/// How the value and the file come together. All of it reads or writes the disk.
+/// Reading and writing the file. Everything here accesses the disk.
 extension SharedValue {
-    /// What the file says, compared with what was known.
+    /// The content of the file, compared with the known one.
     private enum Found {
         case missing
         case unchanged(FileStamp)
@@ -21,13 +21,13 @@ extension SharedValue {
         case newer
     }
 
-    /// Reads the file if that never happened.
+    /// Reads the file if it was not read before.
     func load() {
         guard !state.withLock({ $0.isLoaded }) else { return }
         refresh(onlyIfNew: true)
     }
 
-    /// Takes in what other processes wrote since.
+    /// Merges what other processes have written since.
     func refresh(onlyIfNew: Bool = false) {
         guard let file else { return }
         let (hasChanged, isDamaged) = turn.withLock { turn -> (Bool, Bool) in
@@ -45,14 +45,14 @@ extension SharedValue {
                 if error.isPermanent {
                     giveUp(error, &turn)
                 } else {
-                    // The next look or write tries again; what is there is merged then.
+                    // The next look or write retries, and merges the content of the file then.
                     warn("\(error.reason); it is tried again", &turn)
                     if !isLoaded { _ = markLoaded(.unknown) }
                 }
                 return (false, false)
             }
         }
-        // Setting the file aside needs its lock: that is for the disk queue, which may come to it at once, on this thread.
+        // To set the file aside, its lock is needed: the disk queue does that, perhaps immediately and on this thread.
         if isDamaged { scheduleSave(after: 0) }
         if hasChanged { callHooks() }
     }
@@ -77,13 +77,13 @@ extension SharedValue {
         }
     }
 
-    /// Makes the value what was found and what is still to be written.
+    /// Combines the content that was found with the pending changes.
     ///
-    /// Answers whether it changed.
+    /// Returns whether the value changed.
     private func take(_ found: Found, _ turn: inout Turn) -> Bool {
         switch found {
         case .missing:
-            // Somebody who deletes the file wants it gone.
+            // The file was deleted: its content is to be removed.
             let wasThere = turn.base != nil
             turn.base = nil
             return wasThere ? install(Content(), .missing) : markLoaded(.missing)
@@ -112,7 +112,7 @@ extension SharedValue {
     }
 
     private func install(_ disk: Content, _ seen: SharedFile.Look) -> Bool {
-        // Merging takes a while: lookups go on meanwhile, and changes made meanwhile are replayed too.
+        // Lookups continue during the merge, and changes made in the meantime are applied afterwards.
         let (memory, pending, isFirst) = state.withLock { state in
             state.settledCount = state.pending.count
             return (state.content, state.pending, !state.isLoaded)
@@ -134,7 +134,7 @@ extension SharedValue {
         StoreWarnings.warn("\(Content.title) in \(file.path): \(reason)")
     }
 
-    /// From here on the value lives in memory.
+    /// Continues in memory only.
     private func giveUp(_ failure: StoreFailure, _ turn: inout Turn) {
         if failure != .killed { warn("\(failure.reason); they are kept in memory only", &turn) }
         state.withLock { state in
@@ -153,7 +153,7 @@ extension SharedValue {
         if shouldSave { queue.run(on: .values, after: seconds) { self.save() } }
     }
 
-    /// On the disk queue, or at exit: writes what is pending.
+    /// Writes the pending changes; runs on the disk queue, or at exit.
     func save() {
         state.withLock { state in
             state.isSaveScheduled = false
@@ -162,7 +162,7 @@ extension SharedValue {
         guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return }
         guard turn.withLock({ hasToWrite($0) }) else { return }
         do throws(StoreFailure) {
-            // Nobody who reads waits for another process that has the lock.
+            // Readers do not wait for another process that has the lock.
             let locked = try file.lock()
             let hasChanged = try turn.withLock { (turn) throws(StoreFailure) in try write(locked, &turn) }
             if hasChanged { callHooks() }
@@ -176,7 +176,7 @@ extension SharedValue {
         state.withLock { !$0.pending.isEmpty || turn.base == nil && $0.seen != .missing }
     }
 
-    /// In how many seconds to try again, if at all.
+    /// The number of seconds after which to retry; nil for no retry.
     private func failed(_ error: StoreFailure, _ turn: inout Turn) -> Double? {
         state.withLock { $0.settledCount = 0 }
         if error.isPermanent {
@@ -188,7 +188,7 @@ extension SharedValue {
         return min(5 * Double(turn.failures), 60)
     }
 
-    /// Whether another process's changes were found on the way.
+    /// Returns whether another process's changes were found.
     private func write(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
         guard hasToWrite(turn), state.withLock({ !$0.isMemoryOnly }) else { return false }
         if !turn.hasTidied {
@@ -217,7 +217,7 @@ extension SharedValue {
         }
         let body = content.encoded(now: now)
         let header = Content.envelope.header(of: body)
-        // Session cookies change nothing on the disk.
+        // Session cookies do not change the file.
         guard turn.base.map({ !$0.hasSameBody(as: header) }) ?? (body.count > Content().encoded(now: now).count) else {
             state.withLock { $0.wrote(count) }
             return

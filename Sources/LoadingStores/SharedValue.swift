@@ -10,47 +10,47 @@
 import Synchronization
 import SystemThreads
 
-/// A value that the threads of this process share, and the processes of this user through a file.
+/// A value that is shared by the threads of this process and, through a file, by the user's processes.
 ///
-/// Every change is seen at once in this process and goes to the file soon after, on the disk queue: a change wakes it, changes that
-/// come while it writes are written together, a second later at the earliest. Before it writes, what other processes wrote is read
-/// and the changes made here are replayed on it. The file is read when the value is first asked for: by ``prepare(_:)`` on the disk
-/// queue, or else by whoever asks, on its own thread. It is read again when a look at it, which a lookup has made on the disk queue
-/// at most every 250 ms, shows another one. Nothing that is wrong with the file ever fails a caller: a damaged file is set aside, and
-/// where none can be written the value lives in memory.
+/// Every change is visible in this process immediately and is written to the file soon after, on the disk queue; changes that are
+/// made during a write are written together, at the earliest one second later. Before a write, the file is read and the changes
+/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on
+/// the disk queue, or by the first caller on its own thread. Lookups have the file checked on the disk queue, at most every 250
+/// ms, and it is read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if
+/// none can be written the value lives in memory.
 ///
-/// The lock of `turn` is held while the file is read or written, that of `state` for a look or a change; the second may be taken
-/// inside the first. Neither is held while another process has the file's lock. No hook is called under either.
+/// The lock of `turn` is held while the file is read or written, that of `state` for a lookup or a change; the latter may be
+/// taken while the former is held. Neither is held while another process has the file's lock. No hook is called under either.
 final class SharedValue<Content: SharedContent>: Sendable {
     struct State {
         var content = Content()
-        /// Made here and not yet in the file, oldest first.
+        /// Changes that are not in the file yet, oldest first.
         var pending: [Content.Change] = []
-        /// How many of them, from the first, are being merged or written: these stay as they are meanwhile.
+        /// The number of changes, from the first, that are being merged or written and must not be condensed.
         var settledCount = 0
-        /// How many of the others there may be before those that later ones make void are left out.
+        /// The number of other changes at which overridden ones are left out.
         var condensedAt = SharedValue.pendingLimit
-        /// False until the file was read, and from then on true.
+        /// Whether the file was read; never reset.
         var isLoaded: Bool
-        /// No file, or none that can be used.
+        /// There is no file, or it cannot be used.
         var isMemoryOnly: Bool
         var isSaveScheduled = false
-        /// Not to be written before that, on the clock of ``Monitor``.
+        /// The earliest time of the next write, on the clock of ``Monitor``.
         var nextSave = -Double.infinity
         var isReloadScheduled = false
         /// The file as it was read or written last.
         var seen = SharedFile.Look.missing
         var lastLook = -Double.infinity
-        /// The file was looked at since, and need not be again.
+        /// The file was checked since the last lookup that would do so.
         var wasJustSeen = false
-        /// The caller's clock, when it last said.
+        /// The latest time passed by a caller.
         var now = -Double.infinity
         var hooks: [@Sendable () -> Void] = []
     }
 
-    /// What only the one who reads or writes the file knows.
+    /// State that only the reader or writer of the file uses.
     struct Turn {
-        /// The write that `State.content` builds upon; nil where there was no file.
+        /// The write that `State.content` is based on; nil if there was no file.
         var base: StoreEnvelope.Header?
         var failures = 0
         var hasTidied = false
@@ -63,12 +63,12 @@ final class SharedValue<Content: SharedContent>: Sendable {
     let queue: DiskQueue
     let pause: Double
     private let lookInterval = 0.25
-    /// A disk that does not answer must not have changes gather without end.
+    /// The limit on pending changes, in case the disk does not respond.
     fileprivate static var pendingLimit: Int { 10_000 }
 
-    /// In memory only without a `file`.
+    /// Without a `file`, the value is in memory only.
     ///
-    /// Between two writes there are `pause` seconds.
+    /// `pause` is the minimum time between two writes, in seconds.
     init(file: SharedFile?, content: Content = Content(), queue: DiskQueue, pause: Double = 1) {
         self.file = file
         self.queue = queue
@@ -78,10 +78,10 @@ final class SharedValue<Content: SharedContent>: Sendable {
         self.state = Mutex(state)
     }
 
-    /// Whether the file was read: then a lookup never waits.
+    /// Whether the file was read: from then on, lookups never wait.
     var isReady: Bool { state.withLock { $0.isLoaded } }
 
-    /// Reads the file on the disk queue if that never happened, and calls back there.
+    /// Reads the file on the disk queue, unless it was already read, and calls back there.
     func prepare(_ done: @escaping @Sendable () -> Void) {
         queue.run(on: .answers) {
             self.load()
@@ -89,14 +89,14 @@ final class SharedValue<Content: SharedContent>: Sendable {
         }
     }
 
-    /// Looks at the value, or at what a lookup notes in it that need not be written.
+    /// Reads the value; `work` may change only what need not be written.
     func look<Answer>(now: Double, _ work: (inout Content) -> Answer) -> Answer {
         while true {
             var mayHaveChanged = false
             let answer: Answer? = state.withLock { state in
                 guard state.isLoaded else { return nil }
                 state.now = now
-                // Also when the clock was set back.
+                // `abs`: the clock may have been set back.
                 if !state.isMemoryOnly, !state.isReloadScheduled, abs(now - state.lastLook) >= lookInterval {
                     state.lastLook = now
                     mayHaveChanged = !state.wasJustSeen
@@ -113,7 +113,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
 
     /// Changes the value.
     ///
-    /// `work` says what it changed.
+    /// `work` returns its changes.
     func change(now: Double?, _ work: (inout Content) -> [Content.Change]) {
         load()
         var saveDelay: Double?
@@ -132,14 +132,14 @@ final class SharedValue<Content: SharedContent>: Sendable {
         for hook in hooks { hook() }
     }
 
-    /// The time that a caller said last.
+    /// The latest time passed by a caller.
     var lastSeenTime: Double { state.withLock { $0.now } }
 
     func onChange(_ hook: @escaping @Sendable () -> Void) {
         state.withLock { $0.hooks.append(hook) }
     }
 
-    /// Calls back on another thread when what was changed before is durable, or will not be, or the disk does not answer.
+    /// Calls back on another thread when earlier changes are durable, have failed, or the disk does not respond.
     func flush(completion: @escaping @Sendable () -> Void) {
         if state.withLock({ $0.isMemoryOnly }) {
             queue.run(on: .values, queue.orWhenStuck(on: [.values], completion))
@@ -152,7 +152,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         }
     }
 
-    /// Writes what was changed before, waits for it, and answers whether it is durable.
+    /// Writes earlier changes and waits for them; returns whether they are durable.
     func flushAndWait() -> Bool {
         queue.runAndWait(on: .values) { self.save() }
         return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
@@ -160,14 +160,14 @@ final class SharedValue<Content: SharedContent>: Sendable {
 }
 
 extension SharedValue.State {
-    /// The first so many changes are in the file, or nothing that goes there.
+    /// Removes the first `count` changes, which are in the file or do not belong there.
     mutating func wrote(_ count: Int) {
         pending.removeFirst(count)
         settledCount = 0
         condensedAt = SharedValue.pendingLimit
     }
 
-    /// Leaves out changes that later ones make void, where there are too many to keep them all.
+    /// Leaves out changes that later ones override, if there are too many.
     mutating func boundPending() {
         guard pending.count - settledCount >= condensedAt else { return }
         let condensed = Content.condensed(Array(pending[settledCount...])).suffix(50_000)

@@ -18,26 +18,26 @@ import Glibc
 import Musl
 #endif
 
-/// A cache file that is being written, under a name of its own until it is whole.
+/// A cache file under a temporary name while it is written.
 ///
-/// Whoever looks for the entry sees the old one or the new one, never a part. What is not moved into place is deleted.
+/// A look-up of the entry finds the old file or the complete new one, never a partial one. A file that is not moved into place is
+/// deleted.
 ///
-/// Sendable because one thread at a time has it: that of the queue for the disk or, when nobody else has it any more, the one that
-/// drops it.
+/// Sendable because only one thread at a time uses it: the thread of the disk queue, or the thread that releases the last
+/// reference.
 final class AsideFile: @unchecked Sendable {
-    /// Below the cache's directory.
+    /// The subdirectory of the cache's directory.
     static let folder = "aside"
 
     private let directory: String
-    // Used by one thread at a time: by that of the queue for the disk, or, when nobody else has it any more, by that which
-    // drops it.
+    // Used by one thread at a time: the thread of the disk queue, or the thread that releases the last reference.
     private var descriptor: CInt = -1
     private var path = ""
     private var checksum = ContentChecksum()
     private var bodyLength: Int64 = 0
     private(set) var hasFailed = false
 
-    /// Where it is open for longer than a piece of work takes.
+    /// Set if the file stays open beyond one piece of work on the queue.
     private var room: FileRoom?
 
     init(directory: String, room: FileRoom? = nil) {
@@ -47,7 +47,7 @@ final class AsideFile: @unchecked Sendable {
 
     deinit { discard() }
 
-    /// Adds a piece of the body.
+    /// Appends bytes of the body.
     func append(_ bytes: UnsafeRawBufferPointer) {
         guard open(reserving: CacheEntryFile.preambleLength) else { return }
         checksum.update(bytes)
@@ -55,7 +55,7 @@ final class AsideFile: @unchecked Sendable {
         bodyLength += Int64(bytes.count)
     }
 
-    /// Copies the body of another entry, as it is: its checksum goes along.
+    /// Copies the body of another entry; its checksum stays valid.
     func copyBody(of file: CacheFile, length: Int64) {
         guard open(reserving: CacheEntryFile.preambleLength) else { return }
         let offset = Int64(CacheEntryFile.preambleLength)
@@ -63,7 +63,7 @@ final class AsideFile: @unchecked Sendable {
         bodyLength += length
     }
 
-    /// Writes what is around the body, for the first time; answers the length of the file, or nil where it cannot be used.
+    /// Writes the head and the preamble around the body; returns the length of the file, or nil if it cannot be used.
     func seal(_ head: CacheEntryFile.Head, bodyChecksum: UInt64? = nil, lastUse: Double) -> Int64? {
         var head = head
         head.response.bodyLength = bodyLength
@@ -78,7 +78,7 @@ final class AsideFile: @unchecked Sendable {
         return hasFailed ? nil : Int64(parts.preamble.count) + bodyLength + Int64(parts.head.count)
     }
 
-    /// The same for a body that is in memory, with fewer calls.
+    /// Writes a complete entry whose body is in memory, with fewer system calls.
     func write(_ head: CacheEntryFile.Head, body: Data, lastUse: Double) -> Int64? {
         var head = head
         head.response.bodyLength = Int64(body.count)
@@ -91,7 +91,7 @@ final class AsideFile: @unchecked Sendable {
         return hasFailed ? nil : Int64(parts.preamble.count + body.count + parts.head.count)
     }
 
-    /// Gives it the name of an entry.
+    /// Renames the file to the entry's name.
     func move(to name: CacheEntryName) -> Bool {
         guard descriptor >= 0, !hasFailed else { return false }
         let target = directory + "/" + name.path
@@ -122,7 +122,7 @@ final class AsideFile: @unchecked Sendable {
             if descriptor >= 0 { break }
             let error = -descriptor
             path = ""
-            // Somebody emptied the directory, or it was never there.
+            // The directory was emptied, or it never existed.
             guard error == EEXIST || error == ENOENT && attempt == 0 && makeFolders() else { break }
         }
         guard descriptor >= 0 else {

@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Whether the body of an entry is what was stored: read in steps, so that other work comes in between.
+/// Verifies the checksum of an entry's body, in steps, so that the queue can run other work in between.
 struct BodyCheck: Sendable {
-    /// What a check holds for.
+    /// What a check result applies to.
     struct Subject: Hashable, Sendable {
-        /// Of the file: writing to it changes that, and nobody but the cache does.
+        /// The file's stamp, which changes on a write; only the cache changes it.
         var stamp: FileTime.Stamp
         var preamble: CacheEntryFile.Preamble
     }
@@ -30,7 +30,7 @@ struct BodyCheck: Sendable {
         self.preamble = preamble
     }
 
-    /// Reads the next piece, waiting for the disk; answers once it is known.
+    /// Reads the next piece, waiting for the disk; returns the result after the last one.
     mutating func step() -> Bool? {
         let count = Int(min(Self.pieceSize, preamble.bodyLength - offset))
         guard let piece = UnsafeMutableRawBufferPointer.allocated(max(1, count)) else { return false }

@@ -10,20 +10,20 @@
 package import FoundationEssentials
 import Synchronization
 
-/// A stored body that is too large for the memory, read in pieces.
+/// A stored body that is too large for memory, read in pieces.
 ///
-/// Read from its beginning to its end, it is checked: what turns out damaged is removed from the cache, and the reader gets an
-/// error rather than the last piece. It stays readable when its entry is removed or replaced meanwhile.
+/// Reading from the beginning to the end verifies the checksum: a damaged entry is removed from the cache, and the reader gets an
+/// error instead of the last piece. The body stays readable if its entry is removed or replaced meanwhile.
 package final class CacheBodyFile: Sendable {
-    /// The bytes are not there, or not those that were stored.
+    /// The bytes are missing or not those that were stored.
     package struct Damaged: Error {
         package init() {}
     }
 
     private struct State {
-        /// Nil only at the end.
+        /// Nil only during deinitialization.
         var file: CacheFile?
-        /// How far the body was read without a gap.
+        /// The end of the contiguous part that was read from the beginning.
         var position: Int64 = 0
         var checksum = ContentChecksum()
     }
@@ -43,7 +43,7 @@ package final class CacheBodyFile: Sendable {
     }
 
     deinit {
-        // To close a file that was removed meanwhile is to free all of it: the one who lets go last is the queue.
+        // Closing a file that was removed meanwhile frees its blocks, which takes time: the queue releases the last reference.
         let file = state.withLock { state in
             defer { state.file = nil }
             return state.file.map { Unmanaged.passRetained($0) }
@@ -51,7 +51,7 @@ package final class CacheBodyFile: Sendable {
         if let file { queue.run(on: .answers) { file.release() } }
     }
 
-    /// Reads so many bytes, fewer at the end, none behind it.
+    /// Reads `count` bytes, fewer at the end of the body, none past it.
     ///
     /// May wait for the disk.
     package func read(at offset: Int64, count: Int) throws(Damaged) -> Data {
@@ -75,18 +75,18 @@ package final class CacheBodyFile: Sendable {
         }
     }
 
-    /// The same on the queue for the disk, where `done` is called.
+    /// Reads on the disk queue, where `done` is called.
     package func read(at offset: Int64, count: Int, _ done: @escaping @Sendable (Result<Data, Damaged>) -> Void) {
         queue.run(on: .answers) {
             done(Result { () throws(Damaged) in try self.read(at: offset, count: count) })
         }
     }
 
-    /// Takes in a piece if it follows those before; false if it was the last and the sum is wrong.
+    /// Adds a piece to the checksum if it continues the part read so far; false if it is the last one and the checksum is wrong.
     private func isSound(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         state.withLock { state in
             guard offset <= state.position, offset + Int64(bytes.count) > state.position else { return true }
-            // What was read already is not taken in again.
+            // Bytes that were read before are already part of the checksum.
             let fresh = UnsafeRawBufferPointer(rebasing: bytes[Int(state.position - offset)...])
             state.checksum.update(fresh)
             state.position += Int64(fresh.count)

@@ -9,7 +9,7 @@
 
 package import HTTPRules
 
-/// The format of a file that holds one stored response: a preamble of fixed size, the body, then the head.
+/// The format of a cache file, which holds one stored response: a preamble of fixed size, the body, the head.
 ///
 ///     offset  length
 ///     0       8       "URLLRSP" and the version
@@ -20,15 +20,15 @@ package import HTTPRules
 ///     40      8       checksum of the preamble up to here and of the head
 ///     48      …       the body, then the head: key, response, user info
 ///
-/// Numbers are little-endian. A file of another version is removed as a damaged one is. The head comes last since it is known last:
-/// what an app answers to `willCacheResponse` belongs to
-/// it, and by then a large body is on the disk. A file whose length is not the sum of its parts is damaged.
+/// Numbers are little-endian. A file of another version is removed like a damaged one. The head comes last because it is known
+/// last: it depends on the app's answer to `willCacheResponse`, and by then a large body is already on the disk. A file whose
+/// length is not the sum of its parts is damaged.
 package struct CacheEntryFile: Sendable {
     package static let preambleLength = 48
-    /// Where a head would be longer, the response is not stored, and a file that says so is damaged.
+    /// A response with a longer head is not stored, and a file with a longer head is damaged.
     package static let headLimit = 1 << 20
 
-    /// The part of fixed size.
+    /// The part of fixed size at the beginning of the file.
     package struct Preamble: Hashable, Sendable {
         package var headLength: Int
         package var bodyLength: Int64
@@ -40,7 +40,7 @@ package struct CacheEntryFile: Sendable {
         package var headOffset: Int64 { Int64(preambleLength) + bodyLength }
     }
 
-    /// What stands behind the body.
+    /// The part after the body.
     package struct Head: Hashable, Sendable {
         package var key: String
         package var response: StoredResponse
@@ -53,7 +53,7 @@ package struct CacheEntryFile: Sendable {
         }
     }
 
-    /// A whole file, read and checked.
+    /// A complete file, read and verified.
     package struct Content: Sendable {
         package var preamble: Preamble
         package var head: Head
@@ -64,7 +64,7 @@ package struct CacheEntryFile: Sendable {
 
     // MARK: Writing
 
-    /// The preamble and the head of a body; nil where the head is too long, or could not be read again.
+    /// The preamble and the head for a body; nil if the head is too long or could not be decoded again.
     package static func encoded(_ head: Head, bodyChecksum: UInt64) -> (preamble: [UInt8], head: [UInt8])? {
         let headBytes = CacheHeadCoding.encoded(head)
         guard headBytes.count <= headLimit, head.response.responseTime.isFinite, head.response.requestTime.isFinite else {
@@ -85,7 +85,7 @@ package struct CacheEntryFile: Sendable {
 
     // MARK: Reading
 
-    /// What a file begins with; nil where it cannot be the beginning of a file of that length.
+    /// Decodes the preamble; nil if it is not valid for a file of that length.
     package static func preamble(_ bytes: UnsafeRawBufferPointer, fileLength: Int64) -> Preamble? {
         guard bytes.count >= preambleLength, number(bytes, 0) == mark,
             let headLength = Int(exactly: number(bytes, 8)), headLength <= headLimit,
@@ -99,11 +99,11 @@ package struct CacheEntryFile: Sendable {
             bodyChecksum: number(bytes, 32),
             headChecksum: number(bytes, 40)
         )
-        // A file may say that it is so long that the sum of its parts is no number.
+        // Subtraction instead of a sum, which could overflow for the lengths in a damaged file.
         return fileLength - bodyLength == Int64(preambleLength) + Int64(headLength) && storedAt.isFinite ? preamble : nil
     }
 
-    /// The head behind a body; nil where it is damaged.
+    /// Decodes the head after the body; nil if it is damaged.
     package static func head(_ bytes: UnsafeRawBufferPointer, preamble: Preamble, preambleBytes: UnsafeRawBufferPointer) -> Head?
     {
         guard bytes.count == preamble.headLength, preambleBytes.count >= preambleLength,
@@ -112,7 +112,7 @@ package struct CacheEntryFile: Sendable {
         return CacheHeadCoding.decoded(bytes, bodyLength: preamble.bodyLength)
     }
 
-    /// A whole file; nil where anything about it is damaged.
+    /// Decodes a complete file; nil if any part is damaged.
     package static func content(_ bytes: UnsafeRawBufferPointer) -> Content? {
         guard let preamble = preamble(bytes, fileLength: Int64(bytes.count)), let bodyLength = Int(exactly: preamble.bodyLength)
         else { return nil }

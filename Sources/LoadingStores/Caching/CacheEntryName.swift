@@ -10,19 +10,19 @@
 import Crypto
 import HTTPWire
 
-/// The name of one entry's file: the hash of its key, and which of the key's variants it is.
+/// The name of an entry's file: the hash of its key and the number of the variant.
 ///
-/// Variants are what `Vary` tells apart (RFC 9111, section 4.1); they are numbered, so that all that can be there for a key can
-/// be looked for by name.
+/// Variants are the responses that `Vary` distinguishes (RFC 9111, section 4.1). They are numbered, so that all variants of a key
+/// can be found by name.
 package struct CacheEntryName: Hashable, Sendable {
-    /// The variants kept of one key.
+    /// The maximum number of variants stored for a key.
     package static let slotCount: UInt8 = 8
     private static let hashLength = 64
 
     private let words: SIMD4<UInt64>
     package var slot: UInt8
 
-    /// Names a key's first variant.
+    /// The name of a key's first variant.
     package init(key: String) {
         var hash = SHA256()
         var key = key
@@ -37,7 +37,7 @@ package struct CacheEntryName: Hashable, Sendable {
         slot = 0
     }
 
-    /// Takes a file name, with or without a slot: 64 lower-case hexadecimal digits, then nothing or `-1` to `-7`.
+    /// Parses a file name, with or without a slot: 64 lower-case hexadecimal digits, optionally followed by `-1` to `-7`.
     package init?(_ fileName: String) {
         var fileName = fileName
         guard let name = fileName.withUTF8({ Self(UnsafeRawBufferPointer($0)) }) else { return nil }
@@ -65,17 +65,17 @@ package struct CacheEntryName: Hashable, Sendable {
         slot = number
     }
 
-    /// The same key's name in another slot.
+    /// The name of the same key in another slot.
     func at(slot: UInt8) -> CacheEntryName {
         var name = self
         name.slot = slot
         return name
     }
 
-    /// Where the first variant is; all of a key have it in common.
+    /// The name of the first variant, which all variants of a key share.
     var key: CacheEntryName { at(slot: 0) }
 
-    /// Which of the 256 folders it is in.
+    /// Which of the 256 folders contains the file.
     package var folder: UInt8 { UInt8(truncatingIfNeeded: words[0] >> 56) }
 
     package static func folderName(_ folder: UInt8) -> String { ASCII.hexadecimal(folder) }
@@ -92,6 +92,6 @@ package struct CacheEntryName: Hashable, Sendable {
         return text
     }
 
-    /// Below the cache's directory.
+    /// Relative to the cache's directory.
     package var path: String { Self.folderName(folder) + "/" + fileName }
 }

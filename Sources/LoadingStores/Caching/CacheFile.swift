@@ -20,18 +20,18 @@ import Musl
 
 /// An open file of the disk tier, read as a whole or head first.
 ///
-/// It stays readable when it is removed or replaced meanwhile.
+/// It stays readable if it is removed or replaced meanwhile.
 final class CacheFile: Sendable {
     enum Opening {
         case file(CacheFile)
         case absent
-        /// No regular file of this user, or not of a length that an entry has.
+        /// Not a regular file of this user, or too short for an entry.
         case foreign
     }
 
     enum Reading<Value> {
         case value(Value)
-        /// The disk would have to be waited for.
+        /// The data is not in the page cache, and the caller does not want to wait for the disk.
         case wouldWait
         case damaged
     }
@@ -39,10 +39,10 @@ final class CacheFile: Sendable {
     let length: Int64
     let inode: ino_t
     let lastUse: Double
-    /// As it was when it was opened.
+    /// The stamp at the time of opening.
     let stamp: FileTime.Stamp
     private let descriptor: Descriptor
-    /// Of a file that is kept open.
+    /// Set while the file is kept open.
     private let room = Mutex<FileRoom?>(nil)
 
     private init(_ descriptor: consuming Descriptor, _ status: stat) {
@@ -55,7 +55,7 @@ final class CacheFile: Sendable {
 
     var number: CInt { descriptor.number }
 
-    /// Whether there is room for the file to stay open for longer than a piece of work takes.
+    /// Whether the file may stay open beyond one piece of work, within the limit on open files.
     func keepOpen() -> Bool {
         guard let room = FileBudget.shared.take(.half) else { return false }
         self.room.withLock { $0 = room }
@@ -72,7 +72,7 @@ final class CacheFile: Sendable {
         do {
             descriptor = try Descriptor(path, O_RDONLY, doing: "opening a cache entry")
         } catch {
-            // A symbolic link is nothing of ours; that a file cannot be opened now says nothing about it.
+            // A symbolic link is not a cache file. Any other failure to open the file says nothing about its content.
             var status = stat()
             return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK ? .foreign : .absent
         }
@@ -83,7 +83,7 @@ final class CacheFile: Sendable {
         return .file(CacheFile(descriptor, status))
     }
 
-    /// Fills the target from a place in the file.
+    /// Fills the target from an offset in the file.
     func read(into target: UnsafeMutableRawBufferPointer, at offset: Int64, waiting: Bool) -> Reading<Void> {
         let count =
             waiting
@@ -107,7 +107,7 @@ final class CacheFile: Sendable {
         }
     }
 
-    /// Everything but the body, checked.
+    /// Everything but the body, verified.
     func head(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head)> {
         let preambleLength = CacheEntryFile.preambleLength
         let preamble: CacheEntryFile.Preamble
@@ -136,7 +136,7 @@ final class CacheFile: Sendable {
         }
     }
 
-    /// All of it, checked, with the body in the place it was read to.
+    /// The whole file, verified; the body stays in the buffer it was read into.
     func content(waiting: Bool) -> Reading<(preamble: CacheEntryFile.Preamble, head: CacheEntryFile.Head, body: Data)> {
         guard let count = Int(exactly: length), let bytes = UnsafeMutableRawBufferPointer.allocated(count) else {
             return .damaged

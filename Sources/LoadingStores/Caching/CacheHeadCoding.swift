@@ -11,11 +11,11 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Writes and reads the head of a cache file: numbers little-endian, texts and blocks with their length in front.
+/// Encodes and decodes the head of a cache file: numbers are little-endian, strings and blocks are prefixed with their length.
 ///
-/// Every length is compared with what is left before anything is allocated for it.
+/// Every length is compared with the remaining bytes before anything is allocated for it.
 enum CacheHeadCoding {
-    /// Of SHA-256.
+    /// The length of a SHA-256 digest.
     private static let digestLength = 32
 
     static func encoded(_ head: CacheEntryFile.Head) -> [UInt8] {
@@ -95,7 +95,7 @@ enum CacheHeadCoding {
         for number in numbers { append(UInt64(bitPattern: number), to: &bytes) }
     }
 
-    /// Version and properties, then the digests of the keys end to end; no numbers where there was no TLS.
+    /// The version and properties, then the concatenated digests of the keys; an empty list of numbers stands for no TLS.
     private static func append(_ security: ConnectionSecurity?, to bytes: inout [UInt8]) {
         guard let security else { return append(numbers: [], to: &bytes) }
         append(
@@ -103,7 +103,7 @@ enum CacheHeadCoding {
         append(security.keys.flatMap { Array($0) }, to: &bytes)
     }
 
-    /// The lines' lengths, then all names and values end to end.
+    /// The lengths of the lines, then all names and values concatenated.
     private static func append(_ block: HeaderBlock, to bytes: inout [UInt8]) {
         append(UInt64(block.lines.count), to: &bytes)
         for line in block.lines { append(UInt64(line.nameLength) << 32 | UInt64(line.valueLength), to: &bytes) }
@@ -134,7 +134,7 @@ enum CacheHeadCoding {
             return time.isFinite ? time : nil
         }
 
-        /// A length or a count, of which each takes at least so many bytes.
+        /// A length or a count of items that take at least `size` bytes each.
         private mutating func count(each size: Int) -> Int? {
             guard let number = number(), let count = Int(exactly: number), count <= left / size else { return nil }
             return count
@@ -160,7 +160,7 @@ enum CacheHeadCoding {
             return (0..<count).compactMap { _ in number().map { Int64(bitPattern: $0) } }
         }
 
-        /// Nil where it is malformed; what it holds is nil where there was no TLS.
+        /// Nil if malformed; `.some(nil)` if the connection did not use TLS.
         mutating func security() -> ConnectionSecurity?? {
             guard let numbers = numbers() else { return nil }
             if numbers.isEmpty { return .some(nil) }

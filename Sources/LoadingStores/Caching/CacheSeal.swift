@@ -11,18 +11,18 @@ import Crypto
 import FoundationEssentials
 import Synchronization
 
-/// Seals credentials, so that a cache can tell whose a response is without keeping the credential.
+/// Seals credentials, so that a cache can tell which credential obtained a response without storing the credential.
 ///
-/// A seal is the HMAC-SHA-256 of the credential under a random key of the store. The key of a directory is in its file `key`, which only the
-/// user may read (mode 0600); a cache without a directory draws its own. Where the key is lost, what was stored with it answers no request
-/// that carries a credential.
+/// A seal is the HMAC-SHA-256 of the credential under a random key of the store. The key of a directory is in its file `key`,
+/// which only the user may read (mode 0600); a cache without a directory generates its own. If the key is lost, responses that
+/// were stored with it are no longer used for requests with a credential.
 ///
 /// Safe to use from any thread.
 package final class CacheSeal: Sendable {
     private static let envelope = StoreEnvelope(kind: "cache-key", version: 1)
     private static let keySize = 32
 
-    /// Nil where there is no directory.
+    /// Nil for a cache without a directory.
     private let file: SharedFile?
     private let key = Mutex<SymmetricKey?>(nil)
 
@@ -31,23 +31,23 @@ package final class CacheSeal: Sendable {
         if directory == nil { drawKey() }
     }
 
-    /// Makes a random key if there is none yet: a cache in memory needs no key that lasts.
+    /// Generates a random key if there is none yet: a cache in memory needs no persistent key.
     func drawKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
     /// Whether the key was read.
     package var isReady: Bool { key.withLock { $0 != nil } }
 
-    /// Reads the key, or makes one if the file is missing.
+    /// Reads the key, or generates one if the file is missing.
     ///
     /// Waits for the disk.
     func prepare() {
         guard let file, !isReady else { return }
         let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))
-        // In a directory that cannot be used nothing is stored: the key is for the memory.
+        // If the directory cannot be used, nothing is stored there: the key is only for the memory tier.
         key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
     }
 
-    /// Nil where the key was not read yet.
+    /// Nil if the key was not read yet.
     package func seal(_ credential: String) -> String? {
         guard let key = key.withLock({ $0 }) else { return nil }
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: key)).base64EncodedString()
@@ -55,7 +55,7 @@ package final class CacheSeal: Sendable {
 
     private static func known(in file: SharedFile) throws(StoreFailure) -> [UInt8]? { key(in: try file.read()) }
 
-    /// Of two processes that find none, the one that locks the file first makes it.
+    /// Generates the key under the file's lock: if two processes find no key, the first to take the lock generates it.
     private static func made(in file: SharedFile) throws(StoreFailure) -> [UInt8] {
         let locked = try file.lock()
         if let key = key(in: try locked.read()) { return key }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What one flush of the cache makes durable: files, then the folders they are in, then the directory itself.
+/// The steps of one flush: the files, then their folders, then the directory itself.
 struct CacheSync: Sendable {
     enum Step: Sendable {
         case file(CacheEntryName)
@@ -18,10 +18,10 @@ struct CacheSync: Sendable {
     private var names: [CacheEntryName]
     private var folders: [UInt8]
     private var isDirectoryDue: Bool
-    /// To be called after the last step.
+    /// Called after the last step.
     let completion: @Sendable () -> Void
 
-    /// Files that were written, and folders from which something was removed.
+    /// Takes the files that were written and the folders from which files were removed.
     init(_ names: Set<CacheEntryName>, _ folders: Set<UInt8>, _ completion: @escaping @Sendable () -> Void) {
         self.names = Array(names)
         self.folders = Array(folders.union(names.map(\.folder)))
@@ -29,7 +29,7 @@ struct CacheSync: Sendable {
         self.completion = completion
     }
 
-    /// What to sync next; nil after the last.
+    /// The next step; nil after the last.
     mutating func next() -> Step? {
         if let name = names.popLast() { return .file(name) }
         if let folder = folders.popLast() { return .folder(folder) }
@@ -38,7 +38,8 @@ struct CacheSync: Sendable {
     }
 }
 
-/// What is not durable yet, and the flushes that wait for it, the first at work: each syncs what is its own alone.
+/// The changes that are not durable yet, and the queued flushes, of which the first one runs; each flush syncs only its own
+/// changes.
 struct CacheSyncs: Sendable {
     private var written: Set<CacheEntryName> = []
     private var foldersOfRemoved: Set<UInt8> = []
@@ -51,14 +52,14 @@ struct CacheSyncs: Sendable {
         written.remove(name)
     }
 
-    /// Answers whether it is the only one in line.
+    /// Returns whether it is the only flush in the queue.
     mutating func add(_ completion: @escaping @Sendable () -> Void, isEnabled: Bool) -> Bool {
         line.append(CacheSync(isEnabled ? written : [], isEnabled ? foldersOfRemoved : [], completion))
         if isEnabled { (written, foldersOfRemoved) = ([], []) }
         return line.count == 1
     }
 
-    /// What to sync next, or whom to tell that all is synced; and whether there is more to do.
+    /// The next step, or the completion handler of a finished flush; and whether more work remains.
     mutating func next() -> (CacheSync.Step?, (@Sendable () -> Void)?, goesOn: Bool) {
         guard !line.isEmpty else { return (nil, nil, false) }
         if let step = line[0].next() { return (step, nil, true) }

@@ -10,24 +10,25 @@
 import HTTPRules
 import HTTPWire
 
-/// Tells which of a key's entries a response takes the place of (RFC 9111, section 4.1).
+/// Decides which entries of a key a response replaces (RFC 9111, section 4.1).
 enum CacheVariant {
-    /// Whether there is a request that would select both.
+    /// Whether some request would select both.
     ///
-    /// Responses that were obtained with different credentials stand side by side; one that is for everyone takes the place of all.
+    /// Responses that were obtained with different credentials coexist; a response that is not bound to a credential replaces
+    /// them all.
     static func isSame(_ old: StoredResponse, _ new: StoredResponse) -> Bool {
         guard hasSameFields(old, new), old.credential == new.credential || old.credential == nil || new.credential == nil else {
             return false
         }
-        // One with `*` is never used (section 4.1), so that one place is enough for all of them.
+        // A response with `Vary: *` is never selected (section 4.1), so one slot is enough for all of them.
         return CacheKey.matchesVary(old, requestHeaders: new.varyFields)
             || !CacheKey.matchesVary(old, requestHeaders: old.varyFields)
     }
 
-    /// Whether both are selected by the same fields.
+    /// Whether both have the same field names in `Vary`.
     ///
-    /// Where not, the server has changed its mind, and what it said before would hide what it says now: all variants that are
-    /// kept of a key are of one mind, so that at most one matches a request.
+    /// If not, the server has changed its `Vary`, and old entries would hide new ones. All stored variants of a key therefore
+    /// have the same `Vary`, so that at most one matches a request.
     static func hasSameFields(_ old: StoredResponse, _ new: StoredResponse) -> Bool {
         names(old.headers) == names(new.headers)
     }
@@ -40,7 +41,7 @@ enum CacheVariant {
         return Set(names).sorted()
     }
 
-    /// Whether an entry still is what a new head was made for: another process may have stored another body meanwhile.
+    /// Whether an entry still has the body that a new head belongs to: another process may have stored another body meanwhile.
     static func hasSameBody(_ old: StoredResponse, _ new: StoredResponse) -> Bool {
         guard old.bodyLength == new.bodyLength, old.storedRange == new.storedRange else { return false }
         for name in ["ETag", "Last-Modified"] {

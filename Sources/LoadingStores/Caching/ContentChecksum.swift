@@ -7,9 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Finds accidental damage of a cache file, fast: XXH64 by Yann Collet with the seed 0.
+/// Detects accidental damage of a cache file, fast: XXH64 by Yann Collet with the seed 0.
 ///
-/// It proves nothing about who wrote the bytes. A cache file belongs to the user, and who may write there may read the rest too.
+/// It does not authenticate the file. Cache files belong to the user, and a process that can write them can also read everything
+/// else.
 package struct ContentChecksum: Sendable {
     private static let prime1: UInt64 = 0x9E37_79B1_85EB_CA87
     private static let prime2: UInt64 = 0xC2B2_AE3D_27D4_EB4F
@@ -76,7 +77,7 @@ package struct ContentChecksum: Sendable {
         return hash ^ hash >> 32
     }
 
-    /// Takes in whole stripes.
+    /// Processes whole stripes.
     private mutating func consume(_ bytes: UnsafeRawBufferPointer) {
         var (a, b, c, d) = (lanes[0], lanes[1], lanes[2], lanes[3])
         guard let start = bytes.baseAddress else { return }

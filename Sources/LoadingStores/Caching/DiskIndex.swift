@@ -7,43 +7,45 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What the disk tier knows of its files: how large they are, and which was used longest ago.
+/// The disk tier's index of its files: their sizes and the order of their last use.
 ///
-/// A value without I/O. It may be wrong, since other processes change the same directory: whoever acts on it looks at the file.
+/// A value without I/O. It may be outdated, since other processes change the same directory: callers check the file before they
+/// act.
 package struct DiskIndex: Sendable {
     package struct Record: Hashable, Sendable {
         package var size: Int64
         package var lastUse: Double
-        /// Which use it was of this process: tells apart what happened at the same time.
+        /// The number of the use within this process, to order uses at the same time.
         fileprivate var sequence: UInt64
         fileprivate var scan: UInt32
     }
 
-    /// When an entry was used, as of some moment.
+    /// The last use of an entry at the time of a snapshot.
     package struct Use: Sendable {
         fileprivate var name: CacheEntryName
         fileprivate var lastUse: Double
         fileprivate var sequence: UInt64
 
-        /// For ``DiskIndex/choose(_:)``: the one used longest ago comes last.
+        /// The order that ``DiskIndex/choose(_:)`` expects: the least recently used entry comes last.
         package static func isYounger(_ one: Use, _ other: Use) -> Bool {
             (other.lastUse, other.sequence) < (one.lastUse, one.sequence)
         }
     }
 
-    /// What counts of a file that says it is larger, as a sparse one may: so many of these as a folder can hold still have a sum.
+    /// The size counted for a file that claims to be larger, as a sparse one may: the sum for all files in a folder cannot
+    /// overflow.
     private static let largestSize: Int64 = 1 << 40
 
     private var records: [CacheEntryName: Record] = [:]
-    /// How many of them are not in the first slot of their key.
+    /// The number of records that are not in the first slot of their key.
     private var variantCount = 0
-    /// As they were when they were sorted, the one used longest ago last.
+    /// A sorted snapshot, the least recently used entry last.
     ///
-    /// Whatever was used since is younger than all of these.
+    /// Entries that were used since are more recent than all of these.
     private var candidates: [Use] = []
     private var sequence: UInt64 = 0
     private var scan: UInt32 = 0
-    /// The newest time heard of, so that a clock that is set back does not make new entries the oldest.
+    /// The latest time seen, so that new entries do not become the oldest if the clock is set back.
     private var latest = -Double.greatestFiniteMagnitude
     package private(set) var totalSize: Int64 = 0
     /// Whether a scan has seen all files.
@@ -55,7 +57,7 @@ package struct DiskIndex: Sendable {
     package var names: [CacheEntryName] { Array(records.keys) }
     package subscript(name: CacheEntryName) -> Record? { records[name] }
 
-    /// Whether a key, named by its first variant, has any entry.
+    /// Whether a key, given by the name of its first variant, has any entry.
     package func hasEntry(of name: CacheEntryName) -> Bool { records[name] != nil || hasSlot(after: name) }
 
     /// Whether a key has an entry in a later slot.
@@ -64,7 +66,7 @@ package struct DiskIndex: Sendable {
         return (name.slot + 1..<max(CacheEntryName.slotCount, name.slot + 1)).contains { records[name.at(slot: $0)] != nil }
     }
 
-    /// An entry was written or used; answers the time to write down.
+    /// Records that an entry was written or used; returns the time to record in the file.
     @discardableResult
     package mutating func note(_ name: CacheEntryName, size: Int64, now: Double) -> Double {
         sequence += 1
@@ -73,7 +75,7 @@ package struct DiskIndex: Sendable {
         return latest
     }
 
-    /// An entry turns out to have been used by another process.
+    /// Records that another process used an entry.
     package mutating func noteUse(_ name: CacheEntryName, at time: Double) {
         guard var record = records[name] else { return }
         sequence += 1
@@ -88,32 +90,32 @@ package struct DiskIndex: Sendable {
         if name.slot > 0 { variantCount -= 1 }
     }
 
-    /// The entry used longest ago; nil where the candidates are to be chosen first.
+    /// The least recently used entry; nil if candidates have to be chosen first.
     package mutating func oldest() -> (name: CacheEntryName, lastUse: Double)? {
         while let candidate = candidates.popLast() {
             guard let record = records[candidate.name], record.sequence == candidate.sequence else { continue }
-            // Whoever asks again without having removed it gets it again.
+            // The candidate stays until it is removed.
             candidates.append(candidate)
             return (candidate.name, record.lastUse)
         }
         return nil
     }
 
-    /// What there is to choose from, in no order: sorting takes a while, and needs no lock.
+    /// A snapshot of all uses, unsorted: sorting takes a while and is done without the lock.
     package var uses: [Use] {
         records.map { Use(name: $0.key, lastUse: $0.value.lastUse, sequence: $0.value.sequence) }
     }
 
-    /// Those used longest ago are removed first.
+    /// Sets the eviction candidates.
     ///
-    /// What was used or removed since ``uses`` was asked for is no candidate any more.
+    /// Entries that were used or removed after the ``uses`` snapshot are no longer candidates.
     package mutating func choose(_ sorted: [Use]) {
         candidates = sorted
     }
 
     // MARK: Scans
 
-    /// What is not found from now on, and is not noted either, is gone when the scan ends.
+    /// Begins a scan: records that are neither found nor noted until its end are removed.
     package mutating func beginScan() { scan &+= 1 }
 
     package mutating func found(_ name: CacheEntryName, size: Int64, lastUse: Double) {

@@ -10,13 +10,13 @@
 import Synchronization
 import SystemThreads
 
-/// A look-up that the disk has to be waited for.
+/// A look-up that has to wait for the disk.
 package struct DiskLookUp: Sendable {
     private let begin: @Sendable (PendingAnswer) -> Void
 
     init(_ begin: @escaping @Sendable (PendingAnswer) -> Void) { self.begin = begin }
 
-    /// Begins it; `reply` is called once, on a thread of the ``DiskQueue``, unless the answer is cancelled before.
+    /// Starts the look-up; `reply` is called once, on a thread of the ``DiskQueue``, unless the answer is cancelled first.
     @discardableResult
     package func callAsFunction(_ reply: @escaping @Sendable (ResponseCache.Hit?) -> Void) -> PendingAnswer {
         let answer = PendingAnswer(reply)
@@ -24,21 +24,21 @@ package struct DiskLookUp: Sendable {
         return answer
     }
 
-    /// Begins it for an answer that is waited for already.
+    /// Starts the look-up for an existing pending answer.
     func callAsFunction(for answer: PendingAnswer) { begin(answer) }
 }
 
-/// What a ``DiskLookUp`` comes to.
+/// The pending result of a ``DiskLookUp``.
 ///
-/// A look-up that nobody waits for any more is not made: on a disk that does not answer, those that were given up do not gather.
+/// A cancelled look-up is skipped, so that abandoned look-ups do not pile up on a disk that does not respond.
 package final class PendingAnswer: Sendable {
     private let reply: Mutex<(@Sendable (ResponseCache.Hit?) -> Void)?>
-    /// When something was done for it, on the clock of ``Monitor``.
+    /// The time of the last progress, on the clock of ``Monitor``.
     private let lastStep = Mutex(-Double.infinity)
 
     init(_ reply: @escaping @Sendable (ResponseCache.Hit?) -> Void) { self.reply = Mutex(reply) }
 
-    /// Whether the disk is at it: to check a large body may take longer than anybody waits for a disk that does not answer.
+    /// Whether the disk makes progress: checking a large body may take longer than the timeout for an unresponsive disk.
     package var isMoving: Bool { Monitor.clock - lastStep.withLock { $0 } < DiskQueue.patience }
 
     func noteStep() { lastStep.withLock { $0 = Monitor.clock } }
@@ -47,7 +47,7 @@ package final class PendingAnswer: Sendable {
 
     func give(_ hit: ResponseCache.Hit?) { take()?(hit) }
 
-    /// Nobody waits any more.
+    /// Drops the reply handler.
     package func cancel() { _ = take() }
 
     private func take() -> (@Sendable (ResponseCache.Hit?) -> Void)? {

@@ -17,11 +17,11 @@ import Glibc
 import Musl
 #endif
 
-/// What changes files: all of it on the queue.
+/// Changes of files, all on the queue.
 extension DiskTier {
-    /// Keeps an entry: from the file that its body was written to, or from memory.
+    /// Stores an entry: from the file that holds its body, or from memory.
     ///
-    /// Calls `done` when the memory is free again.
+    /// Calls `done` when the memory of the body is free again.
     func store(
         _ name: CacheEntryName, _ head: CacheEntryFile.Head, _ aside: AsideFile?, rest: Data, done: @escaping @Sendable () -> Void
     ) {
@@ -80,9 +80,9 @@ extension DiskTier {
         }
     }
 
-    /// The same body behind a new head.
+    /// Writes the same body with a new head.
     ///
-    /// Where that fails, the old entry stays as it is.
+    /// If that fails, the old entry stays.
     private func rewrite(
         _ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble, _ head: CacheEntryFile.Head
     ) {
@@ -90,7 +90,7 @@ extension DiskTier {
         aside.copyBody(of: file, length: preamble.bodyLength)
         let lastUse = max(file.lastUse, head.response.responseTime)
         guard let length = aside.seal(head, bodyChecksum: preamble.bodyChecksum, lastUse: lastUse) else { return aside.discard() }
-        // A copy is as good as what it was made of.
+        // The copy needs no new check if the original was verified.
         let isSound = isKnownSound(name, file, preamble)
         put(aside, length, at: name, head.response)
         if isSound, case .file(let copy) = CacheFile.open(path(name)), case .value(let preamble) = copy.preamble(waiting: true) {
@@ -102,7 +102,7 @@ extension DiskTier {
         guard changing(name.folder, { file.move(to: name) }) else { return file.discard() }
         state.withLock { state in
             let time = state.index.note(name, size: length, now: response.responseTime)
-            // Where the clock was set back, the file says another time.
+            // After the clock was set back, the file's time differs from the index.
             if time != response.responseTime { state.uses.add(name) }
             state.syncs.wrote(name)
             state.room.wrote(length)
@@ -113,7 +113,7 @@ extension DiskTier {
 
     private struct Slot {
         var name: CacheEntryName
-        /// Nil where the slot is empty, or was emptied because what was in it was damaged.
+        /// Nil if the slot is empty or its damaged file was removed.
         var response: StoredResponse?
         var lastUse: Double = 0
     }
@@ -142,7 +142,7 @@ extension DiskTier {
         }
     }
 
-    /// Where a response goes: in the place of the same variant, else in an empty one, else in that used longest ago.
+    /// The slot for a response: that of the same variant, otherwise an empty one, otherwise the least recently used one.
     private func place(_ name: CacheEntryName, _ key: String, for response: StoredResponse) -> CacheEntryName {
         var same: CacheEntryName?
         var empty: CacheEntryName?
@@ -182,7 +182,7 @@ extension DiskTier {
     func removeAll() {
         change(nil, removesAll: true) { [self] in
             guard mayTouchDisk else { return }
-            // In one piece: an entry that is revalidated in between would be written anew, and stay.
+            // In one piece: an entry that is revalidated in between would be written again and stay.
             forEachFile { name, _ in removeFile(name) }
         }
     }
@@ -200,9 +200,9 @@ extension DiskTier {
 
     private var mayTouchDisk: Bool { !state.withLock { $0.room.isRefused } }
 
-    /// Everything there is, as a look-up would find it.
+    /// All entries that a look-up would find.
     ///
-    /// On the caller's thread.
+    /// Runs on the caller's thread.
     func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
         waitForChanges()
         guard isEnabled else { return [] }

@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// Large bodies are checked once before they are used: what is damaged is a miss, also where the damage is at the end.
+/// Large bodies are verified once before use, so that a damaged entry is a miss even if the damage is at the end.
 extension DiskTier {
     func isKnownSound(_ name: CacheEntryName, _ file: CacheFile, _ preamble: CacheEntryFile.Preamble) -> Bool {
         state.withLock { $0.sound[name] } == BodyCheck.Subject(stamp: file.stamp, preamble: preamble)
@@ -20,8 +20,9 @@ extension DiskTier {
         state.withLock { $0.sound.note(name, BodyCheck.Subject(stamp: stamp, preamble: preamble)) }
     }
 
-    /// On the queue, one step at a time, so that other work comes in between; `done` is called there once it is known, and what
-    /// is damaged removed, unless nobody waits for the answer any more.
+    /// Runs on the queue, one step at a time, so that other work can run in between.
+    ///
+    /// After the last step, calls `done` there; a damaged entry is removed first. Stops if the answer is cancelled.
     func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
         guard answer.isWanted else { return }
         var check = check
@@ -33,14 +34,14 @@ extension DiskTier {
             done()
         case false?:
             removeUnfit(check.name, inode: check.file.inode)
-            // Behind the removal.
+            // After the removal.
             queue.run(on: .changes, done)
         }
     }
 
-    /// On the lane for upkeep.
+    /// Records an entry's last use as the modification time of its file, on the upkeep lane.
     ///
-    /// Writes down when an entry was used last: in the time of its file, which says nothing of its body then.
+    /// The file's new stamp does not invalidate an earlier check of its body.
     func setLastUse(_ name: CacheEntryName, _ lastUse: Double) {
         let path = path(name)
         let known = state.withLock { $0.sound[name] }
@@ -51,9 +52,9 @@ extension DiskTier {
     }
 }
 
-/// Large bodies that were found to be what was stored.
+/// The large bodies whose checksums were verified.
 struct SoundBodies: Sendable {
-    /// Beyond so many, all are forgotten: a body is checked again then.
+    /// Beyond this number, all are forgotten and checked again when used.
     private static let limit = 4096
 
     private var subjects: [CacheEntryName: BodyCheck.Subject] = [:]
@@ -65,7 +66,7 @@ struct SoundBodies: Sendable {
         subjects[name] = subject
     }
 
-    /// What was known has another stamp now, unless something else is known by now.
+    /// Records the new stamp of a verified body, unless the record has changed since.
     mutating func note(_ name: CacheEntryName, _ subject: BodyCheck.Subject, hasStamp stamp: FileTime.Stamp) {
         if subjects[name] == subject { subjects[name]?.stamp = stamp }
     }

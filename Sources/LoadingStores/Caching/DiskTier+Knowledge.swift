@@ -9,11 +9,12 @@
 
 import Synchronization
 
-/// What is known of the directory without a look at the disk. What another process stores may stay unnoticed for a quarter of a second.
+/// What is known about the directory without accessing the disk. Changes by other processes may go unnoticed for 250 ms.
 extension DiskTier {
-    /// Whether anything may be there at all: false where a scan found no folder, and none was made since.
+    /// Whether there may be any entries: false if a scan found no folder and none was created since.
     ///
-    /// With `touchingDisk`, it looks at the directory now and then, if the disk answers; without, it may be there where that is due.
+    /// With `touchingDisk`, it checks the directory from time to time, if the disk responds; without, it returns true when such a
+    /// check is due.
     func mayHaveAny(now: Double, touchingDisk: Bool) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
             let isEmpty = state.index.isComplete && state.index.count == 0 && state.folders.areNone && state.changes.areNone
@@ -26,17 +27,17 @@ extension DiskTier {
     }
 
     enum Foresight {
-        /// It is not there.
+        /// There is no entry.
         case miss
-        /// The disk does not answer.
+        /// The disk does not respond.
         case unavailable
-        /// It may be there; look it up on the lane.
+        /// There may be an entry; look it up on the lane.
         case unknown(DiskQueue.Lane)
     }
 
-    /// What a look-up would find, as far as that is known without the disk.
+    /// The result of a look-up, as far as it is known without the disk.
     ///
-    /// It matters whether something was seen there just now.
+    /// `wasSeen` says that an attempt without waiting found a file.
     func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {
         let foresight = state.withLock { state -> Foresight in
             if state.changes.concern(name) { return .unknown(.changes) }
@@ -51,7 +52,7 @@ extension DiskTier {
 
     // MARK: On the queue
 
-    /// Looks whether another process has changed the directory, or the folder; if so, the folder is scanned anew.
+    /// Checks whether another process has changed the directory or the folder; if so, the folder is scanned again.
     func notice(_ folder: UInt8, now: Double) {
         let (root, isDue) = state.withLock { ($0.folders.dueRoot(now: now), $0.folders.isDue(folder, now: now)) }
         if let root, FileTime.stamp(directory) == root { state.withLock { $0.folders.rootIsUnchanged(now: now) } }
@@ -64,7 +65,7 @@ extension DiskTier {
         }
     }
 
-    /// Changes the names in a folder: what is known of it stays known.
+    /// Changes names in a folder without losing what is known about it.
     func changing<Value>(_ folder: UInt8, _ work: () -> Value) -> Value {
         let path = path(folder)
         let before = FileTime.stamp(path)
@@ -75,13 +76,13 @@ extension DiskTier {
     }
 }
 
-/// The 256 folders, and what they are in, as they were when they were last looked at.
+/// What is known about the 256 folders and their parent directory since the last look.
 struct FolderViews: Sendable {
     private struct View: Sendable {
-        /// Whether the index has all that was in the folder when it was last changed, at `stamp`; nil if there was none.
+        /// Whether the index had all files of the folder at the change `stamp`; a nil stamp means that there was no folder.
         var isKnown = false
         var stamp: FileTime.Stamp?
-        /// When that was last found to be so.
+        /// When that was last confirmed.
         var lastLook = -Double.greatestFiniteMagnitude
         var isScanning = false
     }
@@ -90,10 +91,10 @@ struct FolderViews: Sendable {
 
     private var views = [View](repeating: View(), count: 256)
     private var isScanning = false
-    /// How many folders the last scan saw, and when the directory was changed before it.
+    /// The number of folders that the last scan saw, and the directory's stamp before the scan.
     private var count = 0
     private var rootTime: FileTime.Stamp?
-    /// When the directory was last looked at, because nothing was in it.
+    /// When the directory was last checked while it was empty.
     private var lastLook = -Double.greatestFiniteMagnitude
 
     init() {}
@@ -102,17 +103,17 @@ struct FolderViews: Sendable {
 
     private func isDue(_ lastLook: Double, _ now: Double) -> Bool { abs(now - lastLook) >= Self.lookingInterval }
 
-    /// Where there is no folder, and it is time to look whether that is so still: what the directory looked like.
+    /// The known stamp of the empty directory if a check is due; nil otherwise.
     func dueRoot(now: Double) -> FileTime.Stamp? { areNone && isDue(lastLook, now) ? rootTime : nil }
 
     mutating func rootIsUnchanged(now: Double) { lastLook = now }
 
     func isDue(_ folder: UInt8, now: Double) -> Bool { isDue(views[Int(folder)].lastLook, now) }
 
-    /// Whether the index has all that is in a folder, as of just now.
+    /// Whether the index has all files of a folder, confirmed within the last 250 ms.
     func isKnown(_ folder: UInt8, now: Double) -> Bool { views[Int(folder)].isKnown && !isDue(folder, now: now) }
 
-    /// Whether a folder that looks like that is to be scanned, which then begins.
+    /// Whether a folder with that stamp has to be scanned; if so, the scan is marked as started.
     mutating func mustScan(_ folder: UInt8, _ stamp: FileTime.Stamp?, mayScan: Bool, now: Double) -> Bool {
         let view = views[Int(folder)]
         if view.isKnown, view.stamp == stamp {
@@ -126,19 +127,19 @@ struct FolderViews: Sendable {
 
     mutating func endScan(of folder: UInt8) { views[Int(folder)].isScanning = false }
 
-    /// The index has all that was in a folder when it looked like that.
+    /// The index has all files of a folder as of that stamp.
     mutating func scanned(_ folder: UInt8, _ stamp: FileTime.Stamp?) {
         views[Int(folder)].isKnown = true
         views[Int(folder)].stamp = stamp
         views[Int(folder)].lastLook = -Double.greatestFiniteMagnitude
     }
 
-    /// A folder was changed here, and looked like that before and after.
+    /// This process changed a folder; the stamps are from before and after the change.
     mutating func changed(_ folder: UInt8, from before: FileTime.Stamp?, to after: FileTime.Stamp?) {
         if views[Int(folder)].stamp == before { views[Int(folder)].stamp = after } else { views[Int(folder)].isKnown = false }
     }
 
-    /// Begins to look at all folders; false where that is done already.
+    /// Begins a scan of all folders; false if one is already running.
     mutating func beginScan(root: FileTime.Stamp?) -> Bool {
         guard !isScanning else { return false }
         (isScanning, count, rootTime) = (true, 0, root)

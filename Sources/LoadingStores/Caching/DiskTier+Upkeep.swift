@@ -15,12 +15,12 @@ import Glibc
 import Musl
 #endif
 
-/// What keeps the directory in order: all of it on the queue, and what no look-up or change needs on the lane for upkeep.
+/// Maintenance of the directory, all on the queue; work that no look-up or change depends on runs on the upkeep lane.
 extension DiskTier {
-    /// What a process left that ended while it wrote: older than that, nobody writes it any more.
+    /// The age in seconds from which a temporary file is a leftover of a process that ended while writing.
     private static let leftoverAge = 3600.0
 
-    /// Looks at the directory in the background.
+    /// Prepares the directory in the background.
     func open() {
         guard capacity > 0 else { return }
         queue.run(on: .changes) { [weak self] in self?.prepare() }
@@ -29,7 +29,7 @@ extension DiskTier {
     func setCapacity(_ capacity: Int) {
         let old = state.withLock { $0.room.set(capacity) }
         guard old != capacity else { return }
-        // A tier that was off so far has not looked at its directory; the change of what is on waits for nothing.
+        // A tier that was disabled has not scanned its directory yet; other capacity changes need no scan.
         queue.run(on: .changes) { [self] in
             if old == 0 { prepare() } else { evict() }
         }
@@ -49,7 +49,7 @@ extension DiskTier {
 
     // MARK: Scanning
 
-    /// Looks at all folders, one at a time on the lane for upkeep, so that other work comes in between; then holds the capacity.
+    /// Scans all folders, one at a time on the upkeep lane, so that other work can run in between; then enforces the capacity.
     func scan() {
         let rootTime = FileTime.stamp(directory)
         let begins = state.withLock { state in
@@ -72,7 +72,7 @@ extension DiskTier {
         queue.run(on: .changes) { [weak self] in self?.evict() }
     }
 
-    /// Takes what is in a folder into the index; answers whether the folder is there.
+    /// Updates the index from a folder; returns whether the folder exists.
     @discardableResult
     func look(into folder: UInt8) -> Bool {
         let stamp = FileTime.stamp(path(folder))
@@ -89,9 +89,9 @@ extension DiskTier {
         for folder in UInt8.min...UInt8.max { forEachFile(in: folder, visit) }
     }
 
-    /// What has a name of ours; anything else is left alone.
+    /// Visits the files whose names are entry names; all others are ignored.
     ///
-    /// Answers whether the folder is there.
+    /// Returns whether the folder exists.
     @discardableResult
     private func forEachFile(in folder: UInt8, _ visit: (CacheEntryName, stat) -> Void) -> Bool {
         forEachName(in: path(folder)) { directory, start in
@@ -126,9 +126,9 @@ extension DiskTier {
 
     // MARK: Evicting
 
-    /// Holds the capacity after something was written.
+    /// Enforces the capacity after a write.
     ///
-    /// What other processes write is seen by scanning now and then: every sixteenth of the capacity.
+    /// Files of other processes are found by a scan after every sixteenth of the capacity written.
     func keepCapacity() {
         evict()
         if state.withLock({ $0.index.isComplete && $0.room.isScanDue }) { scan() }
@@ -147,13 +147,14 @@ extension DiskTier {
         }
     }
 
-    /// Removes what was used longest ago until the rest is within the capacity, some at a time, so that other work comes in between.
+    /// Removes least recently used entries until the rest is within the capacity, in batches, so that other work can run in
+    /// between.
     func evict() {
         for _ in 0..<Self.removedAtOnce {
             switch nextEviction() {
             case .none: return
             case .choose(var uses):
-                // Look-ups need the lock meanwhile.
+                // Sorted without the lock, which look-ups need.
                 uses.sort(by: DiskIndex.Use.isYounger)
                 state.withLock { $0.index.choose(uses) }
             case .remove(let name, let lastUse):
@@ -178,17 +179,17 @@ extension DiskTier {
 
     // MARK: Durability
 
-    /// Calls back, on the queue, when all that was changed before is durable.
+    /// Calls back, on the queue, when all earlier changes are durable.
     ///
     /// No look-up and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
-        // A look-up that was begun before may lead to a change.
+        // A look-up that has begun may still lead to a change.
         queue.run(on: .answers) { [self] in flushChanges(completion) }
     }
 
     private func flushChanges(_ completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
-            // What was begun before is to be durable, too.
+            // Earlier changes that are only partly done have to be durable, too.
             if state.withLock({ $0.changes.areUnfinished }) { return flushChanges(completion) }
             guard state.withLock({ $0.syncs.add(completion, isEnabled: $0.room.isEnabled) }) else { return }
             queue.run(on: .upkeep) { [self] in
@@ -198,7 +199,9 @@ extension DiskTier {
         }
     }
 
-    /// Takes one step, so that other work comes in between; one flush after the other, since each syncs what is its own alone.
+    /// Runs one step, so that other work can run in between.
+    ///
+    /// Flushes run one at a time, since each syncs only its own changes.
     private func sync() {
         let (step, completion, goesOn) = state.withLock { $0.syncs.next() }
         switch step {
@@ -216,10 +219,10 @@ extension DiskTier {
     }
 }
 
-/// How much the files may take, and whether it is time to look whether they take more.
+/// The capacity of the disk tier, and whether a scan for files of other processes is due.
 struct CacheRoom: Sendable {
     private(set) var capacity: Int
-    /// The directory was looked at, and is not used: others may write to it, or the file system is read-only.
+    /// The directory is not used: others may write to it, or the file system is read-only.
     private(set) var isRefused = false
     private var isEvicting = false
     private var writtenSinceScan: Int64 = 0
@@ -233,7 +236,7 @@ struct CacheRoom: Sendable {
         (index.isComplete || capacity == 0) && index.totalSize > Int64(capacity) && index.count > 0
     }
 
-    /// Answers what it was.
+    /// Returns the previous capacity.
     mutating func set(_ capacity: Int) -> Int {
         defer { self.capacity = max(0, capacity) }
         return self.capacity
@@ -243,7 +246,7 @@ struct CacheRoom: Sendable {
     mutating func wrote(_ length: Int64) { writtenSinceScan += length }
     mutating func scanBegan() { writtenSinceScan = 0 }
 
-    /// Answers whether the rest of an eviction is not on the queue yet.
+    /// Returns whether the rest of an eviction is not queued yet.
     mutating func beginEvicting() -> Bool {
         defer { isEvicting = true }
         return !isEvicting

@@ -17,21 +17,21 @@ import Glibc
 import Musl
 #endif
 
-/// The entries that are kept in files: one for each, in 256 folders, found by their names.
+/// The entries on disk: one file each, in 256 folders, found by name.
 ///
-/// All changes are made on the lane of the ``DiskQueue`` for them, in order; a look-up of what has changes before it waits for them
-/// there. What is known of the directory's content is an index in memory, for sizes, for the order of use, and for saying without
-/// a look at the disk that something is not there.
+/// All changes run in order on the ``DiskQueue``'s lane for changes; a look-up of an entry with pending changes is queued behind
+/// them. An index in memory has the sizes and the order of use, and tells without access to the disk that an entry does not
+/// exist.
 final class DiskTier: Sendable {
     enum Outcome {
         case hit(ResponseCache.Hit, CacheEntryName)
-        /// A hit if its body is what was stored: look it up again after the check.
+        /// A hit if its body passes the check: look it up again afterwards.
         case unchecked(BodyCheck)
         case miss
         case wait
     }
 
-    /// Each part stands beside the functions that change it.
+    /// Each part's type is declared next to the functions that change it.
     struct State: Sendable {
         var index = DiskIndex()
         var room: CacheRoom
@@ -42,9 +42,9 @@ final class DiskTier: Sendable {
         var syncs = CacheSyncs()
     }
 
-    /// Bodies up to here are read at once, on the caller's thread, where they are in the page cache.
+    /// Bodies up to this size are read immediately, on the caller's thread, if they are in the page cache.
     static let readAtOnceLimit: Int64 = 256 << 10
-    /// Bodies up to here are read as a whole, and checked before they are used.
+    /// Bodies up to this size are read as a whole and verified before use.
     static let readWholeLimit: Int64 = 1 << 20
 
     let directory: String
@@ -66,9 +66,9 @@ final class DiskTier: Sendable {
 
     // MARK: Looking up
 
-    /// Tries a key's slots in turn until one is for the request.
+    /// Searches a key's slots for an entry that matches the request.
     ///
-    /// With `waiting`, on the queue.
+    /// With `waiting`, it runs on the queue.
     func lookUp(
         _ name: CacheEntryName,
         key: String,
@@ -81,7 +81,7 @@ final class DiskTier: Sendable {
             let name = name.at(slot: slot)
             switch CacheFile.open(path(name)) {
             case .absent:
-                // There is a gap where one of several was removed; before the first scan, it may be anywhere.
+                // A removed variant leaves a gap; before the first scan, gaps may be anywhere.
                 let goesOn = state.withLock { !$0.index.isComplete || $0.index.hasSlot(after: name) }
                 if !goesOn { return .miss }
             case .foreign:
@@ -93,7 +93,7 @@ final class DiskTier: Sendable {
                 case .value(let (hit, preamble)):
                     guard CacheKey.matches(hit.response, requestHeaders: requestHeaders) else { continue }
                     if case .file = hit.body {
-                        // Without a descriptor to spare it is as if there were none.
+                        // If the limit on open files is reached, the entry is a miss.
                         guard file.keepOpen() else { return .miss }
                         if !isKnownSound(name, file, preamble) {
                             return waiting ? .unchecked(BodyCheck(name, file, preamble)) : .wait
@@ -111,14 +111,14 @@ final class DiskTier: Sendable {
         _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
     ) -> CacheFile.Reading<(ResponseCache.Hit, CacheEntryFile.Preamble)> {
         let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
-        // The head of most is shorter than what is added here; where not, it goes the other way.
+        // Most heads are shorter than this margin; an entry with a longer one takes the other path.
         if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
             result = file.content(waiting: waiting).map { ($0.preamble, $0.head, .bytes($0.body)) }
         } else {
             result = large(name, file, waiting: waiting)
         }
         return result.flatMap { preamble, head, body in
-            // The key's hash names the file: whatever has another key was not put there by us.
+            // The file's name is the hash of the key: this cache did not store an entry with another key.
             guard head.key == key else { return .damaged }
             let hit = ResponseCache.Hit(
                 response: head.response,
@@ -132,7 +132,7 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// An entry whose body may be left in its file.
+    /// An entry whose body may stay in its file.
     private func large(
         _ name: CacheEntryName,
         _ file: CacheFile,
@@ -151,23 +151,23 @@ final class DiskTier: Sendable {
 
     // MARK: Use
 
-    /// An entry was used: in the index now, in its file when there is time.
+    /// Records a use in the index immediately and in the file later.
     private func noteUse(_ name: CacheEntryName, size: Int64, now: Double) {
         let isFirst = state.withLock { state in
             state.index.note(name, size: size, now: now)
             return state.uses.note(name)
         }
-        // Many uses are written down together.
+        // Many uses are recorded together.
         if isFirst { queue.run(on: .upkeep, after: 2) { [self] in writeUses() } }
     }
 
-    /// An entry is used out of the memory tier.
+    /// Records a use by the memory tier.
     func noteUse(of name: CacheEntryName, now: Double) {
         guard let size = state.withLock({ $0.index[name]?.size }) else { return }
         noteUse(name, size: size, now: now)
     }
 
-    /// On the lane for upkeep.
+    /// Runs on the upkeep lane.
     func writeUses() {
         let uses = state.withLock { state in
             state.uses.take().compactMap { name in state.index[name].map { (name, $0.lastUse) } }
@@ -177,9 +177,10 @@ final class DiskTier: Sendable {
 
     // MARK: Changes
 
-    /// Runs a change on the queue; until it is done, look-ups of the key wait for it.
+    /// Runs a change on the queue; until it is done, look-ups of the key are queued behind it.
     ///
-    /// Without a key, all look-ups do. Where too much waits already, everything is removed instead, once `insteadOf` was called.
+    /// A change without a key makes all look-ups wait. If too many changes are pending, `insteadOf` is called and everything is
+    /// removed instead.
     func change(
         _ key: CacheEntryName?, removesAll: Bool = false, insteadOf instead: () -> Void = {},
         _ work: @escaping @Sendable () -> Void
@@ -196,10 +197,10 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// How many files are removed before other changes have their turn.
+    /// The number of files removed before other changes get their turn.
     static let removedAtOnce = 64
 
-    /// Runs the rest of a change behind the changes that were made meanwhile.
+    /// Queues the rest of a change behind the changes that came in between.
     func goOn(_ work: @escaping @Sendable () -> Void) {
         state.withLock { $0.changes.goOn() }
         queue.run(on: .changes) { [self] in
@@ -208,14 +209,14 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// Waits until what was changed before has reached the files, or the disk does not answer.
+    /// Waits until earlier changes have reached the files, or the disk does not respond.
     func waitForChanges() {
-        // Its own thread would wait for itself.
+        // The queue's own thread would wait for itself.
         guard !queue.isCurrent else { return }
         repeat { queue.wait(for: .changes) } while state.withLock { $0.changes.areUnfinished } && !queue.isStuck(.changes)
     }
 
-    /// Removes what is no entry of ours, unless another one has taken its place meanwhile.
+    /// Removes a file that is not a valid entry, unless another file has replaced it meanwhile.
     func removeUnfit(_ name: CacheEntryName, inode: ino_t?) {
         change(name.key) { [self] in
             var status = stat()
@@ -225,9 +226,9 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// On the lane for changes.
+    /// Runs on the lane for changes.
     func removeFile(_ name: CacheEntryName) {
-        // A folder in its place is removed if it is empty; otherwise it stays a miss.
+        // A folder with the entry's name is removed if it is empty; otherwise the entry stays a miss.
         let isRemoved = changing(name.folder) {
             unlink(path(name)) == 0 || errno == EISDIR && rmdir(path(name)) == 0
         }
@@ -239,15 +240,15 @@ final class DiskTier: Sendable {
     }
 }
 
-/// Uses that are in the index, and not in the files' times yet: many are written down together.
+/// Uses that are in the index but not in the files' times yet: many are recorded together.
 struct UnwrittenUses: Sendable {
     private var names: Set<CacheEntryName> = []
     private var isDue = false
 
-    /// Has the use written down with the next ones.
+    /// Adds a use to the next batch.
     mutating func add(_ name: CacheEntryName) { names.insert(name) }
 
-    /// Answers whether they are to be written soon, which none before has asked for.
+    /// Adds a use; returns whether the caller has to schedule the batch.
     mutating func note(_ name: CacheEntryName) -> Bool {
         names.insert(name)
         defer { isDue = true }

@@ -13,20 +13,20 @@ import HTTPWire
 import Synchronization
 import SystemThreads
 
-/// Takes the body of a response that is to be stored, piece by piece.
+/// Receives the body of a response to be stored, in pieces.
 ///
-/// Nothing is visible until ``finish()``; what is dropped without it leaves nothing behind. It holds about 256 KiB of the body,
-/// the rest goes to a file as it comes: whoever feeds it stops while it ``isBehind``. What waits to be written counts against
-/// the ``WriteBudget`` of the queue; what is beyond that is not stored on the disk. One caller at a time; callbacks come on a
-/// thread of the ``DiskQueue``. Whatever goes wrong ends the storing, never the load.
+/// The entry is invisible until ``finish()``; a writer that is released before leaves nothing behind. It buffers about 256 KiB of
+/// the body and writes the rest to a file as it arrives: the caller pauses while it ``isBehind``. Bytes that wait to be written
+/// count against the queue's ``WriteBudget``; a body that exceeds it is not stored on disk. It has one caller at a time;
+/// callbacks come on a thread of the ``DiskQueue``. Any failure ends the storing, never the load.
 package final class EntryWriter: Sendable {
-    /// Bodies up to here are held until they are whole, and are written with one call.
+    /// Bodies up to this size are buffered until they are complete, and written with one call.
     package static let heldLimit = 256 << 10
-    /// Pieces of larger bodies.
+    /// The size of the pieces in which larger bodies are written.
     private static let pieceSize = 64 << 10
-    /// Where the caller does not stop although the disk is that far behind, the response is not stored.
+    /// If the caller does not pause although the disk is that far behind, the response is not stored.
     private static let outstandingLimit = 16 << 20
-    /// What an entry takes besides its body and fields while it waits to be written, about.
+    /// The approximate memory of a queued entry besides its body and fields.
     private static let entryOverhead = 1024
 
     private struct State {
@@ -36,13 +36,13 @@ package final class EntryWriter: Sendable {
         var mayGoToDisk: Bool
         var gathered = Data()
         var total: Int64 = 0
-        /// Bytes given to the queue but not yet written.
+        /// Bytes that are queued but not written yet.
         var outstanding = 0
         var aside: AsideFile?
         var isOpen = true
         var waiting: [@Sendable () -> Void] = []
 
-        /// Lets go of everything, and answers what it was.
+        /// Releases everything; returns the previous state.
         mutating func close() -> State {
             isOpen = false
             defer {
@@ -83,7 +83,7 @@ package final class EntryWriter: Sendable {
 
     deinit { abandon() }
 
-    /// Whether it still takes anything: not after an end, nor when the body got too large or the disk failed.
+    /// Whether it still accepts bytes: false after the end, and if the body got too large or the disk failed.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Whether the caller should wait for ``whenCaughtUp(_:)`` before it appends more.
@@ -91,16 +91,17 @@ package final class EntryWriter: Sendable {
         state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
     }
 
-    /// Whether the disk is known not to get on: nobody is to wait for it, and what does not fit into the memory is not stored.
+    /// Whether the disk is known not to make progress: callers do not wait for it, and a body that does not fit into memory is
+    /// not stored.
     package var isHopeless: Bool { disk?.queue.isFull(.changes) ?? false }
 
-    /// The caller has waited long enough for the disk: this is not stored, nor others for the disk until it has caught up.
+    /// Abandons the response after a timeout; other entries are not stored on disk either until the disk has caught up.
     package func giveUp() {
         disk?.queue.noteFull(.changes)
         abandon()
     }
 
-    /// Calls back once what is outstanding is mostly written: at once if it is, else on the thread of the queue.
+    /// Calls back when most queued bytes are written: immediately if they already are, otherwise on the queue's thread.
     package func whenCaughtUp(_ ready: @escaping @Sendable () -> Void) {
         let isReady = state.withLock { state in
             guard state.isOpen, state.outstanding > Self.heldLimit / 2 else { return true }
@@ -125,9 +126,9 @@ package final class EntryWriter: Sendable {
         }
     }
 
-    /// Changes what is stored along with the body, as the app may ask for at the end.
+    /// Changes the properties that are stored with the body, as the app may at the end.
     ///
-    /// A body that is too large for the memory is not stored where it may not go to the disk.
+    /// With `memoryOnly`, a body that is too large for memory is not stored.
     package func amend(userInfo: [UInt8]?, attachment: (any Sendable)?, memoryOnly: Bool) {
         state.withLock {
             $0.userInfo = userInfo
@@ -136,9 +137,9 @@ package final class EntryWriter: Sendable {
         }
     }
 
-    /// The body is whole: makes the entry visible.
+    /// Completes the body and makes the entry visible.
     ///
-    /// What is small enough is in memory when this returns; the rest is found by look-ups that begin from now on.
+    /// A small entry is in memory when this returns; a larger one is found by look-ups that begin from now on.
     package func finish() {
         guard var last = state.withLock({ $0.isOpen ? $0.close() : nil }) else { return }
         last.response.bodyLength = last.total
@@ -162,7 +163,7 @@ package final class EntryWriter: Sendable {
             }
             if let disk, let name { store(last, name, on: disk) }
         }
-        // The last pieces are written before that.
+        // The last pieces are written before the entry.
         tell(last.waiting)
     }
 
@@ -175,12 +176,12 @@ package final class EntryWriter: Sendable {
             disk.store(name, head, last.aside, rest: last.gathered) { budget.giveBack(count) }
         } else {
             disk.discard(last.aside)
-            // What was stored before would come back once the memory has forgotten the new one.
+            // Otherwise the replaced entry would reappear after the new one is evicted from memory.
             disk.removeReplaced(name, by: last.response)
         }
     }
 
-    /// The load ended early: forgets everything.
+    /// Discards everything because the load ended early.
     package func abandon() {
         let last = state.withLock { $0.close() }
         disk?.discard(last.aside)
@@ -199,7 +200,7 @@ package final class EntryWriter: Sendable {
         case tooMuch
     }
 
-    /// What has been gathered, when it is enough for a piece.
+    /// The buffered bytes, if they are enough for a piece.
     private func takePortion(_ state: inout State) -> Portion {
         let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
         guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
@@ -218,7 +219,7 @@ package final class EntryWriter: Sendable {
 
     private func spill(_ piece: Data, to aside: AsideFile) {
         disk?.queue.run(on: .changes) { [weak self, budget = disk?.queue.writeBudget] in
-            // An abandoned writer is gone, or has closed the file.
+            // An abandoned writer is released, or has closed the file.
             piece.withUnsafeBytes { aside.append($0) }
             budget?.giveBack(piece.count)
             self?.wrote(piece.count, hasFailed: aside.hasFailed)

@@ -13,7 +13,7 @@ import Glibc
 import Musl
 #endif
 
-/// Times as files have them, and as the rules count them: in seconds since 2001.
+/// Converts between file times and the rules' times, in seconds since 2001.
 enum FileTime {
     private static let referenceDate = 978_307_200.0
 
@@ -21,7 +21,7 @@ enum FileTime {
         Double(time.tv_sec) - referenceDate + Double(time.tv_nsec) / 1e9
     }
 
-    /// Nearest what a file can have.
+    /// The nearest time that a file can have.
     static func stamp(_ seconds: Double) -> timespec {
         let time = min(max(seconds + referenceDate, 0), 0xFFFF_FFFF)
         guard time.isFinite else { return timespec() }
@@ -29,7 +29,7 @@ enum FileTime {
         return timespec(tv_sec: Int(whole), tv_nsec: Int((time - whole) * 1e9))
     }
 
-    /// When a file, or something in a folder, was last changed, and which one it is.
+    /// Identifies a file or folder and its last modification.
     struct Stamp: Hashable, Sendable {
         var inode: UInt64
         var seconds: Int
@@ -48,7 +48,7 @@ enum FileTime {
         return Stamp(status)
     }
 
-    /// Notes down when a file was last used.
+    /// Records when a file was last used.
     static func set(_ path: String, _ seconds: Double) {
         let time = stamp(seconds)
         _ = withUnsafeTemporaryAllocation(of: timespec.self, capacity: 2) { times in

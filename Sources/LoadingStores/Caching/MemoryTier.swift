@@ -10,28 +10,28 @@
 import HTTPRules
 import HTTPWire
 
-/// The entries that are kept in memory, those used longest ago dropped first.
+/// The entries in memory; the least recently used ones are evicted first.
 ///
-/// A value; its owner locks it. Bodies are shared, never copied.
+/// A value that its owner locks. Bodies are shared, never copied.
 struct MemoryTier: Sendable {
     typealias Hit = ResponseCache.Hit
 
     private struct Entry: Sendable {
         let key: String
-        /// Of the key's file, where there may be one.
+        /// The name of the key's file, if there may be one.
         let name: CacheEntryName?
         var hit: Hit
         var size: Int
-        /// When the entry of the disk was last told that it is in use.
+        /// When the disk tier was last told about a use.
         var toldDisk: Double
-        /// Towards those used more recently; -1 at the end.
+        /// The neighbor that was used more recently; -1 at the end.
         var newer = -1
         var older = -1
     }
 
-    /// How many variants of one URL are kept, since each look-up goes through them.
+    /// The maximum number of variants per URL, since each look-up searches all of them.
     private static let maximumVariants = 64
-    /// How long a use may go untold: the disk's order need not be exact among what is in memory.
+    /// Seconds between reports of an entry's use to the disk tier, whose order need not be exact for entries in memory.
     private static let tellingInterval = 60.0
 
     private var entries: [Entry?] = []
@@ -40,7 +40,7 @@ struct MemoryTier: Sendable {
     private var newest = -1
     private var oldest = -1
     private(set) var usage = 0
-    /// Counts what would make a response that is being read from the disk unfit for the memory.
+    /// Counts the changes after which a response that was read from the disk may be outdated.
     private(set) var changes: UInt64 = 0
 
     var capacity: Int {
@@ -51,17 +51,17 @@ struct MemoryTier: Sendable {
 
     var count: Int { entries.count - free.count }
 
-    /// The largest body that may be kept: "about 5 %" of the capacity, as URLCache has it.
+    /// The largest body that may be stored: "about 5 %" of the capacity, as `URLCache` documents.
     var bodyLimit: Int { capacity / 20 }
 
-    /// Whether a body is kept that the disk tier keeps too.
+    /// Whether a body of that length may be stored.
     func takes(_ bodyLength: Int64, isLimited: Bool = true) -> Bool {
         capacity > 0 && bodyLength <= Int64(isLimited ? bodyLimit : capacity)
     }
 
     // MARK: Looking up
 
-    /// The entry for a request, and the name to tell the disk that it is in use.
+    /// The entry for a request, and its file's name if the use is to be reported to the disk tier.
     mutating func find(_ key: String, _ requestHeaders: HeaderBlock, now: Double) -> (hit: Hit, used: CacheEntryName?)? {
         guard let indices = places[key] else { return nil }
         for index in indices {
@@ -81,7 +81,7 @@ struct MemoryTier: Sendable {
 
     // MARK: Changing
 
-    /// Keeps an entry in the place of what it replaces.
+    /// Stores an entry and removes those that it replaces.
     mutating func insert(_ key: String, _ name: CacheEntryName?, _ hit: Hit, isLimited: Bool = true) {
         removeReplaced(key, by: hit.response)
         guard case .bytes(let body) = hit.body, takes(Int64(body.count), isLimited: isLimited) else { return }
@@ -99,14 +99,14 @@ struct MemoryTier: Sendable {
         evict()
     }
 
-    /// Keeps what was read from the disk, unless something was changed since the reading began.
+    /// Stores an entry that was read from the disk, unless something has changed since the read began.
     mutating func insert(_ key: String, _ name: CacheEntryName, _ hit: Hit, ifNoneSince changes: UInt64) {
         guard changes == self.changes else { return }
         insert(key, name, hit)
         self.changes = changes
     }
 
-    /// Drops what a new response takes the place of, and what the server has changed its mind about.
+    /// Removes the entries that a new response replaces, and those with a different `Vary`.
     mutating func removeReplaced(_ key: String, by response: StoredResponse) {
         changes &+= 1
         for index in places[key] ?? [] {
@@ -115,7 +115,7 @@ struct MemoryTier: Sendable {
         }
     }
 
-    /// Gives an entry a new head.
+    /// Replaces the head of an entry.
     mutating func update(_ key: String, _ response: StoredResponse, replacing old: StoredResponse?) {
         changes &+= 1
         for index in places[key] ?? [] {

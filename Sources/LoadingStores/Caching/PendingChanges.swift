@@ -7,32 +7,32 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Changes of the cache that are on the queue: what a look-up has to wait for.
+/// The cache changes that are queued, which look-ups have to wait for.
 package struct PendingChanges: Sendable {
-    /// A disk that does not answer must not have changes gather without end.
+    /// The limit on queued changes, in case the disk does not respond.
     package static let limit = 10_000
 
     private var byKey: [CacheEntryName: Int] = [:]
     private var forAll = 0
-    /// Of these, those that remove everything.
+    /// The number of queued changes that remove everything.
     private var removals = 0
     private var count = 0
-    /// Those of which a part was made; the rest is on the queue.
+    /// The number of changes that are partly done, with the rest queued.
     private var unfinished = 0
-    /// The last of them removes everything, and has not begun.
+    /// Whether the last queued change removes everything and has not begun.
     package private(set) var endInRemoval = false
 
     package init() {}
 
     package var areNone: Bool { count == 0 }
     package var areUnfinished: Bool { unfinished > 0 }
-    /// All that is there goes.
+    /// Whether a queued change removes everything.
     package var includeRemoval: Bool { removals > 0 }
 
     package func mayConcern(_ name: CacheEntryName) -> Bool { forAll > 0 || byKey[name] != nil }
     package func concern(_ name: CacheEntryName) -> Bool { byKey[name] != nil }
 
-    /// A change of a key, or without one of all; false where too much waits already.
+    /// Registers a change of a key, or of everything if the key is nil; false if too many changes are pending.
     package mutating func begin(_ key: CacheEntryName?, removesAll: Bool) -> Bool {
         if key != nil, count >= Self.limit { return false }
         count += 1
@@ -55,7 +55,7 @@ package struct PendingChanges: Sendable {
         byKey[key] = left > 0 ? left : nil
     }
 
-    /// The rest of a change is on the queue; and was made.
+    /// The rest of a change was queued, or is done.
     package mutating func goOn() { unfinished += 1 }
     package mutating func wentOn() { unfinished -= 1 }
 }

@@ -9,17 +9,17 @@
 
 import Synchronization
 
-/// Parts of a cache that belong to one session each and are in memory alone.
+/// Parts of a cache that belong to one session each and exist only in memory.
 ///
-/// A part is emptied with the whole: an app that removes what is stored means all of it.
+/// Removing entries from the cache also removes them from its parts.
 extension ResponseCache {
-    /// Weakly, since a part lives as long as its session.
+    /// Weak references, since a part lives as long as its session.
     struct Parts: Sendable {
         private struct Part: Sendable {
             weak let cache: ResponseCache?
         }
 
-        /// How many there may be: each has the capacity of the whole cache's memory.
+        /// The maximum number of parts; each has the capacity of the whole cache's memory.
         private static let maximumCount = 64
         private var known: [Part] = []
 
@@ -27,7 +27,7 @@ extension ResponseCache {
 
         /// Adds a part.
         ///
-        /// - Returns: The one made first, where there are too many.
+        /// - Returns: The oldest part if there are too many, otherwise nil.
         mutating func add(_ cache: ResponseCache) -> ResponseCache? {
             known.append(Part(cache: cache))
             guard known.count > Self.maximumCount else { return nil }
@@ -36,9 +36,9 @@ extension ResponseCache {
         }
     }
 
-    /// Makes an empty part with the capacity of the memory.
+    /// Makes an empty part with the memory capacity of the cache.
     ///
-    /// Where there are too many, the one made first is emptied and keeps nothing more (``isRetired``).
+    /// If there are too many parts, the oldest one is emptied and stores nothing more (``isRetired``).
     package func makePart() -> ResponseCache {
         let part = ResponseCache(memoryCapacity: memoryCapacity, diskCapacity: 0, directory: nil)
         let surplus = parts.withLock { $0.add(part) }
@@ -46,7 +46,7 @@ extension ResponseCache {
         return part
     }
 
-    /// Whether a part keeps nothing any more.
+    /// Whether the part stores nothing any more.
     package var isRetired: Bool { memoryCapacity == 0 }
 
     func forEachPart(_ change: (ResponseCache) -> Void) {

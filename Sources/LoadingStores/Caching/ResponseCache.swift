@@ -12,22 +12,22 @@ package import HTTPRules
 package import HTTPWire
 import Synchronization
 
-/// Keeps responses in memory and on the disk, each within its capacity (RFC 9111; what may be used is decided by the rules).
+/// Stores responses in memory and on disk, each within its capacity (RFC 9111; the rules decide which responses may be used).
 ///
-/// Safe to use from any thread, and by several processes on one directory. Without a directory it never touches the disk. What
-/// the kernel does not have in memory is read on the ``DiskQueue``, and for an event loop all that is on the disk; all changes of
-/// the disk happen there, in order, so that a look-up sees every change made before it. No response is kept whose body exceeds
-/// 5 % of the capacity.
+/// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk.
+/// Entries that are not in the page cache are read on the ``DiskQueue``; for an event loop, all entries on disk are. All changes
+/// of the disk run there, in order, so that a look-up sees every change made before it. A response whose body exceeds 5 % of the
+/// capacity is not stored.
 package final class ResponseCache: Sendable {
     /// A stored response.
     package struct Hit: Sendable {
         package var response: StoredResponse
         package var body: Body
-        /// What the app gave along, as it gave it: only while the entry is in memory.
+        /// The app's object, only while the entry is in memory.
         package var attachment: (any Sendable)?
         package var userInfo: [UInt8]?
         package var mayGoToDisk: Bool
-        /// When it was received.
+        /// When the response was received.
         package var storedAt: Double
 
         package init(
@@ -46,30 +46,30 @@ package final class ResponseCache: Sendable {
 
     package enum Body: Sendable {
         case bytes(Data)
-        /// Too large for the memory.
+        /// The body is too large for memory.
         case file(CacheBodyFile)
     }
 
     package enum Lookup: Sendable {
         case hit(Hit)
         case miss
-        /// The disk does not answer: what it has is not known, and not to be had.
+        /// The disk does not respond: its entries are unknown and not available.
         case unavailable
-        /// The disk has to be waited for.
+        /// The look-up has to wait for the disk.
         case wait(DiskLookUp)
     }
 
     let memory: Mutex<MemoryTier>
-    /// Held while an entry is put into both tiers, so that both have the same one in the end.
+    /// Held while an entry is stored in both tiers, so that both end up with the same one.
     ///
-    /// Nothing on the queue takes it.
+    /// Work on the queue never takes this lock.
     let storing = Mutex(())
     let disk: DiskTier?
-    /// Of the credentials that requests carry.
+    /// Seals the credentials that requests carry.
     package let seal: CacheSeal
     let parts = Mutex(Parts())
 
-    /// A capacity of 0 switches its tier off; without a directory there is none on the disk.
+    /// A capacity of 0 disables the tier; without a directory there is no disk tier.
     package init(memoryCapacity: Int, diskCapacity: Int, directory: String?, queue: DiskQueue = .shared) {
         memory = Mutex(MemoryTier(capacity: memoryCapacity))
         disk = directory.map { DiskTier(directory: $0, capacity: diskCapacity, queue: queue) }
@@ -79,19 +79,20 @@ package final class ResponseCache: Sendable {
 
     // MARK: Reading
 
-    /// Whether a look-up may find anything: false only where both tiers are known to be empty.
+    /// Whether a look-up may find anything: false only if both tiers are known to be empty.
     ///
-    /// An event loop asks without `touchingDisk`.
+    /// An event loop passes false for `touchingDisk`.
     package func mayHaveAny(now: Double, touchingDisk: Bool = true) -> Bool {
         if memory.withLock({ $0.count > 0 }) { return true }
         guard let disk, disk.isEnabled else { return false }
         return disk.mayHaveAny(now: now, touchingDisk: touchingDisk)
     }
 
-    /// The entry that a request selects, whatever its age: from memory at once and, with `touchingDisk`, from the disk at once where its
-    /// pages are in memory.
+    /// The entry that a request selects, whatever its age.
     ///
-    /// An event loop asks without.
+    /// Memory is searched immediately; with `touchingDisk`, so is the disk if the file is in the page cache.
+    ///
+    /// An event loop passes false for `touchingDisk`.
     package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double, touchingDisk: Bool = true) -> Lookup {
         let (found, changes) = memory.withLock { ($0.find(key, requestHeaders, now: now), $0.changes) }
         if let found {
@@ -125,10 +126,11 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// On the queue, which is left to others while a large body is checked.
+    /// Looks up on the queue, which can run other work while a large body is checked.
     ///
-    /// The entry may be another one after that, or gone; whoever changes it again and again ends in a miss. It moves up only where
-    /// nothing changed since the memory had none (`changes`): what was removed or replaced meanwhile may still be on the disk.
+    /// The entry may have changed or be removed after the check; an entry that changes again and again ends in a miss. The hit is
+    /// promoted to memory only if `changes` is still current: an entry that was removed or replaced meanwhile may still be on
+    /// disk.
     private func lookUp(
         _ name: CacheEntryName, on disk: DiskTier, key: String, requestHeaders: HeaderBlock, now: Double,
         checksLeft: Int = Int(CacheEntryName.slotCount), _ changes: UInt64, _ answer: PendingAnswer
@@ -147,7 +149,7 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// Moves a small entry up.
+    /// Copies a small entry to the memory tier.
     private func promote(_ key: String, _ name: CacheEntryName, _ hit: Hit, _ changes: UInt64) {
         guard case .bytes(let body) = hit.body else { return }
         memory.withLock { memory in
@@ -157,7 +159,7 @@ package final class ResponseCache: Sendable {
 
     /// The entry that a request selects, with its credential sealed: see ``lookUp(key:requestHeaders:now:touchingDisk:)``.
     ///
-    /// The key of the seal is read from the disk once, also where nothing is stored, so that what comes can be.
+    /// The sealing key is read from the disk once, even if the cache is empty, because it is needed to store the response.
     package func lookUp(key: String, sent: SentFields, now: Double, touchingDisk: Bool = true) -> Lookup {
         if let headers = sent.sealed(by: seal) {
             guard mayHaveAny(now: now, touchingDisk: touchingDisk) else { return .miss }
@@ -182,7 +184,9 @@ package final class ResponseCache: Sendable {
             })
     }
 
-    /// A request's fields with the credential sealed; nil where the disk, which may be waited for, does not give the key of the seal.
+    /// A request's fields with the credential sealed; may wait for the disk.
+    ///
+    /// Nil if the sealing key cannot be read.
     package func sealed(_ sent: SentFields) -> HeaderBlock? {
         if let headers = sent.sealed(by: seal) { return headers }
         if let disk, disk.isEnabled {
@@ -196,11 +200,11 @@ package final class ResponseCache: Sendable {
 
     // MARK: Writing
 
-    /// Begins to keep a response whose body comes piece by piece; nothing is visible until ``EntryWriter/finish()``.
+    /// Makes a writer for a response whose body arrives in pieces; the entry is invisible until ``EntryWriter/finish()``.
     ///
-    /// Answers nil where the body is expected to be too large, or there is nowhere to keep it. A negative length is not known.
-    /// Keys are `response.url`, and it counts as stored at `response.responseTime`. What the app stores by its own hand may be as large as
-    /// the capacity: then `isLimited` is false.
+    /// Returns nil if the expected length is too large, or both tiers are disabled. A negative length is unknown. The key is
+    /// `response.url`, and the time of storing is `response.responseTime`. With `isLimited` false, for entries that the app
+    /// itself stores, a body may be as large as the capacity.
     package func writer(
         for response: StoredResponse,
         expectedLength: Int64 = -1,
@@ -222,24 +226,26 @@ package final class ResponseCache: Sendable {
         )
     }
 
-    /// The largest body that is kept.
+    /// The largest body that is stored.
     package func bodyLimit(memoryOnly: Bool, isLimited: Bool = true) -> Int64 {
         let part = isLimited ? 20 : 1
         if !memoryOnly, let disk, disk.isEnabled { return Int64(disk.capacity / part) }
         return Int64(memory.withLock { $0.capacity } / part)
     }
 
-    /// Gives an entry a new head, as after a 304 (RFC 9111, section 4.3.4); the body stays.
+    /// Replaces the head of an entry, as after a 304 (RFC 9111, section 4.3.4); the body stays.
     ///
-    /// `old` is the response that the new one was made of: nothing is changed where another one has taken its place meanwhile.
-    /// Without it, the variant, the length of the body and the validators have to fit.
+    /// `old` is the response that the new one is based on: if another response has replaced it meanwhile, nothing is changed.
+    /// Without `old`, the variant, the length of the body and the validators have to match.
     package func update(_ response: StoredResponse, replacing old: StoredResponse? = nil) {
-        // The disk first, here and below: who looks in between waits for it, and does not take the old one up again.
+        // The disk first, here and below: a look-up in between waits for it and does not promote the old entry again.
         disk?.update(response, replacing: old)
         memory.withLock { $0.update(response.url, response, replacing: old) }
     }
 
-    /// Removes all variants of a key, or, as after a look, one response alone: another that has taken its place meanwhile stays.
+    /// Removes all variants of a key.
+    ///
+    /// With `old`, removes only that response; one that has replaced it meanwhile stays.
     package func remove(key: String, only old: StoredResponse? = nil) {
         disk?.remove(CacheEntryName(key: key), only: old)
         memory.withLock { $0.remove(key, only: old) }
@@ -260,7 +266,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Sizes
 
-    /// Setting a lower one drops what is too much at once, from the parts as well.
+    /// Setting a lower capacity evicts the excess immediately, from the parts as well.
     package var memoryCapacity: Int {
         get { memory.withLock { $0.capacity } }
         set {
@@ -269,7 +275,7 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// Setting a lower one removes what is too much as soon as the queue comes to it; with 0 that is everything.
+    /// Setting a lower capacity evicts the excess as soon as the queue gets to it; 0 removes everything.
     package var diskCapacity: Int {
         get { disk?.capacity ?? 0 }
         set { disk?.setCapacity(newValue) }
@@ -277,12 +283,12 @@ package final class ResponseCache: Sendable {
 
     package var currentMemoryUsage: Int { memory.withLock { $0.usage } }
 
-    /// What is known of the directory: shortly after the start, not all of it.
+    /// The size according to the index, which is incomplete shortly after the start.
     package var currentDiskUsage: Int { disk?.usage ?? 0 }
 
     // MARK: Tools
 
-    /// All that is stored, for a person to look at.
+    /// All entries, for inspection.
     ///
     /// Waits for the disk.
     package func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {
@@ -292,11 +298,11 @@ package final class ResponseCache: Sendable {
         return onDisk + inMemory.map { ($0.response, $0.response.bodyLength, $0.storedAt) }
     }
 
-    /// Waits until what was changed before has reached the files, or the disk does not answer.
+    /// Waits until earlier changes have reached the files, or the disk does not respond.
     package func waitForChanges() { disk?.waitForChanges() }
 
-    /// Calls back when all that was stored before is durable, or the disk does not answer; without a directory at once, else on another
-    /// thread.
+    /// Calls back when everything stored before is durable, or the disk does not respond; without a directory immediately,
+    /// otherwise on another thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
         disk.flush(completion: disk.queue.orWhenStuck(on: [.answers, .changes, .upkeep], completion))

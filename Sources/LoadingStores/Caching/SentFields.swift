@@ -9,15 +9,15 @@
 
 package import HTTPWire
 
-/// The fields that a request was sent with, or would be, and the credential behind it.
+/// The fields that a request was or would be sent with, and its credential.
 package struct SentFields: Sendable {
-    /// Who the server takes the request to come from.
+    /// The identity that the server attributes the request to.
     package enum Credential: Hashable, Sendable {
-        /// What `Authorization` says; no credential where it is absent.
+        /// The value of `Authorization`; no credential if the field is absent.
         case field
-        /// One that `Authorization` says differently each time (Digest), or not at all (NTLM over a connection that it authenticated).
+        /// A credential whose `Authorization` differs each time (Digest) or is absent (NTLM on an authenticated connection).
         case text(String)
-        /// One that cannot be told from others: what it obtains is not stored.
+        /// A credential that cannot be identified: its responses are not stored.
         case unknown
     }
 
@@ -29,13 +29,13 @@ package struct SentFields: Sendable {
         self.credential = credential
     }
 
-    /// Whether there is something to seal.
+    /// Whether there is a credential to seal.
     package var hasSecrets: Bool {
         if case .text = credential { return true }
         return headers.contains(.authorization)
     }
 
-    /// What goes to the proxy is no part of what a response is selected by, whatever `Vary` says, and is kept nowhere.
+    /// Without the proxy's credential, which is never stored and does not select responses, whatever `Vary` says.
     private var fieldsForOrigin: HeaderBlock {
         guard headers.contains(.proxyAuthorization) else { return headers }
         var fields = headers
@@ -43,7 +43,7 @@ package struct SentFields: Sendable {
         return fields
     }
 
-    /// The fields with the credential that stands for all of them in `Authorization`, in clear: for the app's own cache, in memory.
+    /// The fields with the credential as the value of `Authorization`, in clear: for the app's own cache, in memory.
     package var plain: HeaderBlock {
         var plain = fieldsForOrigin
         guard credential != .field else { return plain }
@@ -52,7 +52,7 @@ package struct SentFields: Sendable {
         return plain
     }
 
-    /// The fields as a cache compares and keeps them, with the credential sealed; nil where the key of the seal was not read yet.
+    /// The fields as a cache compares and stores them, with the credential sealed; nil if the sealing key was not read yet.
     package func sealed(by seal: CacheSeal) -> HeaderBlock? {
         guard hasSecrets else { return fieldsForOrigin }
         let secret: String? =

@@ -9,15 +9,15 @@
 
 package import HTTPRules
 
-/// How cookies are written to a file, one record after the other, and read again.
+/// Encodes and decodes the cookies of a file, one record per cookie.
 ///
-/// A checksum proves nothing about who wrote a file. What no server and no app could have had us keep is left out when reading, by
-/// this type and by the jar; when writing too, so that both sides agree.
+/// A checksum does not authenticate a file. Cookies that neither a server nor an app could have stored are left out when reading,
+/// by this type and by the jar; and when writing, so that both sides agree.
 package enum CookieFile {
     static let envelope = StoreEnvelope(kind: "cookies", version: 1)
-    /// Written to the hour, so that sending cookies is not a reason to write.
+    /// The last access is rounded to the hour, so that sending cookies rarely changes the file.
     private static let accessStep = 3_600.0
-    /// Some 30,000 years: what is kept can be counted in seconds without overflow.
+    /// About 30,000 years: times within it can be computed in seconds without overflow.
     private static let timeLimit = 1e12
 
     package static func encode(_ cookies: [Cookie], now: Double) -> [UInt8] {
@@ -116,8 +116,8 @@ package enum CookieFile {
         }
     }
 
-    /// Whether a cookie is one that could have been kept, as far as the jar does not judge it: it leaves out what would break out of
-    /// the `Cookie` field, and what is too large.
+    /// Whether a cookie could have been stored, as far as the jar does not check it: the jar rejects characters that would break
+    /// the `Cookie` field, and cookies that are too large.
     private static func isSound(_ cookie: Cookie) -> Bool {
         guard let expires = cookie.expires, isTime(expires), isTime(cookie.creation), isTime(cookie.lastAccess),
             let first = cookie.domain.utf8.first, first != UInt8(ascii: "."), cookie.domain.utf8.allSatisfy(isHostByte)

@@ -9,7 +9,7 @@
 
 import HTTPRules
 
-/// Cookies as a value that processes share. Session cookies are this process's alone.
+/// Cookies as a value that processes share. Session cookies stay in this process.
 extension CookieJar: SharedContent {
     static var title: String { "cookies" }
     static var envelope: StoreEnvelope { CookieFile.envelope }
@@ -22,7 +22,8 @@ extension CookieJar: SharedContent {
         CookieFile.decode(file, from: start).map { CookieJar($0) }
     }
 
-    /// What is on the disk wins over a session cookie of the same name: had that been set later, it would have been removed there.
+    /// A cookie on disk replaces a session cookie of the same name: a session cookie that was set later would have removed it
+    /// there.
     static func merged(disk: CookieJar, memory: CookieJar, pending: [Change]) -> CookieJar {
         var merged = disk
         guard memory.count > 0 || !pending.isEmpty else { return merged }

@@ -11,35 +11,35 @@ import FoundationEssentials
 package import HTTPRules
 import Synchronization
 
-/// The cookies of one storage: a ``CookieJar`` that threads share and, with a file, processes and runs of the program.
+/// The cookies of one storage: a ``CookieJar`` shared by threads and, if it has a file, by processes and runs of the program.
 ///
-/// Lookups take one lock and never wait for the disk, but for the first, which reads the file: where that must not be waited for,
-/// ``prepare(_:)`` comes first. What is stored is seen at once here,
-/// within a second on the disk, and soon after in other processes. Session cookies never leave this process. A file that cannot be
-/// used is warned of once (``StoreWarnings``), and the store goes on in memory.
+/// Lookups take one lock and never wait for the disk, except the first one, which reads the file; callers that must not wait call
+/// ``prepare(_:)`` first. Changes are visible in this process immediately, on disk within a second, and in other processes soon
+/// after. Session cookies never leave this process. If a file cannot be used, the store warns once (``StoreWarnings``) and
+/// continues in memory.
 package final class CookieStore: Sendable {
     private static let stores = Mutex<[String: CookieStore]>([:])
 
     private let jar: SharedValue<CookieJar>
 
-    /// Without a `path`, in memory only.
+    /// Makes a store of a file, or without a `path` one in memory only.
     ///
-    /// The folder of the file is made when something is written.
+    /// The file's folder is created on the first write.
     package convenience init(path: String?) {
         self.init(file: path.map { SharedFile(path: $0) }, queue: .shared)
     }
 
-    /// As another process would have it: for tests, with a queue and pauses between writes of its own.
+    /// For tests: behaves like another process, with its own queue and pause between writes.
     package init(file: SharedFile?, queue: DiskQueue, pause: Double = 1) {
         jar = SharedValue(file: file, queue: queue, pause: pause)
     }
 
-    /// In memory, with these cookies: for tests.
+    /// For tests: in memory, with these cookies.
     package init(cookies: [Cookie]) {
         jar = SharedValue(file: nil, content: CookieJar(cookies), queue: .shared)
     }
 
-    /// The one store of this process for that file.
+    /// This process's only store for that file.
     ///
     /// It lives as long as the process, and so do its session cookies.
     package static func shared(path: String) -> CookieStore {
@@ -51,18 +51,18 @@ package final class CookieStore: Sendable {
         }
     }
 
-    /// The file; nil where the cookies are in memory alone.
+    /// The file; nil for cookies in memory only.
     package var path: String? { jar.file?.path }
 
-    /// Whether the file was read: from then on a lookup never waits.
+    /// Whether the file was read: from then on, lookups never wait.
     package var isReady: Bool { jar.isReady }
 
-    /// Reads the file away from the caller's thread if that never happened, and calls back from another one.
+    /// Reads the file on another thread, unless it was already read, and calls back from there.
     package func prepare(_ done: @escaping @Sendable () -> Void) { jar.prepare(done) }
 
-    /// The value of the `Cookie` field; nil where no cookie goes along.
+    /// The value of the `Cookie` field; nil if no cookie matches.
     ///
-    /// The request is made only where there are any cookies at all.
+    /// `request` is only evaluated if there are any cookies.
     package func header(for request: @autoclosure () -> CookieRequest, now: Double) -> String? {
         jar.look(now: now) { $0.count == 0 ? nil : $0.header(for: request(), now: now) }
     }
@@ -71,7 +71,7 @@ package final class CookieStore: Sendable {
         jar.look(now: now) { $0.cookies(for: request, now: now) }
     }
 
-    /// Keeps what the `Set-Cookie` fields of a response say, each field by itself.
+    /// Stores the cookies of a response's `Set-Cookie` fields, each field separately.
     package func store(_ fields: [String], from request: CookieRequest, policy: CookieAcceptPolicy, now: Double) {
         guard !fields.isEmpty else { return }
         jar.change(now: now) { $0.store(fields, from: request, policy: policy, now: now) }
@@ -85,19 +85,19 @@ package final class CookieStore: Sendable {
         jar.change(now: nil) { $0.remove(key) }
     }
 
-    /// Also what other processes have written up to now.
+    /// Includes what other processes have written so far.
     package func removeAll() {
         jar.refresh()
         jar.change(now: nil) { $0.removeAll() }
     }
 
-    /// Also what other processes have written up to now.
+    /// Includes what other processes have written so far.
     package func removeCookies(createdAfter time: Double) {
         jar.refresh()
         jar.change(now: nil) { $0.removeCookies(createdAfter: time) }
     }
 
-    /// All that have not expired, with what other processes have written up to now, in the order in which they were created.
+    /// All cookies that have not expired, including those that other processes have written so far, in order of creation.
     package var all: [Cookie] {
         all(now: Date().timeIntervalSinceReferenceDate)
     }
@@ -107,21 +107,20 @@ package final class CookieStore: Sendable {
         return jar.look(now: now) { $0.all }.filter { $0.expires.map { $0 > now } ?? true }
     }
 
-    /// Calls `hook` whenever cookies changed, here or in another process; on the thread that changed them, or on the disk
-    /// queue.
+    /// Calls `hook` whenever cookies change, here or in another process, on the thread that changes them or on the disk queue.
     ///
     /// Hooks are never removed.
     package func onChange(_ hook: @escaping @Sendable () -> Void) {
         jar.onChange(hook)
     }
 
-    /// Calls back, on the disk queue, when what was stored before is durable; also if it cannot be made so.
+    /// Calls back, on the disk queue, when everything stored before is durable, or cannot be made durable.
     package func flush(completion: @escaping @Sendable () -> Void) {
         jar.flush(completion: completion)
     }
 
-    /// Makes what was stored before durable, waits for that, and answers whether it is.
+    /// Writes everything stored before and waits for it; returns whether it is durable.
     ///
-    /// It is not where cookies are kept in memory only, or the disk is full.
+    /// It is not if cookies are in memory only, or the disk is full.
     package func flushAndWait() -> Bool { jar.flushAndWait() }
 }

@@ -11,16 +11,15 @@ import LoadingModel
 
 /// Credentials by protection space and user.
 ///
-/// Spaces are told apart by every part: host, port, kind, realm, method, and whether it is a proxy (RFC 9110, section 11.5; a
-/// credential of one is never given to another). Only how the host is written does not count, upper or lower case, and port 0 is
-/// that of the protocol.
+/// Two spaces are the same only if host, port, kind, realm, method and `isProxy` match (RFC 9110, section 11.5): a credential of
+/// one is never used for another. Hosts are compared without case, and port 0 stands for the protocol's default port.
 package struct CredentialBook: Sendable, Hashable {
-    /// What is known of one space.
+    /// The credentials of one space.
     struct Shelf: Sendable, Hashable {
-        /// As it was written when it was first stored.
+        /// As written when it was first stored.
         let space: ProtectionSpace
         var credentials: [String: LoadCredential] = [:]
-        /// Always one of `credentials`.
+        /// Always a key of `credentials`.
         var defaultUser: String?
     }
 
@@ -38,7 +37,7 @@ package struct CredentialBook: Sendable, Hashable {
 
     func shelf(_ space: ProtectionSpace) -> Shelf? { shelves[space.canonical] }
 
-    /// What is to be written, in an order that depends on nothing but what it is.
+    /// The credentials to write, in an order that depends only on their content.
     package var kept: [KeptCredential] {
         let all = shelves.values.flatMap { shelf in
             shelf.credentials.compactMap { user, credential in
@@ -86,7 +85,7 @@ package struct CredentialBook: Sendable, Hashable {
 }
 
 extension ProtectionSpace {
-    /// The same for all ways to write the same space.
+    /// The same value for all spellings of a space.
     var canonical: ProtectionSpace {
         var space = self
         space.host = host.lowercased()
@@ -107,7 +106,7 @@ extension KeptCredential {
     fileprivate var order: [String] {
         [
             space.host, String(space.port), space.kind, space.isProxy ? "proxy" : "",
-            // None is another than an empty one.
+            // A missing realm differs from an empty one.
             space.realm.map { "=" + $0 } ?? "", space.method.rawValue, user,
         ]
     }

@@ -9,11 +9,12 @@
 
 package import LoadingModel
 
-/// What somebody wants done to the credentials that are kept.
+/// A change of the stored credentials.
 package enum CredentialChange: Sendable, Hashable {
-    /// In place of that of the same space and user. It becomes the space's default if it says so, and stays it if it was.
+    /// Replaces the credential of the same space and user. It becomes the space's default if `isDefault` is set, and stays it if
+    /// it was.
     case store(KeptCredential)
-    /// One that was stored as `.synchronizable` stays, unless those are meant too.
+    /// A credential that was stored as `.synchronizable` is only removed if `includingSynchronizable` is set.
     case remove(ProtectionSpace, user: String, includingSynchronizable: Bool)
     case removeAll
 }
@@ -24,13 +25,13 @@ extension CredentialChange {
         var user: String
     }
 
-    /// What follows for one user's credential, seen from the end.
+    /// What later changes do to one user's credential.
     private struct Rest {
         var isCleared = false
         var isStored = false
     }
 
-    /// Whose credential it is about; nil for all.
+    /// The space and user that the change applies to; nil for all.
     private var place: Place? {
         switch self {
         case .store(let kept): Place(space: kept.space.canonical, user: kept.user)
@@ -39,7 +40,7 @@ extension CredentialChange {
         }
     }
 
-    /// The same without what later changes make void: a few are left for each user.
+    /// Leaves out changes that later ones override; a few remain for each user.
     package static func condensed(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
         var rests: [Place: Rest] = [:]
         var spacesWithDefault: Set<ProtectionSpace> = []
@@ -53,7 +54,7 @@ extension CredentialChange {
                 guard !rest.isCleared else { continue }
                 rest.isCleared = includingSynchronizable
             case .store(let credential):
-                // Whoever becomes the default takes that from another, even if removed later.
+                // A new default replaces the space's previous one, even if it is removed later.
                 let takesDefault = credential.isDefault && spacesWithDefault.insert(place.space).inserted
                 guard takesDefault || !rest.isCleared && !rest.isStored else { continue }
                 rest.isStored = true
@@ -64,7 +65,7 @@ extension CredentialChange {
         return kept.reversed()
     }
 
-    /// Says of removals that spare what is synchronizable what they come to, where a change before tells.
+    /// Resolves removals that spare synchronizable credentials, if an earlier change determines their effect.
     private static func settled(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
         var last: [Place: CredentialChange] = [:]
         return changes.compactMap { change in

@@ -9,7 +9,7 @@
 
 import LoadingModel
 
-/// How credentials are written one after the other, before they are sealed, and read again.
+/// Encodes credentials as records, before they are sealed, and decodes them.
 package enum CredentialFile {
     package static func encode(_ credentials: [KeptCredential]) -> [UInt8] {
         var writer = RecordWriter()
@@ -30,9 +30,9 @@ package enum CredentialFile {
         return writer.bytes
     }
 
-    /// Nil where the bytes are no credentials.
+    /// Nil if the bytes are malformed.
     ///
-    /// One that could not be kept here is left out.
+    /// Credentials that could not have been stored here are left out.
     package static func decode(_ bytes: [UInt8]) -> [KeptCredential]? {
         bytes.withUnsafeBytes { bytes in
             var reader = RecordReader(bytes, from: 0)
@@ -58,7 +58,7 @@ package enum CredentialFile {
         }
     }
 
-    /// Whether it can be written so that it is read as the same.
+    /// Whether a credential survives encoding and decoding unchanged.
     static func isSound(_ credential: KeptCredential) -> Bool {
         0...65_535 ~= credential.space.port && !credential.space.host.isEmpty
     }

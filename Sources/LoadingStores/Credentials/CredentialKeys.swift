@@ -13,10 +13,10 @@ import Glibc
 import Musl
 #endif
 
-/// The key of a ``SealedCredentialFile``: in the kernel's keyring, and in a file beside what it opens.
+/// The key of a ``SealedCredentialFile``: in the kernel's keyring, and in a file beside the credentials.
 ///
-/// The file is there because the keyring is lost when the machine restarts; the keyring, because a file can be lost or damaged.
-/// Either alone will do, and brings back the other.
+/// The file is needed because the keyring is lost when the machine restarts; the keyring, because a file can be lost or damaged.
+/// Either one is sufficient, and restores the other.
 struct CredentialKeys: Sendable {
     private static let envelope = StoreEnvelope(kind: "credential-key", version: 1)
 
@@ -28,15 +28,15 @@ struct CredentialKeys: Sendable {
         self.keyring = keyring
     }
 
-    /// Those that might open what is there, the likeliest first.
+    /// The keys that may open the credentials, the most likely one first.
     func candidates() throws(StoreFailure) -> [[UInt8]] {
         let keys = [try inFile(), inKeyring()].compactMap { $0 }
         return keys.count == 2 && keys[0] == keys[1] ? [keys[0]] : keys
     }
 
-    /// The one to seal with, made if there is none, and durable.
+    /// The key to seal with, generated if there is none, and durable.
     ///
-    /// Only while no other process changes the credentials.
+    /// The caller holds the lock of the credentials' file.
     func forSealing() throws(StoreFailure) -> [UInt8] {
         let known = inKeyring()
         if let key = try inFile() {
@@ -54,7 +54,7 @@ struct CredentialKeys: Sendable {
 
     private func inKeyring() -> [UInt8]? { keyring?.read(size: CredentialSeal.keySize) }
 
-    /// Nil where there is none, or none that we wrote.
+    /// Nil if there is no key in the file, or no valid one.
     private func inFile() throws(StoreFailure) -> [UInt8]? {
         guard case .bytes(let bytes, _) = try file.read() else { return nil }
         switch Self.envelope.open(bytes) {

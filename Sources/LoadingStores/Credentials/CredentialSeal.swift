@@ -10,28 +10,28 @@
 import Crypto
 import FoundationEssentials
 
-/// Encrypts what a ``SealedCredentialFile`` holds: AES-256-GCM, with a nonce drawn for every write.
+/// Encrypts the content of a ``SealedCredentialFile``: AES-256-GCM, with a random nonce for every write.
 ///
-/// Who does not have the key cannot read it, and cannot change it without being found out. He can put an older file in its place.
+/// Without the key, the content can neither be read nor changed undetected, but an older file can be put in its place.
 package enum CredentialSeal {
     package static let keySize = 32
-    /// The smallest sealed text: a nonce and a tag.
+    /// The length of the nonce and the tag.
     static let overhead = 28
-    /// Sealed along, so that nothing that was made with the key for another purpose is taken for credentials.
+    /// Authenticated as additional data, so that nothing else sealed with the key is accepted as credentials.
     private static let purpose = Array("URLLoading credentials 1".utf8)
 
     package static func newKey() -> [UInt8] {
         SymmetricKey(size: .bits256).withUnsafeBytes { Array($0) }
     }
 
-    /// Nil where the key is none.
+    /// Nil if the key has the wrong size.
     package static func seal(_ text: [UInt8], key: [UInt8]) -> [UInt8]? {
         guard key.count == keySize else { return nil }
         let sealed = try? AES.GCM.seal(text, using: SymmetricKey(data: key), authenticating: purpose)
         return (sealed?.combined).map { [UInt8]($0) }
     }
 
-    /// Nil where it was not sealed with that key, or was changed since.
+    /// Nil if the bytes were not sealed with that key, or were changed since.
     package static func open(_ bytes: [UInt8], key: [UInt8]) -> [UInt8]? {
         guard key.count == keySize, bytes.count >= overhead, let sealed = try? AES.GCM.SealedBox(combined: bytes)
         else { return nil }

@@ -10,11 +10,11 @@
 import Synchronization
 import SystemThreads
 
-/// How what is known and what is kept come together. All of it but the looks may wait.
+/// Loading and saving of permanent credentials. Everything but the lookups may wait.
 extension CredentialStore {
     private static let pause = 5.0
 
-    /// Whether what is kept is not yet known, or known no longer.
+    /// Whether the permanent credentials have to be loaded, for the first time or again.
     private var needsLoad: Bool {
         let isDue = state.withLock { state -> Bool? in
             if state.isMemoryOnly { return false }
@@ -24,16 +24,16 @@ extension CredentialStore {
         return isDue ?? place?.mayHaveChanged() ?? false
     }
 
-    /// Whether nothing is kept but in memory, so that there is nothing to wait for.
+    /// Whether credentials are only in memory, so that there is nothing to wait for.
     package var isMemoryOnly: Bool { state.withLock { $0.isMemoryOnly } }
 
-    /// Calls back on the queue when what is kept is known: for a thread that may not even look at a file.
+    /// Calls back on the queue when the permanent credentials are loaded: for a thread that must not even access a file.
     package func prepareOnQueue(completion: @escaping @Sendable () -> Void) {
-        // What is known already waits for no keyring.
+        // If they are loaded already, the callback does not wait for a keyring.
         queue.run(on: .answers) { self.prepare(completion: completion) }
     }
 
-    /// Calls back when what is kept is known: at once where it is already, else on the queue.
+    /// Calls back when the permanent credentials are loaded: immediately if they already are, otherwise on the queue.
     package func prepare(completion: @escaping @Sendable () -> Void) {
         guard needsLoad else { return completion() }
         queue.run {
@@ -42,7 +42,7 @@ extension CredentialStore {
         }
     }
 
-    /// Returns when what is kept is known.
+    /// Returns when the permanent credentials are loaded.
     package func prepare() async {
         guard needsLoad else { return }
         await withCheckedContinuation { continuation in
@@ -50,13 +50,13 @@ extension CredentialStore {
         }
     }
 
-    /// The same for a thread that has to wait.
+    /// Blocks the thread until the permanent credentials are loaded.
     package func prepareAndWait() {
         guard needsLoad else { return }
         queue.runAndWait { self.load() }
     }
 
-    /// Calls back when what was changed before is durable, or will not be, or the place does not answer.
+    /// Calls back when earlier changes are durable, have failed, or the backing store does not respond.
     package func flush(completion: @escaping @Sendable () -> Void) {
         let completion = queue.orWhenStuck(on: [.changes], completion)
         queue.run {
@@ -65,7 +65,7 @@ extension CredentialStore {
         }
     }
 
-    /// Makes what was changed before durable, and answers whether it is.
+    /// Makes earlier changes durable; returns whether they are.
     ///
     /// Waits for it.
     package func flushAndWait() -> Bool {
@@ -73,7 +73,7 @@ extension CredentialStore {
         return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
     }
 
-    /// On the queue.
+    /// Runs on the queue.
     private func load() {
         guard let place, needsLoad else { return }
         do throws(StoreFailure) {
@@ -103,7 +103,7 @@ extension CredentialStore {
         for hook in hooks { hook() }
     }
 
-    /// What was kept is lost: what this process knows is all there is.
+    /// The stored credentials are lost: writes those that this process knows.
     private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
         let known = state.withLock { state in
             state.isLoaded = true
@@ -113,12 +113,12 @@ extension CredentialStore {
         if !known.isEmpty { try place.apply(known.map { .store($0) }, knowing: known) }
     }
 
-    /// On the queue, or at exit: makes what is pending durable.
+    /// Makes pending changes durable; runs on the queue, or at exit.
     func save() {
         state.withLock { $0.isSaveScheduled = false }
         if !state.withLock({ $0.isLoaded }) { load() }
         guard let place else { return }
-        // What is being written stays in its place meanwhile: seen and counted under one lock.
+        // Changes that are being written stay pending meanwhile: they are read and counted under one lock.
         let (changes, known, mayWrite) = state.withLock { state in
             let mayWrite = state.isLoaded && !state.isMemoryOnly
             state.settledCount = mayWrite ? state.pending.count : 0

@@ -12,9 +12,9 @@ import Synchronization
 extension CredentialStore {
     private static let programs = Mutex<[String: CredentialStore]>([:])
 
-    /// The one store of this process for what a program keeps.
+    /// This process's only store for a program's credentials.
     ///
-    /// Nothing is looked for, and no library opened, before a credential is needed.
+    /// No storage is opened and no library loaded until a credential is needed.
     package static func program(_ name: String) -> CredentialStore {
         programs.withLock { stores in
             if let store = stores[name] { return store }
@@ -26,7 +26,7 @@ extension CredentialStore {
         }
     }
 
-    /// The one store of this process for what another program keeps in a file, or in the keyring.
+    /// This process's only store for the credentials of another program, in a file or in the keyring.
     package static func other(program name: String, path: String) -> CredentialStore {
         programs.withLock { stores in
             if let store = stores[path] { return store }

@@ -18,43 +18,42 @@ import Musl
 
 /// The credentials of one storage, by protection space and user.
 ///
-/// Those for the session live here; permanent ones are also in a ``PermanentCredentials``, from which they are loaded when they
-/// are first needed, and to which changes go soon after they are made, both on a queue. No look waits for that: who wants to
-/// find what was kept calls ``prepare(completion:)`` first. A credential for the session covers a permanent one of the same
-/// user, and leaves it where it is. Nothing that is wrong with the place ever fails a caller: it is warned of
-/// (``StoreWarnings``), and the store goes on in memory.
+/// Session credentials live here. Permanent ones are also in a ``PermanentCredentials``: they are loaded from it when first
+/// needed, and changes are saved to it soon after they are made, both on a queue. Lookups never wait for that; a caller that
+/// needs the permanent credentials calls ``prepare(completion:)`` first. A session credential shadows a permanent one of the same
+/// user without removing it. Failures of the backing store never fail a caller: the store warns (``StoreWarnings``) and continues
+/// in memory.
 ///
-/// A client's certificate is kept in memory, under the empty user name, however long it was asked to be kept. Trust in a server
-/// is no credential that could be kept.
+/// Client certificates are kept in memory, under the empty user name, whatever their persistence. Server trust is not stored.
 package final class CredentialStore: Sendable {
     struct State {
         static let pendingLimit = 256
-        /// Of users whose credentials cannot be written, the last so many are.
+        /// The maximum number of pending changes, if the backing store cannot be written; the latest are kept.
         static let pendingMaximum = 10_000
 
         var session = CredentialBook()
         var permanent = CredentialBook()
-        /// Made here and not yet in their place, oldest first.
+        /// Changes that are not saved yet, oldest first.
         var pending: [CredentialChange] = []
-        /// The first so many of them are being written.
+        /// The number of changes, from the first, that are being saved.
         var settledCount = 0
-        /// When there are so many, those are left out that later ones make void.
+        /// The number of changes at which overridden ones are left out.
         var condensedAt = pendingLimit
-        /// False until what is kept was loaded, and from then on true.
+        /// Whether the permanent credentials were loaded; never reset.
         var isLoaded: Bool
-        /// The users that became a space's default as its first, while it was not known yet what is kept.
+        /// The users that became a space's default as its first user before the permanent credentials were loaded.
         var supposedDefaults: [ProtectionSpace: String] = [:]
-        /// No place, or none that can be used.
+        /// There is no backing store, or it cannot be used.
         var isMemoryOnly: Bool
         var isSaveScheduled = false
-        /// Where loading failed, it is not tried again before that, on the clock of ``Monitor``.
+        /// After a failure, loading is not retried before this time, on the clock of ``Monitor``.
         var nextLoad = -Double.infinity
         var failures = 0
         var warned: Set<String> = []
         var hooks: [@Sendable () -> Void] = []
     }
 
-    /// A place that asks the user to unlock it must not keep cookies from being written.
+    /// Separate from other stores, since a keyring may wait for the user to unlock it.
     private static let sharedQueue: DiskQueue = {
         let queue = DiskQueue()
         atexit { CredentialStore.finish() }
@@ -65,9 +64,9 @@ package final class CredentialStore: Sendable {
     let queue: DiskQueue
     let state: Mutex<State>
 
-    /// In memory only without a place.
+    /// Without `permanent`, the store is in memory only.
     ///
-    /// The queue is for tests: one as another process would have it.
+    /// The queue is for tests, which use one as another process would.
     package init(permanent: (any PermanentCredentials)?, queue: DiskQueue? = nil) {
         place = permanent
         self.queue = queue ?? Self.sharedQueue
@@ -76,7 +75,7 @@ package final class CredentialStore: Sendable {
 
     // MARK: Looking
 
-    /// What answers a challenge of a space if nobody says otherwise: its default, or the only credential it has.
+    /// The credential for a space's challenges: its default, or its only credential.
     ///
     /// Never waits.
     package func lookup(_ space: ProtectionSpace) -> LoadCredential? {
@@ -98,7 +97,7 @@ package final class CredentialStore: Sendable {
     package func all() -> [ProtectionSpace: [String: LoadCredential]] {
         state.withLock { state in
             var all: [ProtectionSpace: [String: LoadCredential]] = [:]
-            // The same space may be written in two ways in the two books; once will do.
+            // The two books may spell the same space differently; it is listed once.
             for shelf in state.session.all { all[state.permanent.shelf(shelf.space)?.space ?? shelf.space] = shelf.credentials }
             for shelf in state.permanent.all { all[shelf.space] = state.credentials(for: shelf.space) }
             return all
@@ -107,21 +106,21 @@ package final class CredentialStore: Sendable {
 
     // MARK: Changing
 
-    /// Keeps a credential in place of that of the same user, as long as its persistence says.
+    /// Stores a credential according to its persistence, replacing that of the same user.
     ///
-    /// The first of a space is its default.
+    /// The first credential of a space becomes its default.
     package func set(_ credential: LoadCredential, for space: ProtectionSpace) {
         put(credential, for: space, asDefault: false)
     }
 
-    /// Keeps a credential, and has it answer the space's challenges.
+    /// Stores a credential and makes it the space's default.
     package func setDefault(_ credential: LoadCredential, for space: ProtectionSpace) {
         put(credential, for: space, asDefault: true)
     }
 
-    /// Removes the credential of the same user, wherever it is.
+    /// Removes the credential of the same user, from the session and the permanent credentials.
     ///
-    /// If what is kept is synchronizable, it stays, unless those are meant too.
+    /// A synchronizable one is only removed if `includingSynchronizable` is set.
     package func remove(_ credential: LoadCredential, for space: ProtectionSpace, includingSynchronizable: Bool = false) {
         let user = credential.user ?? ""
         change(space) { state in
@@ -130,7 +129,7 @@ package final class CredentialStore: Sendable {
         }
     }
 
-    /// Also those that are synchronizable, and those that are kept but were not loaded.
+    /// Includes synchronizable credentials and permanent ones that were not loaded.
     package func removeAll() {
         change(nil) { state in
             state.session = CredentialBook()
@@ -138,7 +137,7 @@ package final class CredentialStore: Sendable {
         }
     }
 
-    /// Calls `hook` whenever credentials changed, here or in another process; on the thread that changed them, or on the queue.
+    /// Calls `hook` whenever credentials change, here or in another process, on the thread that changes them or on the queue.
     ///
     /// Hooks are never removed.
     package func onChange(_ hook: @escaping @Sendable () -> Void) {
@@ -161,7 +160,7 @@ package final class CredentialStore: Sendable {
         }
     }
 
-    /// Changes what is known, of one space or of all.
+    /// Changes the credentials of one space, or of all if it is nil.
     private func change(_ space: ProtectionSpace?, _ work: (inout State) -> Void) {
         let (hooks, shouldSave) = state.withLock { state -> ([@Sendable () -> Void], Bool) in
             let before = state.view(space)
@@ -175,12 +174,12 @@ package final class CredentialStore: Sendable {
         for hook in hooks { hook() }
     }
 
-    /// At exit.
+    /// Runs at exit.
     private static func finish() { sharedQueue.drain(seconds: 5) }
 }
 
 extension CredentialStore.State {
-    /// What two states are compared by.
+    /// The part of the state that is compared before and after a change.
     fileprivate func view(_ space: ProtectionSpace?) -> [CredentialBook.Shelf?] {
         guard let space else { return session.all + permanent.all }
         return [session.shelf(space), permanent.shelf(space)]
@@ -195,7 +194,7 @@ extension CredentialStore.State {
         return credentials(for: space)[user]
     }
 
-    /// Whether a credential that is stored becomes the default of its space: if it is to, or if there is none.
+    /// Whether a credential becomes its space's default when stored: if requested, or if the space has none.
     fileprivate mutating func becomesDefault(_ credential: LoadCredential, for space: ProtectionSpace, asked: Bool) -> Bool {
         if asked {
             supposedDefaults[space.canonical] = nil
@@ -206,7 +205,7 @@ extension CredentialStore.State {
         return true
     }
 
-    /// What is kept is known now: where a space has a default there, what came later is not its first.
+    /// After loading: if a space has a stored default, a user that became its default before loading is not the default.
     mutating func reconsiderDefaults(knowing kept: CredentialBook) {
         for (space, user) in supposedDefaults where kept.shelf(space)?.defaultUser != nil {
             if session.shelf(space)?.defaultUser == user { session.forgetDefault(for: space) }
@@ -219,23 +218,23 @@ extension CredentialStore.State {
         supposedDefaults = [:]
     }
 
-    /// Makes a change here, and has it made where credentials are kept.
+    /// Applies a change here and adds it to the pending ones.
     fileprivate mutating func note(_ change: CredentialChange) {
         let before = permanent
         permanent.apply(change)
-        // What is kept may be more than what is known.
+        // There may be stored credentials that are not loaded.
         if !isMemoryOnly, !isLoaded || permanent != before || change == .removeAll {
             pending.append(change)
             boundPending()
         }
     }
 
-    /// A place that cannot be written for long must not have changes gather without end.
+    /// Limits the pending changes, in case the backing store cannot be written for a long time.
     private mutating func boundPending() {
         guard pending.count - settledCount >= condensedAt else { return }
         let all = CredentialChange.condensed(pending[settledCount...])
         var condensed = Array(all.suffix(Self.pendingMaximum))
-        // What was to go, goes.
+        // A removal of everything stays in effect.
         if all.first == .removeAll, condensed.first != .removeAll { condensed[0] = .removeAll }
         pending.replaceSubrange(settledCount..., with: condensed)
         condensedAt = max(Self.pendingLimit, 2 * condensed.count)

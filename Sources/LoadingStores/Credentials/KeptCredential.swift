@@ -9,14 +9,14 @@
 
 package import LoadingModel
 
-/// A user name and a password that outlast the process, and where they are good.
+/// A user name and password that outlast the process, and their protection space.
 package struct KeptCredential: Sendable, Hashable {
     package var space: ProtectionSpace
     package var user: String
     package var password: String
-    /// Asked for as `.synchronizable`: kept like any other, but removed only by who says that he means it.
+    /// Stored as `.synchronizable`: like a permanent one, but only removed on explicit request.
     package var isSynchronizable: Bool
-    /// What the space's challenges are answered with if nobody says otherwise.
+    /// The default for the space's challenges.
     package var isDefault: Bool
 
     package init(space: ProtectionSpace, user: String, password: String, isSynchronizable: Bool = false, isDefault: Bool = false)
@@ -28,8 +28,8 @@ package struct KeptCredential: Sendable, Hashable {
         self.isDefault = isDefault
     }
 
-    /// Nil where a credential is not to be kept, or cannot be: a client's certificate stays in the process, and so its private
-    /// key is never on the disk.
+    /// Nil if a credential is not permanent or cannot be stored: client certificates stay in memory, so that private keys are
+    /// never written to disk.
     init?(_ credential: LoadCredential, for space: ProtectionSpace, isDefault: Bool) {
         guard case .password(let user, let password) = credential.kind else { return nil }
         switch credential.persistence {
@@ -51,7 +51,7 @@ package struct KeptCredential: Sendable, Hashable {
 }
 
 extension KeptCredential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Where it is good: nothing secret is ever printed.
+    /// The protection space; secrets are never printed.
     package var description: String { "a password for \(space.kind)://\(space.host):\(space.port)" }
 
     package var debugDescription: String { description }

@@ -12,25 +12,25 @@ import Crypto
 import FoundationEssentials
 import HTTPWire
 
-/// One key in the user's persistent keyring (keyrings(7), persistent-keyring(7)): memory of the kernel that outlives the process.
+/// One key in the user's persistent keyring (keyrings(7), persistent-keyring(7)): kernel memory that outlives the process.
 ///
-/// Every process of the user may read it, and root; nobody finds it on the disk. It is gone when the machine restarts, and when
-/// nobody has used the keyring for some days. Many containers have none.
+/// Every process of the user and root can read it, and it is never on disk. It is lost when the machine restarts, and when the
+/// keyring was not used for some days. Many containers have no such keyring.
 package struct KernelKeyring: Sendable {
     private let name: String
 
-    /// The key that belongs to a file.
+    /// The key for a file.
     ///
-    /// The key is named by a hash: every process may see the names of keys.
+    /// The name is a hash of the path, since every process can see the names of keys.
     package init(path: String) {
         let hash = SHA256.hash(data: Array(path.utf8)).prefix(16)
         name = "urlloading:" + ASCII.hexadecimal(hash)
     }
 
-    /// Whether the system has such keyrings, and lets us use them.
+    /// Whether the system has persistent keyrings and permits their use.
     package static var isAvailable: Bool { cls_persistent_keyring() >= 0 }
 
-    /// Nil where there is none, or no keyring.
+    /// Nil if there is no such key, or no keyring.
     package func read(size: Int) -> [UInt8]? {
         let keyring = cls_persistent_keyring()
         guard keyring >= 0 else { return nil }
@@ -44,7 +44,7 @@ package struct KernelKeyring: Sendable {
         return bytes.count == size ? bytes : nil
     }
 
-    /// Answers whether it is there now.
+    /// Returns whether the key is stored.
     @discardableResult
     package func write(_ bytes: [UInt8]) -> Bool {
         let keyring = cls_persistent_keyring()

@@ -9,12 +9,12 @@
 
 import Synchronization
 
-/// Credentials in the better of two places, and in the other one where the better one cannot be had.
+/// Credentials in a preferred store, with a fallback while the preferred one is unavailable.
 ///
-/// What is in either is known. What is stored goes to the better place if that takes it, and is then removed from the other; so
-/// what is in the other was stored last, while the better one could not be had, and counts. What is removed meanwhile comes back
-/// with the better place. A place that refuses is not there (a machine without a Secret Service), which is nothing to speak of;
-/// other failures are warned of once each.
+/// Loading combines both. Changes go to the preferred store if it accepts them, and are then removed from the fallback; what is
+/// in the fallback was therefore stored later, while the preferred store was unavailable, and takes precedence. A credential that
+/// was removed during that time reappears with the preferred store. A refusal means that the store does not exist (a machine
+/// without a Secret Service) and causes no warning; each other failure is warned of once.
 package final class LayeredCredentials: PermanentCredentials {
     private let better: any PermanentCredentials
     private let other: any PermanentCredentials
@@ -36,7 +36,7 @@ package final class LayeredCredentials: PermanentCredentials {
         } catch {
             note(error)
         }
-        // The last one of a user, and the last default, are what counts.
+        // The last credential of a user, and the last default, take precedence.
         guard let others = try other.load() else { return kept.isEmpty ? nil : kept }
         return kept + others
     }

@@ -7,28 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A place where credentials outlast the process: the desktop's Secret Service, an encrypted file.
+/// A backing store for credentials that outlast the process: the desktop's Secret Service, an encrypted file.
 ///
-/// Everything but ``mayHaveChanged()`` may wait, for the disk, another process, or the user who has to unlock a keyring; a
-/// ``CredentialStore`` calls it on a queue of its own, one call at a time. Several processes may use the place at once, and none
-/// undoes what another has done.
+/// Everything but ``mayHaveChanged()`` may wait for the disk, another process, or the user who has to unlock a keyring; a
+/// ``CredentialStore`` calls it on its own queue, one call at a time. Several processes may use the store at once without losing
+/// each other's changes.
 package protocol PermanentCredentials: Sendable {
-    /// What a warning calls it.
+    /// The name of the store in warnings.
     var place: String { get }
 
-    /// Whether loading again may show something else. Does not wait.
+    /// Whether loading again may return something else. Does not wait.
     func mayHaveChanged() -> Bool
 
-    /// All there are.
+    /// Loads all credentials.
     ///
-    /// Nil where what was there turned out damaged and was set aside, so that what the caller knows is all that is left.
+    /// Nil if the stored data was damaged and set aside, so that only the caller's own knowledge is left.
     func load() throws(StoreFailure) -> [KeptCredential]?
 
-    /// Makes changes, one after the other, durable.
+    /// Applies changes in order and makes them durable.
     ///
     /// - Parameters:
-    ///   - changes: Often none: then there is something to do only where the place has lost what it had.
-    ///   - known: What the caller believes to be kept, the changes included; used only where what was there turns out damaged.
-    /// - Throws: What kept a change from being made.
+    ///   - changes: Often empty: then there is only something to do if the store has lost its data.
+    ///   - known: The credentials that the caller knows, with the changes applied; used only if the stored data is damaged.
+    /// - Throws: The reason that a change could not be made.
     func apply(_ changes: [CredentialChange], knowing known: [KeptCredential]) throws(StoreFailure)
 }

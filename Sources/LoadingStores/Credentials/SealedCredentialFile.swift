@@ -9,27 +9,26 @@
 
 import Synchronization
 
-/// Credentials in an encrypted file that only the user may read, for systems without a Secret Service.
+/// Credentials in an encrypted file that only the user can read, for systems without a Secret Service.
 ///
-/// What protects what:
+/// The protection:
 ///
-/// - The file and its key have mode 0600, in a folder that nobody else may write to, and are refused otherwise: no other user of
-///   the machine, except root, can read a password.
-/// - The file alone says nothing but its size: neither does a copy of it in a backup, a mail or a log. Damage and tampering are
-///   found.
-/// - **The key lies beside it**, as `NAME.key`, because the kernel's keyring, where it is too, is lost when the machine restarts.
-///   Who can read both files (any program that this user runs, root, a thief of a disk that is not encrypted, a backup of the
-///   whole folder) can read the passwords. No file that a program opens without asking anybody can do better; the Secret Service
-///   can, because the user's login password locks it.
+/// - The file and its key have mode 0600, in a folder that only the user can write to, and are refused otherwise: no other user
+///   of the machine, except root, can read a password.
+/// - The file alone reveals only its size, and so does a copy in a backup, a mail or a log. Damage and tampering are detected.
+/// - **The key is stored beside it**, as `NAME.key`, because the copy in the kernel's keyring is lost when the machine restarts.
+///   Anyone who can read both files (any program of this user, root, a thief of an unencrypted disk, a backup of the whole
+///   folder) can read the passwords. A file that a program opens without asking the user cannot be protected better; the Secret
+///   Service can, because the user's login password locks it.
 ///
-/// It is changed as a whole, under a lock, and durable when a change returns: a crash at any moment leaves what was there or
-/// what is to be there. Several processes may change it; none undoes what another did. What cannot be opened is set aside as
-/// `NAME.damaged`.
+/// The file is replaced as a whole, under a lock, and is durable when a change returns: after a crash at any moment, it has the
+/// old or the new content. Several processes may change it without losing each other's changes. A file that cannot be opened is
+/// set aside as `NAME.damaged`.
 package final class SealedCredentialFile: PermanentCredentials {
     package static let envelope = StoreEnvelope(kind: "credentials", version: 1)
     private static let sizeLimit = SharedFile.sizeLimit / 2
 
-    /// What the file turned out to be.
+    /// The result of reading the file.
     private enum Found {
         case missing
         case whole(CredentialBook, FileStamp)
@@ -37,7 +36,7 @@ package final class SealedCredentialFile: PermanentCredentials {
     }
 
     private struct State {
-        /// The file as it was read last.
+        /// The file as last read.
         var seen: SharedFile.Look?
         var hasTidied = false
     }
@@ -47,8 +46,8 @@ package final class SealedCredentialFile: PermanentCredentials {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - path: The folder is made when something is written.
-    ///   - usesKeyring: Whether the key is kept in the kernel's keyring too, where there is one.
+    ///   - path: The file; its folder is created on the first write.
+    ///   - usesKeyring: Whether the key is also stored in the kernel's keyring, if there is one.
     ///   - fault: For tests.
     package init(path: String, usesKeyring: Bool = true, fault: FileStep.Fault? = nil) {
         file = SharedFile(path: path, fault: fault)
@@ -68,7 +67,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         case .whole(let book, let stamp): return all(of: book, stamp)
         case .damaged: break
         }
-        // Only the lock tells damage from a key that another process has just replaced.
+        // Only under the lock can damage be distinguished from a key that another process has just replaced.
         let locked = try file.lock()
         switch try found(try locked.read()) {
         case .missing: return none()
@@ -110,7 +109,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         guard let body = CredentialSeal.seal(text, key: try keys.forSealing()) else { throw .refused("its key cannot be used") }
         let stamp = try locked.replace(with: Self.envelope.seal(body, Self.envelope.header(of: body)))
         state.withLock { state in
-            // If another process was there first, the caller has not seen what it did.
+            // If another process changed the file before, the caller has not loaded that change.
             if state.seen == look { state.seen = .present(stamp) }
         }
     }

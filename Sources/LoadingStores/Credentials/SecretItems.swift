@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What ``SecretServiceCredentials`` asks of the desktop's Secret Service (freedesktop.org, Secret Service API): items that have
-/// attributes, by which they are found, and a secret.
+/// The operations of the desktop's Secret Service (freedesktop.org, Secret Service API) that ``SecretServiceCredentials`` uses:
+/// items that have a secret and are found by their attributes.
 ///
-/// Each function may wait for the service, and that for the user.
+/// Each function may wait for the service, which may wait for the user.
 package protocol SecretItems: Sendable {
-    /// Whether there is a service to speak to.
+    /// Whether a Secret Service is available.
     var isAvailable: Bool { get }
 
-    /// All that have these attributes, and perhaps more.
+    /// All items that have these attributes, among others.
     func items(with attributes: [String: String]) throws(StoreFailure) -> [SecretItem]
 
-    /// In place of one that has the same attributes.
+    /// Replaces an item with the same attributes.
     func store(_ item: SecretItem, label: String) throws(StoreFailure)
 
-    /// All that have these attributes, and perhaps more.
+    /// Removes all items that have these attributes, among others.
     func removeItems(with attributes: [String: String]) throws(StoreFailure)
 }
 
@@ -36,7 +36,7 @@ package struct SecretItem: Sendable, Hashable {
 }
 
 extension SecretItem: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Nothing of what is in it.
+    /// Contains nothing of the attributes and the secret.
     package var description: String { "a secret item of \(attributes.count) attributes" }
 
     package var debugDescription: String { description }

@@ -13,17 +13,18 @@ import SystemThreads
 
 /// Credentials in the desktop's Secret Service (GNOME Keyring, KWallet): one item for each space and user.
 ///
-/// The password is the item's secret, which the service encrypts with a key that comes from the user's login password. Everything
-/// else is an attribute, which the service need not encrypt. While it is unlocked, every program of the user can ask it.
+/// The password is the item's secret, which the service encrypts with a key derived from the user's login password. Everything
+/// else is an attribute, which the service need not encrypt. While the keyring is unlocked, every program of the user can read
+/// it.
 ///
-/// Items belong to a program by its name: no program lists or removes another's. An item whose attributes have to change is
-/// stored anew before the old one is removed, so that a crash in between leaves both, of which the default one counts.
+/// Items belong to a program by its name: a program neither lists nor removes another's. To change an item's attributes, the new
+/// item is stored before the old one is removed; a crash in between leaves both, and the default one takes precedence.
 package final class SecretServiceCredentials: PermanentCredentials {
-    /// The schema's name that every item has.
+    /// The schema name of all items.
     package static let schema = "org.urlloading.Credential"
-    /// Other programs change items without a word: after so many seconds, they are asked for again.
+    /// Seconds after which items are loaded again, since other programs change them without notice.
     private static let freshness = 30.0
-    /// Who would not unlock his keyring is not asked again at once.
+    /// Seconds before the user is asked again to unlock a keyring.
     private static let pauseAfterFailure = 600.0
 
     private let items: any SecretItems
@@ -52,7 +53,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    /// The default ones last, as the last one counts.
+    /// The default ones last, since the last one takes precedence.
     private func all() throws(StoreFailure) -> [KeptCredential] {
         try items.items(with: ["program": program]).compactMap(Self.credential).sorted { !$0.isDefault && $1.isDefault }
     }
@@ -63,7 +64,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
             switch change {
             case .store(let kept): try store(kept)
             case .remove(let space, let user, let includingSynchronizable):
-                // None such was ever stored.
+                // No such credential can have been stored.
                 guard isSpeakable(attributes(space, user)) else { continue }
                 for item in try items.items(with: attributes(space, user)) {
                     guard includingSynchronizable || item.attributes["synchronizable"] != "yes" else { continue }
@@ -74,7 +75,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    /// The service's texts end where C's do.
+    /// Whether the attributes have no NUL, at which the service's strings end.
     private func isSpeakable(_ attributes: [String: String]) -> Bool {
         !attributes.values.contains { $0.utf8.contains(0) }
     }
@@ -109,7 +110,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    /// What a person sees who looks through the keyring.
+    /// The label that a keyring manager shows.
     private static func label(_ kept: KeptCredential) -> String {
         let space = kept.space
         let address = "\(space.kind.isEmpty ? "" : "\(space.kind)://")\(space.host):\(space.port)"
@@ -128,14 +129,14 @@ package final class SecretServiceCredentials: PermanentCredentials {
             "port": String(space.port),
             "kind": space.kind,
             "proxy": space.isProxy ? "yes" : "no",
-            // An attribute that is not asked for is any: a missing realm has to be said.
+            // A search matches any value of an omitted attribute, so that a missing realm needs its own attribute.
             "has-realm": space.realm == nil ? "no" : "yes",
             "realm": space.realm ?? "",
             "method": space.method.rawValue,
         ]
     }
 
-    /// Nil where it is no item that we would have stored.
+    /// Nil if it is not an item that this type could have stored.
     private static func credential(_ item: SecretItem) -> KeptCredential? {
         let all = item.attributes
         guard let host = all["host"], let port = all["port"].flatMap({ Int($0) }), let kind = all["kind"],

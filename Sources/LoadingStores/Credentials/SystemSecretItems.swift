@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// The items of the desktop that this process runs on.
+/// The items of the desktop session.
 struct SystemSecretItems: SecretItems {
     private static let schema = SecretServiceCredentials.schema
 

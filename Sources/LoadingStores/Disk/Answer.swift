@@ -9,7 +9,7 @@
 
 import SystemThreads
 
-/// A value that one thread gives and another waits for.
+/// A value that one thread sets and another waits for.
 // Sendable because the lock of `monitor` guards the value.
 final class Answer<Value: Sendable>: @unchecked Sendable {
     private let monitor = Monitor()
@@ -32,7 +32,7 @@ final class Answer<Value: Sendable>: @unchecked Sendable {
         }
     }
 
-    /// Nil where it is not given in time.
+    /// Nil after the timeout.
     func wait(seconds: Double) -> Value? {
         let deadline = Monitor.clock + seconds
         return monitor.locked {

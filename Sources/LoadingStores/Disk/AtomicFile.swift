@@ -13,13 +13,13 @@ import Glibc
 import Musl
 #endif
 
-/// Replaces a file as a whole: who reads it finds what was there before, or all of what is there now, also after a crash.
+/// Replaces a file atomically: a reader finds the whole old or the whole new content, even after a crash.
 ///
-/// The bytes go to a file of another name that did not exist (`O_EXCL`), are made durable, and take the name over (`rename`), which is
-/// made durable as well. Of a process that ends on the way, only the file of the other name is left.
+/// The bytes are written to a new file with another name (`O_EXCL`), synced, and renamed to the final name, and the directory is
+/// synced. If the process ends in between, only the temporary file is left.
 package enum AtomicFile {
     package static let pieceSize = 65_536
-    /// What the names of unfinished files have after the name they are meant for.
+    /// The separator in temporary names, between the final name and a random suffix.
     package static let asideMark = ".tmp-"
 
     static func replace(

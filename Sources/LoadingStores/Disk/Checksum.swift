@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Finds accidental damage: 64-bit FNV-1a, eight bytes at a time.
+/// Detects accidental damage: 64-bit FNV-1a, eight bytes at a time.
 ///
-/// Every step can be undone, so that a change within eight bytes is always found.
+/// Every step is invertible, so that a change within eight bytes is always detected.
 enum Checksum {
     private static let prime: UInt64 = 0x0000_0100_0000_01B3
 

@@ -13,11 +13,11 @@ package import Glibc
 package import Musl
 #endif
 
-/// An open file, closed when nobody has it any more.
+/// A file descriptor that is closed at the end of its lifetime.
 package struct Descriptor: ~Copyable {
     package let number: CInt
 
-    /// Opens `path`, seen from `directory`; never through a symbolic link, never waiting for the other end of a pipe.
+    /// Opens `path`, relative to `directory`; does not follow a symbolic link and does not wait for the other end of a pipe.
     package init(_ path: String, in directory: CInt = AT_FDCWD, _ flags: CInt, doing: String) throws(StoreFailure) {
         let flags = flags | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | O_NOCTTY
         while true {
@@ -39,12 +39,12 @@ package struct Descriptor: ~Copyable {
         return status
     }
 
-    /// All there is, and nil if that is more than `limit`.
+    /// Reads the whole file; nil if it is larger than `limit`.
     package func readAll(limit: Int, doing: String) throws(StoreFailure) -> [UInt8]? {
         let expected = Int(clamping: try status(doing: doing).st_size)
         guard expected <= limit else { return nil }
         var bytes: [UInt8] = []
-        // One more than expected, so that one read finds the end.
+        // One byte more than expected, so that the first read finds the end.
         var room = expected + 1
         while true {
             var code: CInt = 0
@@ -63,7 +63,7 @@ package struct Descriptor: ~Copyable {
         }
     }
 
-    /// Writes all of `bytes`, asking `fault` before each piece.
+    /// Writes all of `bytes`, calling `fault` before each piece.
     package func writeAll(_ bytes: [UInt8], pieceSize: Int, doing: String, fault: FileStep.Fault?) throws(StoreFailure) {
         var start = 0
         while start < bytes.count {

@@ -16,47 +16,48 @@ import Glibc
 import Musl
 #endif
 
-/// A few threads for what would make others wait for the disk.
+/// A few threads for work that may wait for the disk.
 ///
-/// No file of a store is touched on an event loop.
+/// No store file is accessed on an event loop.
 ///
-/// Each ``Lane`` is a thread that starts with its first work, and runs its work in the order in which it came; where none is to be
-/// had, work runs on that of whoever gives it. Of the ``shared`` queue, what is left when the process exits is run before it does,
-/// delayed work too. Nothing that runs here may wait for a lock that is held while something waits for this queue, or is given to it.
+/// Each ``Lane`` has a thread that starts with its first work item, and runs work in order; if the system has no thread to give,
+/// the caller's thread runs it. When the process exits, it first runs the remaining work of the ``shared`` queue, including
+/// delayed work. Work on the queue must not take a lock that is held while a thread waits for the queue or adds work to it.
 package final class DiskQueue: Sendable {
-    /// What waits for a disk, or for another process, apart from each other: no lane waits for another.
+    /// Separates work that waits for different things: no lane waits for another.
     package enum Lane: Int, CaseIterable, Sendable {
-        /// What a load waits for: look-ups, bodies that are read, files that are read for the first time.
+        /// Work that a load waits for: look-ups, reads of bodies, first reads of files.
         case answers
-        /// Changes to what is stored: all of them here, in order.
+        /// All changes of stored entries, in order.
         case changes
-        /// What nobody waits for: scans, and the syncs of a flush.
+        /// Work that no load waits for: scans, and the syncs of a flush.
         case upkeep
-        /// Small files that processes change in turn: another one may have their lock.
+        /// Small files that processes change in turn: another process may hold their lock.
         case values
     }
 
-    /// How long a load waits for the disk before it continues without, in seconds: far beyond what a disk takes that works.
+    /// The timeout, in seconds, after which a load continues without the disk: far more than a working disk needs.
     package static let patience = 3.0
 
-    /// For how long one piece of work may keep a flush waiting.
+    /// The longest time, in seconds, that one piece of work may delay a flush.
     package static let flushPatience = 15.0
 
     package static let shared = DiskQueue(drainsAtExit: true)
-    /// Nothing runs here that may wait.
+    /// Runs only timers: its work never waits.
     private static let clock = DiskQueue()
 
     private let workers: [DiskWorker]
-    /// What the bodies take that wait to be written.
+    /// The memory of bodies that wait to be written.
     let writeBudget = WriteBudget()
     private let flushPatience: Double
-    /// Lanes that somebody waited for in vain, and that have not done since what they were given before.
+    /// Lanes for which a wait timed out, and that have not finished their earlier work since.
     private let full = Mutex<Set<Lane>>([])
     private let watched = Mutex<[PendingCompletion]>([])
 
-    /// A queue of its own, as another process would have: for tests.
+    /// For tests: a separate queue, as another process would have.
     ///
-    /// Its threads end with it, after the work they were given. Without threads it is as where the system has none to give.
+    /// Its threads end after their remaining work when the queue is released. Without threads, it behaves as if the system had
+    /// none to give.
     package convenience init(hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
         self.init(drainsAtExit: false, hasThread: hasThread, flushPatience: flushPatience)
     }
@@ -73,21 +74,21 @@ package final class DiskQueue: Sendable {
         for worker in workers { worker.close() }
     }
 
-    /// Runs `work` after all that was given to the lane before.
+    /// Runs `work` after all earlier work of the lane.
     ///
-    /// May be called from anywhere, and does not wait.
+    /// May be called from any thread, and does not wait.
     package func run(on lane: Lane = .changes, _ work: @escaping @Sendable () -> Void) {
         workers[lane.rawValue].add(work, delay: 0)
     }
 
-    /// Runs `work` when so many seconds have passed, earlier if the process exits.
+    /// Runs `work` after a delay in seconds, earlier if the process exits.
     package func run(on lane: Lane = .changes, after seconds: Double, _ work: @escaping @Sendable () -> Void) {
         workers[lane.rawValue].add(work, delay: seconds)
     }
 
-    /// Runs `work` after all that was given to the lane before, and waits for it.
+    /// Runs `work` after all earlier work of the lane, and waits for it.
     ///
-    /// On the lane's own thread it runs at once.
+    /// On the lane's own thread, it runs immediately.
     package func runAndWait<Value: Sendable>(on lane: Lane = .changes, _ work: @escaping @Sendable () -> Value) -> Value {
         if workers[lane.rawValue].isCurrent { return work() }
         let answer = Answer<Value>()
@@ -95,7 +96,7 @@ package final class DiskQueue: Sendable {
         return answer.wait()
     }
 
-    /// Waits until all is done that was given to the lane before, or the lane is stuck.
+    /// Waits until all earlier work of the lane is done, or the lane is stuck.
     package func wait(for lane: Lane) {
         guard !workers[lane.rawValue].isCurrent else { return }
         let answer = Answer<Bool>()
@@ -103,20 +104,20 @@ package final class DiskQueue: Sendable {
         while answer.wait(seconds: 0.5) == nil, !isStuck(lane) {}
     }
 
-    /// Whether what a lane does takes longer than anybody should wait: the disk does not answer.
+    /// Whether the lane's current work has exceeded the timeout: the disk does not respond.
     package func isStuck(_ lane: Lane) -> Bool { workers[lane.rawValue].isBusy(longerThan: Self.patience) }
 
-    /// Somebody waited for a lane in vain: it is full until it has done what it was given so far.
+    /// Marks a lane as full after a wait timed out, until it has finished its earlier work.
     package func noteFull(_ lane: Lane) {
         guard full.withLock({ $0.insert(lane).inserted }) else { return }
         run(on: lane) { [weak self] in _ = self?.full.withLock { $0.remove(lane) } }
     }
 
-    /// Whether nobody should wait for a lane, as it is stuck or others waited in vain.
+    /// Whether callers should not wait for a lane, because it is stuck or another wait timed out.
     package func isFull(_ lane: Lane) -> Bool { full.withLock { $0.contains(lane) } || isStuck(lane) }
 
-    /// A completion that is called once: by whoever it is given to, or from another thread when a lane has been at one piece of work
-    /// for so long that the disk, or a keyring that asks its user, will hardly answer.
+    /// Wraps a completion handler so that it is called once: by the caller, or from another thread when one piece of work of a
+    /// lane has taken so long that the disk, or a keyring that waits for its user, is unlikely to respond.
     package func orWhenStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let pending = PendingCompletion(lanes, completion)
         let mustWatch = watched.withLock { watched in
@@ -127,9 +128,9 @@ package final class DiskQueue: Sendable {
         return { pending.complete() }
     }
 
-    /// One look for all that wait, until nobody does.
+    /// Checks all pending completion handlers periodically, until none is left.
     private func watch() {
-        // Of a queue that is gone, what was given to it is done.
+        // If the queue is released, all its work is done.
         Self.clock.run(on: .upkeep, after: min(1, flushPatience / 4)) { [weak self] in
             guard let self else { return }
             let stuck = Set(Lane.allCases.filter { workers[$0.rawValue].isBusy(longerThan: flushPatience) })
@@ -144,20 +145,20 @@ package final class DiskQueue: Sendable {
         }
     }
 
-    /// Whether the calling thread is one of the queue's, where no code of an app may run.
+    /// Whether the calling thread belongs to the queue, where app code must not run.
     package var isCurrent: Bool { workers.contains { $0.isCurrent } }
 
-    /// Runs all there is, delayed work too, and waits for it, for so many seconds at most.
+    /// Runs all work, including delayed work, and waits for it at most `seconds`.
     package func drain(seconds: Double) {
         let deadline = Monitor.clock + seconds
         for worker in workers { worker.beginDraining() }
-        // One lane gives work to another.
+        // Work of one lane may add work to another.
         while workers.contains(where: { $0.finish(until: deadline) }), Monitor.clock < deadline {}
         for worker in workers { worker.endDraining() }
     }
 }
 
-/// What is called once.
+/// A completion handler that is called once.
 private final class PendingCompletion: Sendable {
     let lanes: [DiskQueue.Lane]
     private let completion: Mutex<(@Sendable () -> Void)?>

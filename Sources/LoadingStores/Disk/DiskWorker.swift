@@ -16,9 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// The thread of a lane of a ``DiskQueue`` and the work that waits for it.
+/// The thread of a ``DiskQueue`` lane and its queued work.
 ///
-/// It ends once it is closed and has nothing left to do.
+/// The thread ends after the worker is closed and all work is done.
 // Sendable because the lock of `monitor` guards the state.
 final class DiskWorker: @unchecked Sendable {
     typealias Work = @Sendable () -> Void
@@ -27,12 +27,12 @@ final class DiskWorker: @unchecked Sendable {
         var ready = Deque<Work>()
         var later: [(due: Double, work: Work)] = []
         var thread: pthread_t?
-        /// The thread that runs what is ready because there is none for it.
+        /// The thread of a caller that runs the work because no thread could be started.
         var substitute: pthread_t?
-        /// When work was taken from `ready` that has not ended yet.
+        /// The start of the current work item.
         var busySince: Double?
         var isClosed = false
-        /// The process ends: what is delayed from here on is not run any more.
+        /// Set while the process exits: delayed work that is added now does not run.
         var isDraining = false
     }
 
@@ -41,7 +41,7 @@ final class DiskWorker: @unchecked Sendable {
     /// Guarded by the lock of `monitor`.
     private var state = State()
 
-    /// Without `mayStart`, as where the system has no thread to give.
+    /// Without `mayStart`, the worker behaves as if the system had no thread to give.
     init(mayStart: Bool) { self.mayStart = mayStart }
 
     var isCurrent: Bool {
@@ -61,7 +61,7 @@ final class DiskWorker: @unchecked Sendable {
             monitor.wakeAll()
             return state.thread != nil
         }
-        // No thread to be had: slow is better than never.
+        // Without a thread, the caller runs the work.
         if !hasThread { substitute() }
     }
 
@@ -89,7 +89,7 @@ final class DiskWorker: @unchecked Sendable {
         }
     }
 
-    /// Runs what is ready, or waits for it; answers whether there was anything.
+    /// Runs the queued work, or waits for it; returns whether there was any.
     func finish(until deadline: Double) -> Bool {
         if isCurrent { return runReady() }
         if !monitor.locked({ state.thread != nil }) { substitute() }
@@ -109,7 +109,7 @@ final class DiskWorker: @unchecked Sendable {
 
     private func start() -> pthread_t? { mayStart ? Threads.start("URLLoading disk") { self.work() } : nil }
 
-    /// The life of the thread.
+    /// The thread's main loop.
     private func work() {
         while let work = next() {
             work()
@@ -136,13 +136,13 @@ final class DiskWorker: @unchecked Sendable {
     private func moveDue() {
         guard !state.later.isEmpty, !state.isDraining else { return }
         let now = Monitor.clock
-        // A closed queue has no reason to wait.
+        // A closed queue runs delayed work immediately.
         let isDue = { [isClosed = state.isClosed] (due: Double) in due <= now || isClosed }
         state.ready.append(contentsOf: state.later.filter { isDue($0.due) }.map(\.work))
         state.later.removeAll { isDue($0.due) }
     }
 
-    /// Does what the thread would do, until nothing is ready or there is one; one caller at a time, so that work stays in order.
+    /// Runs work on the caller's thread until none is queued or a thread is available; one caller at a time, to keep the order.
     private func substitute() {
         let isFirst = monitor.locked {
             guard state.substitute == nil, state.thread == nil else { return false }

@@ -13,7 +13,7 @@ import Glibc
 import Musl
 #endif
 
-/// Tells whether a file is still the one that was seen.
+/// Identifies a version of a file.
 package struct FileStamp: Hashable, Sendable {
     private let device: UInt64
     private let inode: UInt64
@@ -24,7 +24,7 @@ package struct FileStamp: Hashable, Sendable {
         device = UInt64(status.st_dev)
         inode = UInt64(status.st_ino)
         size = Int64(status.st_size)
-        // The change time too: a file that took over the inode and the size within a tick of the clock was at least renamed.
+        // Includes the change time: a file that reuses the inode and the size within one clock tick was at least renamed.
         modified = [
             Int(status.st_mtim.tv_sec), Int(status.st_mtim.tv_nsec), Int(status.st_ctim.tv_sec), Int(status.st_ctim.tv_nsec),
         ]

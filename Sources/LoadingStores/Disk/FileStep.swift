@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The steps in which a file is changed, so that a test can have each of them fail, or the process end before it.
+/// The steps of a file change, at each of which a test can inject a failure or the end of the process.
 package enum FileStep: CaseIterable, Hashable, Sendable {
     case openDirectory
     case lock
@@ -20,6 +20,6 @@ package enum FileStep: CaseIterable, Hashable, Sendable {
     case rename
     case syncDirectory
 
-    /// What a test may have happen before a step: the failure to report, or nil.
+    /// A test's hook before a step: returns the failure to report, or nil.
     package typealias Fault = @Sendable (FileStep) -> StoreFailure?
 }

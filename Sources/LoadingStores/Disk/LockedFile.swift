@@ -13,7 +13,7 @@ import Glibc
 import Musl
 #endif
 
-/// A SharedFile that no other process changes while this value lives.
+/// A locked ``SharedFile``: other processes do not change it during the lifetime of this value.
 package struct LockedFile: ~Copyable {
     private let file: SharedFile
     private let directory: StoreDirectory
@@ -29,12 +29,12 @@ package struct LockedFile: ~Copyable {
         try file.read(in: directory)
     }
 
-    /// Durable when it returns.
+    /// The content is durable when this returns.
     package func replace(with bytes: [UInt8]) throws(StoreFailure) -> FileStamp {
         try AtomicFile.replace(file.name, in: directory, with: bytes, fault: file.fault)
     }
 
-    /// Gives what cannot be used the name `NAME.damaged`, in place of what had it.
+    /// Renames an unusable file to `NAME.damaged`, replacing an earlier one.
     package func setAside() throws(StoreFailure) {
         if let failure = file.fault?(.setAside) { throw failure }
         guard renameat(directory.number, file.name, directory.number, file.name + ".damaged") == 0 || errno == ENOENT else {
@@ -42,7 +42,7 @@ package struct LockedFile: ~Copyable {
         }
     }
 
-    /// Removes what processes that ended while they wrote have left.
+    /// Removes temporary files of processes that ended while writing.
     package func removeLeftovers() {
         for name in directory.names(prefix: file.name + AtomicFile.asideMark) {
             unlinkat(directory.number, name, 0)

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads what a ``RecordWriter`` wrote; nil where there is not enough of it.
+/// Decodes the records of a ``RecordWriter``; nil if bytes are missing.
 ///
-/// Bytes that are no text, which only somebody else can have written and sealed, are read as replacement characters.
+/// Invalid UTF-8, which this type's writer never produces, is decoded as replacement characters.
 struct RecordReader {
     private let bytes: UnsafeRawBufferPointer
     private var index: Int
@@ -28,7 +28,7 @@ struct RecordReader {
         return Number(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: Number.self))
     }
 
-    /// Any number, infinite ones and those that are none too.
+    /// Any bit pattern, including infinity and NaN.
     mutating func double() -> Double? {
         number(UInt64.self).map { Double(bitPattern: $0) }
     }
@@ -39,7 +39,7 @@ struct RecordReader {
         return String(decoding: UnsafeRawBufferPointer(rebasing: bytes[index..<index + length]), as: UTF8.self)
     }
 
-    /// nil if there is no telling, `.some(nil)` if there was none.
+    /// nil if the bytes are malformed, `.some(nil)` if the text is absent.
     mutating func optionalText() -> String?? {
         switch number(UInt8.self) {
         case 0: .some(nil)

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Writes values one after the other: numbers with the least byte first, texts and lists after their length.
+/// Encodes values: numbers are little-endian, strings and lists are prefixed with their length.
 struct RecordWriter {
     private(set) var bytes: [UInt8] = []
 

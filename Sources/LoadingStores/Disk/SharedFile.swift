@@ -15,30 +15,30 @@ import Glibc
 import Musl
 #endif
 
-/// One small file that several processes read and change.
+/// A small file that several processes read and change.
 ///
-/// It is read without a lock, because it only ever changes as a whole. Who changes it holds the lock of `NAME.lock` from reading it to
-/// having replaced it, so that nothing that another process wrote in between is lost.
+/// It is read without a lock, because it is only replaced as a whole. A process that changes it holds the lock of `NAME.lock`
+/// from reading it to replacing it, so that another process's changes are not lost.
 package struct SharedFile: Sendable {
-    /// What is there.
+    /// The content of the file.
     package enum Content: Sendable {
         case missing
         case bytes([UInt8], FileStamp)
-        /// Not a file that we wrote: a symbolic link, somebody else's, far too large.
+        /// Not a file written by this library: a symbolic link, another user's file, or far too large.
         case unusable(String)
     }
 
-    /// What a look at the name, without opening anything, shows.
+    /// The result of `lstat`, without opening the file.
     package enum Look: Hashable, Sendable {
         case missing
         case present(FileStamp)
-        /// The system would not say.
+        /// The system call failed.
         case unknown
     }
 
-    /// Several times what 3,000 cookies of the largest size take.
+    /// Several times the size of 3,000 cookies of the maximum size.
     package static let sizeLimit = 64 << 20
-    /// A process that was stopped while it held the lock does not stop the others.
+    /// The timeout for the lock, in seconds, in case a process is stopped while it holds the lock.
     private static let lockPatience = 2.0
 
     package let path: String
@@ -69,7 +69,7 @@ package struct SharedFile: Sendable {
         }
     }
 
-    /// Waits until no other process changes the file, and keeps it so while the answer lives.
+    /// Waits until no other process changes the file, and locks it for the lifetime of the result.
     package func lock() throws(StoreFailure) -> LockedFile {
         guard !name.isEmpty, name.utf8.count < 200 else { throw .refused("it has no name that could be used") }
         let folder = try StoreDirectory(directory, creating: true, fault: fault)
@@ -82,7 +82,7 @@ package struct SharedFile: Sendable {
             guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw .refused("its lock is not ours") }
             if flock(lock.number, LOCK_EX | LOCK_NB) == 0 {
                 var current = stat()
-                // Whoever deleted the file took the lock's meaning with it.
+                // If the lock file was deleted or replaced, locking it has no effect.
                 if fstatat(folder.number, name + ".lock", &current, AT_SYMLINK_NOFOLLOW) == 0, current.st_ino == status.st_ino {
                     return LockedFile(file: self, directory: folder, lock: lock)
                 }

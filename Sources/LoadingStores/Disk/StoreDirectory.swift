@@ -13,18 +13,17 @@ import Glibc
 import Musl
 #endif
 
-/// The folder that holds a store's files: it belongs to this user alone, or it is not used.
+/// The folder of a store's files, which only its user may write to.
 ///
-/// Cookies are as good as passwords. A folder that is a symbolic link, or that others may write to, could have somebody else read
-/// them or plant theirs; so it is refused, and the store works in memory.
+/// Cookies are as sensitive as passwords. A folder that is a symbolic link, or that others may write to, would let others read or
+/// plant them; it is refused, and the store works in memory.
 package struct StoreDirectory: ~Copyable {
     private let descriptor: Descriptor
     package var number: CInt { descriptor.number }
 
     /// Opens the folder.
     ///
-    /// If it is `creating`, the folder and those above it are made where they are missing (mode 0700, as the XDG Base Directory
-    /// Specification asks).
+    /// With `creating`, missing folders in the path are created (mode 0700, as the XDG Base Directory Specification asks).
     package init(_ path: String, creating: Bool, fault: FileStep.Fault? = nil) throws(StoreFailure) {
         if let failure = fault?(.openDirectory) { throw failure }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
@@ -38,12 +37,12 @@ package struct StoreDirectory: ~Copyable {
         descriptor = opened
     }
 
-    /// Makes entries of the folder that were added, renamed or removed durable.
+    /// Makes added, renamed and removed entries of the folder durable.
     package func sync() throws(StoreFailure) {
         guard fsync(number) == 0 || errno == EINVAL else { throw .system(errno, while: "syncing its folder") }
     }
 
-    /// The names in the folder that begin so.
+    /// The names in the folder with that prefix.
     package func names(prefix: String) -> [String] {
         let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { return [] }
@@ -65,7 +64,7 @@ package struct StoreDirectory: ~Copyable {
 
     private static func create(_ path: String) throws(StoreFailure) {
         var status = stat()
-        // Anything at all: whether it will do is looked at when it is open.
+        // Of any type: it is checked after it is opened.
         if lstat(path, &status) == 0 { return }
         let parts = path.split(separator: "/").map(String.init)
         var existing = ""
@@ -76,7 +75,7 @@ package struct StoreDirectory: ~Copyable {
                 continue
             }
             guard errno == ENOENT else { throw .system(errno, while: "making its folder") }
-            // With root's rights, but somebody else's home (sudo): what root makes there would be in the owner's way.
+            // With root's rights in another user's home (sudo), a folder owned by root would be in the owner's way.
             if stat(existing.isEmpty ? "/" : existing, &status) == 0, status.st_uid != geteuid(), status.st_uid != 0 {
                 throw .refused("its folder would belong to another user")
             }
@@ -95,9 +94,9 @@ package struct StoreDirectory: ~Copyable {
         }
     }
 
-    /// What is durable in a new folder is found after a crash only if the folder is.
+    /// Makes a new folder's name durable, without which its content is lost in a crash.
     ///
-    /// The folder above may be somebody else's: where it cannot be read the store works all the same.
+    /// The parent folder may be another user's and unreadable; the store works anyway.
     private static func syncNames(in path: String) {
         guard let folder = try? Descriptor(path, O_RDONLY | O_DIRECTORY, doing: "opening the folder above") else { return }
         fsync(folder.number)

@@ -9,21 +9,21 @@
 
 import HTTPWire
 
-/// What a store's file begins with: one line that says what the file is, in which version, and how to tell that it is whole.
+/// The first line of a store's file, with the type and version of the file and checksums.
 ///
-/// `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random number, so that every
-/// write looks different. Later versions may change all but the first three words and the last, by which a file that a newer release
-/// has written is told from a damaged one.
+/// `URLLoading-Store KIND VERSION WRITE LENGTH SUM SUM-OF-THE-LINE`, then `LENGTH` bytes. `WRITE` is a random number, so that
+/// every write is different. Later versions may change all but the first three words and the last one, by which the file of a
+/// newer release is distinguished from a damaged one.
 package struct StoreEnvelope: Sendable {
-    /// What a file turned out to be.
+    /// The result of decoding a file.
     package enum Content: Sendable {
-        /// What the line says, and where the bytes after it begin.
+        /// The decoded line, and the offset of the body.
         case whole(Header, bodyStart: Int)
         case newer
         case damaged
     }
 
-    /// Tells one write from every other.
+    /// Identifies a write of the file.
     package struct Header: Hashable, Sendable {
         let write: UInt64
         let length: Int

@@ -15,14 +15,14 @@ import Musl
 
 /// Why a store's file could not be read or written.
 package enum StoreFailure: Error, Hashable, Sendable {
-    /// Not ours, or not as we would have left it: it is not touched.
+    /// Not this library's file, or not as it would have left it: the file is not touched.
     case refused(String)
-    /// What the system said.
+    /// A failed system call.
     case system(CInt, while: String)
-    /// A test plays that the process ends here.
+    /// A test simulates the end of the process.
     case killed
 
-    /// Trying again later would not help: the store goes on in memory.
+    /// Whether a retry is pointless and the store continues in memory.
     package var isPermanent: Bool {
         switch self {
         case .refused: true

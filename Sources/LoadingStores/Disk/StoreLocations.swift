@@ -16,13 +16,13 @@ import Glibc
 import Musl
 #endif
 
-/// Where stores are kept, by the XDG Base Directory Specification, version 0.8.
+/// The directories of stores, according to the XDG Base Directory Specification, version 0.8.
 ///
-/// Every program has its own folder. nil where the user has no home: then the stores live in memory.
+/// Every program has its own directory. A location is nil if the user has no home directory: the stores then work in memory.
 package enum StoreLocations {
     private static let project = "urlloading"
 
-    /// For what should outlast the program: cookies, HSTS.
+    /// The directory for data that should outlast the program: cookies, HSTS.
     package static func dataDirectory(
         program: String,
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -30,7 +30,7 @@ package enum StoreLocations {
         base("XDG_DATA_HOME", ".local/share", environment).map { "\($0)/\(project)/\(component(program))" }
     }
 
-    /// For what can be had again.
+    /// The directory for data that can be fetched again.
     package static func cacheDirectory(
         program: String,
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -38,14 +38,14 @@ package enum StoreLocations {
         base("XDG_CACHE_HOME", ".cache", environment).map { "\($0)/\(project)/\(component(program))" }
     }
 
-    /// For what the daemon has to remember.
+    /// The directory for the daemon's state.
     package static func stateDirectory(environment: [String: String] = ProcessInfo.processInfo.environment) -> String? {
         base("XDG_STATE_HOME", ".local/state", environment).map { "\($0)/\(project)" }
     }
 
-    /// For what the programs of a group share.
+    /// The directory that the programs of a group share.
     ///
-    /// No program's folder is called so: component(_:) never writes a plus sign.
+    /// No program's directory has this name: component(_:) never produces a plus sign.
     package static func groupDirectory(
         identifier: String,
         environment: [String: String] = ProcessInfo.processInfo.environment
@@ -78,9 +78,9 @@ package enum StoreLocations {
         }
     }
 
-    /// The name as one component of a path, different for different names.
+    /// The name as one path component, different for different names.
     ///
-    /// What is not a letter, a digit, or one of `.-_` is written as % and two digits, as is a dot in front.
+    /// All bytes except letters, digits and `.-_`, and a leading dot, are written as % and two hexadecimal digits.
     package static func component(_ name: String) -> String {
         var text = ""
         for (index, byte) in name.utf8.enumerated() {

@@ -15,14 +15,14 @@ import Glibc
 import Musl
 #endif
 
-/// What the person who runs the program should know about a store's files; no request fails because of it.
+/// Warnings about a store's files for the person who runs the program; no request fails because of these problems.
 package enum StoreWarnings {
-    /// Who is told.
+    /// The receiver of warnings.
     ///
-    /// At first: one line on standard error.
+    /// By default, it writes one line to standard error.
     package static let hook = Mutex<@Sendable (String) -> Void>({ message in
         let line = Array("URLLoading: \(message)\n".utf8)
-        // Who does not read its pipe holds nobody up, and nothing can be done about it if this fails.
+        // A full pipe must not block the caller, and a failure to write is ignored.
         var standardError = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if poll(&standardError, 1, 0) == 1 { _ = write(STDERR_FILENO, line, line.count) }
     })

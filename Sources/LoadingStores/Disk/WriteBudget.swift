@@ -9,17 +9,16 @@
 
 import Synchronization
 
-/// The memory of what waits to be written, for all that is given to one queue: a disk that is slower than the network must not have
-/// bodies gather without end.
+/// Limits the memory of all bodies that wait to be written on one queue, in case the disk is slower than the network.
 final class WriteBudget: Sendable {
-    /// Bytes; the network brings as much in some tenths of a second.
+    /// Bytes; a fast network delivers that in some tenths of a second.
     static let limit = 32 << 20
 
     private let taken = Atomic(0)
 
-    /// Whether so many bytes more may wait.
+    /// Reserves `count` bytes; returns whether they are within the limit.
     ///
-    /// If so, they are to be given back.
+    /// The caller gives reserved bytes back.
     func take(_ count: Int, isLimited: Bool = true) -> Bool {
         let (_, total) = taken.add(count, ordering: .relaxed)
         guard isLimited, total > Self.limit else { return true }

@@ -9,12 +9,12 @@
 
 package import HTTPRules
 
-/// How the hosts that want TLS are written to a file, one record after the other, and read again.
+/// Encodes and decodes the HSTS hosts of a file, one record per host.
 package enum HSTSFile {
     static let envelope = StoreEnvelope(kind: "hsts", version: 1)
     private static let timeLimit = 1e12
 
-    /// In the order of the hosts, so that the same list is always the same file.
+    /// Sorted by host, so that equal lists have equal encodings.
     package static func encode(_ entries: [String: HSTSList.Entry], now: Double) -> [UInt8] {
         var writer = RecordWriter()
         for (host, entry) in entries.sorted(by: { $0.key < $1.key }) where entry.expires > now && isSound(host, entry) {

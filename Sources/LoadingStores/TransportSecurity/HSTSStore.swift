@@ -10,26 +10,26 @@
 package import HTTPRules
 import Synchronization
 
-/// The hosts that are spoken to over TLS alone (RFC 6797): an ``HSTSList`` that threads share and, with a file, processes and
-/// runs of the program.
+/// The hosts that require TLS (RFC 6797): an ``HSTSList`` shared by threads and, if it has a file, by processes and runs of the
+/// program.
 ///
-/// It keeps to the same rules as ``CookieStore``.
+/// It behaves like ``CookieStore``.
 package final class HSTSStore: Sendable {
     private static let stores = Mutex<[String: HSTSStore]>([:])
 
     private let list: SharedValue<HSTSList>
 
-    /// Without a `path`, in memory only.
+    /// Without a `path`, the store is in memory only.
     package convenience init(path: String?) {
         self.init(file: path.map { SharedFile(path: $0) }, queue: .shared)
     }
 
-    /// As another process would have it: for tests, with a queue and pauses between writes of its own.
+    /// For tests: behaves like another process, with its own queue and pause between writes.
     package init(file: SharedFile?, queue: DiskQueue, pause: Double = 1) {
         list = SharedValue(file: file, queue: queue, pause: pause)
     }
 
-    /// The one store of this process for that file.
+    /// This process's only store for that file.
     ///
     /// It lives as long as the process.
     package static func shared(path: String) -> HSTSStore {
@@ -41,13 +41,13 @@ package final class HSTSStore: Sendable {
         }
     }
 
-    /// Whether the file was read: from then on a lookup never waits.
+    /// Whether the file was read: from then on, lookups never wait.
     package var isReady: Bool { list.isReady }
 
-    /// Reads the file away from the caller's thread if that never happened, and calls back from another one.
+    /// Reads the file on another thread, unless it was already read, and calls back from there.
     package func prepare(_ done: @escaping @Sendable () -> Void) { list.prepare(done) }
 
-    /// Whether a request to the host has to use TLS (section 8.3).
+    /// Whether requests to the host have to use TLS (section 8.3).
     package func requiresUpgrade(host: String, now: Double) -> Bool {
         list.look(now: now) { $0.requiresUpgrade(host: host, now: now) }
     }
@@ -57,25 +57,25 @@ package final class HSTSStore: Sendable {
         list.change(now: now) { $0.note(field, host: host, isVerified: isVerified, now: now) }
     }
 
-    /// Also what other processes have written up to now.
+    /// Includes what other processes have written so far.
     package func removeAll() {
         list.refresh()
         list.change(now: nil) { $0.removeAll() }
     }
 
-    /// Also what other processes have written up to now.
+    /// Includes what other processes have written so far.
     package func removeEntries(createdAfter time: Double) {
         list.refresh()
         list.change(now: nil) { $0.removeEntries(createdAfter: time) }
     }
 
-    /// The hosts known, with what other processes have written up to now.
+    /// The known hosts, including those that other processes have written so far.
     package var entries: [String: HSTSList.Entry] {
         list.refresh()
         return list.look(now: list.lastSeenTime) { $0.entries }
     }
 
-    /// Calls back, on the disk queue, when what was noted before is durable; also if it cannot be made so.
+    /// Calls back, on the disk queue, when everything noted before is durable, or cannot be made durable.
     package func flush(completion: @escaping @Sendable () -> Void) {
         list.flush(completion: completion)
     }
