@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The characters of a sequence of bytes in UTF-8: extended grapheme clusters, as in `String`.
+/// The characters of a sequence of UTF-8 bytes: extended grapheme clusters, as in `String`.
 ///
-/// A character is told when the scalar after it has come, which alone can say that it is complete. Bytes that are not UTF-8 become
+/// A character is delivered when the next scalar has arrived, because only that shows that it is complete. Ill-formed UTF-8 becomes
 /// U+FFFD.
 @frozen
 public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     /// A character.
     public typealias Element = Character
-    /// What the bytes' sequence throws.
+    /// The error that the byte sequence throws.
     public typealias Failure = Base.Failure
 
     @usableFromInline
     let scalars: AsyncUnicodeScalarSequence<Base>
 
-    /// Makes the sequence over another one.
+    /// Makes the sequence over a sequence of bytes.
     @inlinable
     public init(_ base: Base) { scalars = AsyncUnicodeScalarSequence(base) }
 
@@ -31,15 +31,15 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(scalars.makeAsyncIterator()) }
 
-    /// Reads the scalars of one character, again and again.
+    /// Reads scalars up to the end of a character.
     @frozen
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline
         var scalars: AsyncUnicodeScalarSequence<Base>.AsyncIterator
-        /// The scalars of the character that is being read.
+        /// The scalars of the current character.
         @usableFromInline
         var cluster = String.UnicodeScalarView()
-        /// Knows in constant time whether a scalar begins a character.
+        /// Determines in constant time whether a scalar begins a character.
         @usableFromInline
         var recognizer = Unicode._CharacterRecognizer()
 
@@ -49,7 +49,7 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
         /// The next character, or nil at the end.
         ///
         /// - Returns: The character, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> Character? {
             try await next(isolation: #isolation)
@@ -58,7 +58,7 @@ public struct AsyncCharacterSequence<Base: AsyncSequence>: AsyncSequence where B
         /// The next character, or nil at the end.
         ///
         /// - Returns: The character, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> Character? {
             while let scalar = try await scalars.next(isolation: actor) {

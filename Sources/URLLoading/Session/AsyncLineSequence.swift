@@ -9,19 +9,19 @@
 
 /// The lines of a sequence of bytes.
 ///
-/// A line ends at LF, VT, FF, CR, CR LF, U+0085, U+2028 or U+2029, or with the last byte. Empty lines are left out, as Apple's
-/// sequence leaves them out. Bytes that are not UTF-8 become U+FFFD.
+/// A line ends at LF, VT, FF, CR, CR LF, U+0085, U+2028 or U+2029, or with the last byte. Empty lines are skipped, as in Apple's
+/// sequence. Ill-formed UTF-8 becomes U+FFFD.
 @frozen
 public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
-    /// A line without its end.
+    /// A line without its terminator.
     public typealias Element = String
-    /// What the bytes' sequence throws.
+    /// The error that the byte sequence throws.
     public typealias Failure = Base.Failure
 
     @usableFromInline
     let base: Base
 
-    /// Makes the sequence over another one.
+    /// Makes the sequence over a sequence of bytes.
     @inlinable
     public init(_ base: Base) { self.base = base }
 
@@ -31,7 +31,7 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base.makeAsyncIterator()) }
 
-    /// Reads bytes up to the end of a line, again and again.
+    /// Reads bytes up to the end of a line.
     @frozen
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline
@@ -44,8 +44,8 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
 
         /// The next line, or nil at the end.
         ///
-        /// - Returns: The line without what ended it, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Returns: The line without its terminator, or nil.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> String? {
             try await next(isolation: #isolation)
@@ -53,8 +53,8 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
 
         /// The next line, or nil at the end.
         ///
-        /// - Returns: The line without what ended it, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Returns: The line without its terminator, or nil.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> String? {
             buffer.removeAll(keepingCapacity: true)
@@ -83,7 +83,7 @@ public struct AsyncLineSequence<Base: AsyncSequence>: AsyncSequence where Base.E
 extension AsyncLineSequence: Sendable where Base: Sendable {}
 
 extension AsyncSequence where Element == UInt8 {
-    /// The bytes as lines, empty ones left out.
+    /// The bytes as lines, without empty ones.
     @inlinable
     public var lines: AsyncLineSequence<Self> { AsyncLineSequence(self) }
 }

@@ -7,20 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The Unicode scalars of a sequence of bytes in UTF-8.
+/// The Unicode scalars of a sequence of UTF-8 bytes.
 ///
-/// Bytes that are not UTF-8 become U+FFFD, one for each maximal ill-formed part (The Unicode Standard, section 3.9).
+/// Ill-formed UTF-8 becomes U+FFFD, one for each maximal subpart (The Unicode Standard, section 3.9).
 @frozen
 public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence where Base.Element == UInt8 {
     /// A scalar.
     public typealias Element = UnicodeScalar
-    /// What the bytes' sequence throws.
+    /// The error that the byte sequence throws.
     public typealias Failure = Base.Failure
 
     @usableFromInline
     let base: Base
 
-    /// Makes the sequence over another one.
+    /// Makes the sequence over a sequence of bytes.
     @inlinable
     public init(_ base: Base) { self.base = base }
 
@@ -30,12 +30,12 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
     @inlinable
     public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base.makeAsyncIterator()) }
 
-    /// Reads the bytes of one scalar, again and again.
+    /// Reads the bytes of one scalar.
     @frozen
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline
         var base: Base.AsyncIterator
-        /// The byte that ended an ill-formed part, and begins the next scalar.
+        /// The byte that ended an ill-formed part and begins the next scalar.
         @usableFromInline
         var leftover: UInt8?
 
@@ -45,7 +45,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
         /// The next scalar, or nil at the end.
         ///
         /// - Returns: The scalar, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public nonisolated(nonsending) mutating func next() async throws(Base.Failure) -> UnicodeScalar? {
             try await next(isolation: #isolation)
@@ -54,7 +54,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
         /// The next scalar, or nil at the end.
         ///
         /// - Returns: The scalar, or nil.
-        /// - Throws: What the bytes' own sequence throws.
+        /// - Throws: The error that the byte sequence throws.
         @inlinable
         public mutating func next(isolation actor: isolated (any Actor)?) async throws(Base.Failure) -> UnicodeScalar? {
             let first: UInt8
@@ -67,7 +67,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
                 return nil
             }
             guard first >= 0x80 else { return UnicodeScalar(first) }
-            // How many bytes follow, and in what range the first of them must be: table 3-7 of The Unicode Standard.
+            // The number of bytes that follow, and the valid range of the first of them: table 3-7 of The Unicode Standard.
             let (length, range): (Int, ClosedRange<UInt8>) =
                 switch first {
                 case 0xC2...0xDF: (1, 0x80...0xBF)

@@ -9,7 +9,7 @@
 
 internal import Foundation
 
-/// Ends the load when nobody can read it any more.
+/// Cancels the load when the last reader of its bytes is gone.
 final class ByteLease: Sendable {
     private let task: URLSessionTask
 
@@ -18,9 +18,9 @@ final class ByteLease: Sendable {
     deinit { task.cancel() }
 }
 
-/// The bytes an iterator stands in.
+/// The buffer that an iterator reads from.
 ///
-/// Copied out of the chunks, so that the iterator may keep a pointer.
+/// Bytes are copied out of the chunks, so that the iterator can keep a pointer.
 @usableFromInline
 final class ByteWindow {
     private static let capacity = 64 * 1024
@@ -30,9 +30,9 @@ final class ByteWindow {
     private let stream: ByteStream
     private let lease: ByteLease
     private var chunks: ArraySlice<Data> = []
-    /// How much of the first chunk was copied.
+    /// The number of bytes of the first chunk that were copied.
     private var offset = 0
-    /// Bytes of chunks that were taken and whose credit was not returned.
+    /// Bytes of the chunks taken from the stream whose flow-control credit has not been returned.
     private var credit = 0
     private var isAtEnd = false
     private var hasBegun = false
@@ -45,13 +45,13 @@ final class ByteWindow {
 
     deinit {
         memory.deallocate()
-        // An iterator that was left before the end: nobody else could go on where it stopped.
+        // The iterator was released before the end: no other reader can continue from where it stopped.
         if hasBegun, !isAtEnd { task.cancel() }
     }
 
     var start: UnsafePointer<UInt8> { UnsafePointer(memory) }
 
-    /// Fills the window from the start and returns how many bytes it holds; 0 at the end of the body.
+    /// Fills the buffer from its start and returns the number of bytes; 0 at the end of the body.
     nonisolated(nonsending) func refill() async throws -> Int {
         guard !isAtEnd else { return 0 }
         hasBegun = true

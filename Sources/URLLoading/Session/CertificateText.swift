@@ -9,17 +9,17 @@
 
 import Foundation
 
-/// Finds the certificates in what an app gives as one: DER, or PEM text (RFC 7468) with any number of them.
+/// Extracts the certificates from data that the app provides: DER, or PEM text (RFC 7468) with any number of certificates.
 enum CertificateText {
     private static let begin = "-----BEGIN CERTIFICATE-----"
     private static let end = "-----END CERTIFICATE-----"
 
-    /// Each certificate as DER.
+    /// Returns each certificate as DER.
     ///
-    /// Data without a PEM marker is taken for DER as it is.
+    /// Data without a PEM marker is assumed to be DER.
     ///
-    /// There is never less than one, and a damaged PEM block stays as it is: as a root that no certificate leads to. If it were left
-    /// out, an app that names its roots badly would find itself trusting the system's.
+    /// The result is never empty, and a damaged PEM block remains in it, as a root that issued no certificate. If it were dropped,
+    /// an app with malformed roots would silently trust the system's.
     static func certificates(in data: Data) -> [Data] {
         guard data.first != 0x30, let text = String(data: data, encoding: .utf8), text.contains(begin) else { return [data] }
         return text.components(separatedBy: begin).dropFirst().map { block in

@@ -12,27 +12,27 @@ public import Foundation
 internal import Synchronization
 
 extension FileHandle {
-    /// The bytes of the file, pipe, socket or terminal, from where it stands, as they can be read.
+    /// The bytes of the file, pipe, socket or terminal, from the current position, as they become readable.
     ///
-    /// Bytes come once: several iterators share them. No thread waits while there are none; cancelling the Swift task ends the sequence
-    /// with a `CancellationError`.
+    /// Each byte is delivered once: if there are several iterators, they share the bytes. No thread blocks while there are none.
+    /// Canceling the Swift task ends the sequence with a `CancellationError`.
     public var bytes: AsyncBytes { AsyncBytes(handle: self) }
 
     /// The bytes of a file handle.
     public struct AsyncBytes: AsyncSequence, Sendable {
         /// A byte.
         public typealias Element = UInt8
-        /// What hands out the bytes.
+        /// The type of the iterator.
         public typealias AsyncIterator = Iterator
 
         let handle: FileHandle
 
-        /// Makes an iterator that reads on from where the handle stands.
+        /// Makes an iterator that reads from the current position of the handle.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> Iterator { Iterator(handle: handle) }
 
-        /// Hands out one byte after the other, of up to 16 KiB that were read at once.
+        /// Returns one byte at a time, from buffers of up to 16 KiB.
         public struct Iterator: AsyncIteratorProtocol {
             private let handle: FileHandle
             private var piece: [UInt8] = []
@@ -44,7 +44,7 @@ extension FileHandle {
             /// The next byte, or nil at the end.
             ///
             /// - Returns: The byte, or nil.
-            /// - Throws: A `POSIXError` where the descriptor cannot be read, `CancellationError` where the Swift task was cancelled.
+            /// - Throws: A `POSIXError` if the descriptor cannot be read, `CancellationError` if the Swift task was cancelled.
             public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
                 if position == piece.count {
                     guard !isAtEnd else { return nil }
@@ -59,26 +59,26 @@ extension FileHandle {
     }
 }
 
-/// Reads once from a descriptor, when there is something to read.
+/// Performs one read from a file descriptor when it is readable.
 private final class DescriptorRead: Sendable {
     private enum State {
         case new, over
-        /// It cannot be cancelled any more: what is read is handed over.
+        /// No longer cancellable: the bytes read are delivered.
         case reading(Waiter)
         case waiting(Waiter)
     }
 
-    // `@unchecked`: sources of Dispatch may be used by any thread.
+    // `@unchecked`: Dispatch sources may be used from any thread.
     private struct Waiter: @unchecked Sendable {
         let caller: UnsafeContinuation<[UInt8], any Error>
-        /// Nil where the descriptor is ready, be it because it always is.
+        /// Nil if the descriptor was already readable, which some always are.
         let source: (any DispatchSourceRead)?
     }
 
     private static let length = 16_384
     private static let queue = DispatchQueue(label: "URLLoading.FileHandle", attributes: .concurrent)
 
-    /// Held, so that the descriptor stays open.
+    /// Retained to keep the descriptor open.
     private let handle: FileHandle
     private let state = Mutex(State.new)
 
@@ -95,7 +95,7 @@ private final class DescriptorRead: Sendable {
     private func begin(_ caller: UnsafeContinuation<[UInt8], any Error>) {
         let descriptor = handle.fileDescriptor
         guard descriptor >= 0 else { return caller.resume(throwing: POSIXError(.EBADF)) }
-        // A source of Dispatch is never made ready by what has no queue of its own, such as /dev/null; to poll(2) that always is.
+        // A Dispatch source never fires for files without a wait queue, such as /dev/null; poll(2) always reports those as ready.
         let source = Self.isReady(descriptor) ? nil : DispatchSource.makeReadSource(fileDescriptor: descriptor, queue: Self.queue)
         let waiter = Waiter(caller: caller, source: source)
         let isCancelled = state.withLock { state in
@@ -124,7 +124,7 @@ private final class DescriptorRead: Sendable {
     private func takeBytes(_ descriptor: Int32) {
         let waiter = state.withLock { state -> Waiter? in
             guard case .waiting(let waiter) = state else { return nil }
-            // Another reader may have been quicker, and a read would wait.
+            // Another reader may have taken the bytes, and a read would block.
             guard waiter.source == nil || Self.isReady(descriptor) else { return nil }
             state = .reading(waiter)
             return waiter

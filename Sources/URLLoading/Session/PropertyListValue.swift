@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 internal import Foundation
 
-/// A value of a property list, which can cross threads.
+/// A property list value that can cross threads.
 enum PropertyListValue: Sendable, Hashable {
     case string(String)
     case integer(Int)
@@ -19,11 +19,11 @@ enum PropertyListValue: Sendable, Hashable {
     case array([PropertyListValue])
     case dictionary([String: PropertyListValue])
 
-    /// Nil for what no property list can hold.
+    /// Nil for a value that a property list cannot hold.
     init?(_ value: Any) {
         switch value {
         case let value as String: self = .string(value)
-        // Before numbers: a boolean is one, too, once it was bridged.
+        // Before numbers: a bridged boolean is also a number.
         case let value as Bool where type(of: value) == Bool.self: self = .boolean(value)
         case let value as Int: self = .integer(value)
         case let value as Double: self = .real(value)
@@ -41,7 +41,7 @@ enum PropertyListValue: Sendable, Hashable {
         }
     }
 
-    /// Nil where a key is no string, or a value is none of a property list.
+    /// Nil if a key is not a string, or a value cannot be in a property list.
     static func items(_ dictionary: [AnyHashable: Any]) -> [String: PropertyListValue]? {
         var items: [String: PropertyListValue] = [:]
         for (key, value) in dictionary {

@@ -10,85 +10,85 @@
 public import Foundation
 internal import HTTPRules
 
-/// A proxy for some hosts or for all, as ``URLSessionConfiguration/proxyConfigurations`` lists them.
+/// A proxy for certain hosts or for all, for use in ``URLSessionConfiguration/proxyConfigurations``.
 ///
-/// All that a session loads from those hosts goes through a tunnel, `http` URLs, too.
+/// All loads from those hosts go through a tunnel, including those of `http` URLs.
 ///
-/// Apple has it in the framework Network. Relays and Oblivious HTTP are not supported: loads that would go through one fail.
+/// On Apple's platforms this is in the Network framework. Relays and Oblivious HTTP are not supported: loads that would use one
+/// fail.
 public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     private enum Kind: Sendable {
         case proxy(ProxyServer.Kind, NWEndpoint)
-        /// What it is called.
+        /// The name of the unsupported kind.
         case unsupported(String)
     }
 
     private let kind: Kind
     private var login: (user: String, password: String)?
 
-    /// Whether the next proxy of the list that is for the host, or no proxy at all, may take the place of this one where it cannot be
-    /// reached; default false.
+    /// Whether the next proxy in the list that matches the host, or a direct connection, is used if this proxy cannot be reached;
+    /// default false.
     ///
-    /// A proxy that cannot be reached refuses connections, has no address, fails TLS, or is silent for ten seconds, closes or says rubbish
-    /// before it made a tunnel.
-    /// One that refuses to make a tunnel has its reasons, and nothing goes around it. For five minutes after a failure the others are
-    /// tried first.
+    /// A proxy counts as unreachable if it refuses connections, has no address, fails TLS, or if before making the tunnel it is
+    /// silent for ten seconds, closes the connection or sends an invalid reply. If a proxy refuses to make a tunnel, there is no
+    /// failover. For five minutes after a failure the other proxies are tried first.
     public var allowFailover = false
 
-    /// Domains whose hosts go through the proxy; default empty: all that no other setting excludes.
+    /// Domains whose hosts use the proxy; default empty: all hosts that no other setting excludes.
     ///
-    /// A domain stands for itself and what is in it: `example.com` for `www.example.com`.
+    /// A domain matches itself and its subdomains: `example.com` matches `www.example.com`.
     public var matchDomains: [String] = []
 
-    /// Domains whose hosts do not go through the proxy, whatever `matchDomains` says; default empty.
+    /// Domains whose hosts do not use the proxy, whatever `matchDomains` contains; default empty.
     public var excludedDomains: [String] = []
 
-    /// A proxy that makes tunnels by the method CONNECT of HTTP.
+    /// Creates an HTTP proxy that makes tunnels with CONNECT.
     ///
     /// - Parameters:
-    ///   - httpCONNECTProxy: Where the proxy is.
-    ///   - tlsOptions: Has the proxy be spoken to over TLS; nil for in clear.
+    ///   - httpCONNECTProxy: The endpoint of the proxy.
+    ///   - tlsOptions: Options for TLS to the proxy; nil for a cleartext connection.
     public init(httpCONNECTProxy: NWEndpoint, tlsOptions: NWProtocolTLS.Options? = nil) {
         kind = .proxy(tlsOptions == nil ? .http : .https, httpCONNECTProxy)
     }
 
-    /// A proxy that speaks SOCKS 5, and is told the servers' names.
+    /// Creates a SOCKS 5 proxy, which resolves the host names.
     ///
-    /// - Parameter socksv5Proxy: Where the proxy is.
+    /// - Parameter socksv5Proxy: The endpoint of the proxy.
     public init(socksv5Proxy: NWEndpoint) {
         kind = .proxy(.socks5, socksv5Proxy)
     }
 
-    /// Relays (MASQUE), one through the other, which are not supported on Linux.
+    /// Creates a chain of relays (MASQUE), which are not supported on Linux.
     ///
-    /// A load that would go through them fails with `URLError.cannotConnectToHost`, and nothing of it is sent.
+    /// A load that would use them fails with `URLError.cannotConnectToHost` before anything is sent.
     ///
-    /// - Parameter relayHops: The relays, the first one first.
+    /// - Parameter relayHops: The relays in order.
     public init(relayHops: [RelayHop]) {
         kind = .unsupported("a relay")
     }
 
-    /// Oblivious HTTP (RFC 9458), which is not supported on Linux.
+    /// Creates an Oblivious HTTP configuration (RFC 9458), which is not supported on Linux.
     ///
-    /// A load that would go through it fails with `URLError.cannotConnectToHost`, and nothing of it is sent.
+    /// A load that would use it fails with `URLError.cannotConnectToHost` before anything is sent.
     ///
     /// - Parameters:
     ///   - obliviousHTTPRelay: The relay.
     ///   - relayResourcePath: The path of the relay's resource.
-    ///   - gatewayKeyConfig: The gateway's key.
-    ///   - matchDomains: The domains that it is for; empty for all.
+    ///   - gatewayKeyConfig: The gateway's key configuration.
+    ///   - matchDomains: The domains to match; empty for all.
     public init(obliviousHTTPRelay: RelayHop, relayResourcePath: String, gatewayKeyConfig: Data, matchDomains: [String]) {
         kind = .unsupported("Oblivious HTTP")
         self.matchDomains = matchDomains
     }
 
-    /// Has the proxy's challenges answered.
+    /// Sets the credential that answers the proxy's challenges.
     ///
     /// - Parameters:
-    ///   - username: The user.
-    ///   - password: The user's password.
+    ///   - username: The user name.
+    ///   - password: The password.
     public mutating func applyCredential(username: String, password: String) { login = (username, password) }
 
-    /// The proxy and its domains, without the password.
+    /// A description of the proxy and its domains, without the password.
     public var debugDescription: String {
         let name =
             switch kind {
@@ -124,23 +124,23 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     }
 }
 
-/// Where a proxy is.
+/// The endpoint of a proxy.
 ///
-/// Apple has it in the framework Network, with more cases and for more uses.
+/// On Apple's platforms this is in the Network framework, with more cases and for more purposes.
 public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
-    /// A host, and a port of it.
+    /// A host and a port.
     case hostPort(host: Host, port: Port)
 
-    /// A name, or an address.
+    /// A host name or an IP address.
     public struct Host: Sendable, Hashable, ExpressibleByStringLiteral, CustomDebugStringConvertible {
         let text: String
 
-        /// A name, or an address, of IPv6 with or without brackets.
+        /// Creates a host from a name or an IP address; brackets around an IPv6 address are optional.
         ///
         /// - Parameter string: The name or address.
         public init(_ string: String) { text = string }
 
-        /// The same, of a literal.
+        /// Creates a host from a string literal.
         ///
         /// - Parameter value: The name or address.
         public init(stringLiteral value: String) { text = value }
@@ -149,22 +149,22 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
         public var debugDescription: String { text }
     }
 
-    /// The number of a port.
+    /// A port number.
     public struct Port: Sendable, Hashable, RawRepresentable, ExpressibleByIntegerLiteral, CustomDebugStringConvertible {
         /// The number.
         public let rawValue: UInt16
 
-        /// The port of a number.
+        /// Creates a port from a number.
         ///
         /// - Parameter rawValue: The number.
         public init(rawValue: UInt16) { self.rawValue = rawValue }
 
-        /// The same, of a literal.
+        /// Creates a port from an integer literal.
         ///
         /// - Parameter value: The number.
         public init(integerLiteral value: UInt16) { rawValue = value }
 
-        /// The port of a number in text, or nil for what is no number from 0 to 65535.
+        /// Creates a port from a string, or nil if the string is not a number from 0 to 65535.
         ///
         /// - Parameter string: Decimal digits.
         public init?(_ string: String) {
@@ -176,7 +176,7 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
         public var debugDescription: String { "\(rawValue)" }
     }
 
-    /// Host and port with a colon between.
+    /// Host and port, separated by a colon.
     public var debugDescription: String {
         let (host, port) = place
         return host.text.contains(":") && !host.text.hasPrefix("[")
@@ -190,15 +190,15 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
     }
 }
 
-/// TLS, where a connection to a proxy has it.
+/// TLS for connections to a proxy.
 ///
-/// Apple has it in the framework Network.
+/// On Apple's platforms this is in the Network framework.
 public enum NWProtocolTLS {
-    /// Has a connection be made over TLS.
+    /// Options for TLS.
     ///
-    /// There is nothing to set: versions and trust roots are those of the session's configuration.
+    /// There is nothing to set: TLS versions and trust roots are those of the session's configuration.
     public final class Options: Sendable {
-        /// TLS as the session's configuration has it.
+        /// Creates the options.
         public init() {}
     }
 }

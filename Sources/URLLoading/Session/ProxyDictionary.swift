@@ -9,10 +9,10 @@
 internal import Foundation
 internal import HTTPRules
 
-/// `connectionProxyDictionary` as it was set; the keys are those of CFNetwork.
+/// The `connectionProxyDictionary` as it was set; the keys are CFNetwork's.
 struct ProxyDictionary: Sendable {
     let values: [String: PropertyListValue]
-    /// Keys whose values are not of a property list, which are left out.
+    /// Keys that are ignored because their values cannot be in a property list.
     private let unreadable: Set<String>
 
     init(_ dictionary: [AnyHashable: Any]) {
@@ -32,7 +32,7 @@ struct ProxyDictionary: Sendable {
         return dictionary
     }
 
-    /// What the dictionary says; nil where it says that nothing goes through a proxy.
+    /// The rules; nil if the dictionary lets all requests go directly.
     var rules: ProxyRules? {
         var rules = ProxyRules()
         let socks = socks
@@ -46,7 +46,7 @@ struct ProxyDictionary: Sendable {
         return rules
     }
 
-    /// The script that is asked in place of what names proxies.
+    /// The PAC script, which takes precedence over keys that name proxies.
     private var script: ProxyRules.Choice? {
         let (enable, place, text) = ("ProxyAutoConfigEnable", "ProxyAutoConfigURLString", "ProxyAutoConfigJavaScript")
         switch isEnabled(enable) {
@@ -64,7 +64,7 @@ struct ProxyDictionary: Sendable {
         return .script(script)
     }
 
-    /// Ways to name a proxy that are not followed here.
+    /// Set if the dictionary uses keys that are not supported here.
     private var unfollowed: String? {
         if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
             return Self.fault("ProxyAutoDiscoveryEnable is set, which is not followed")
@@ -89,9 +89,9 @@ struct ProxyDictionary: Sendable {
         return choice
     }
 
-    /// The proxy of a kind, or what is wrong with it; nil where there is none.
+    /// The proxy of a kind, or what is wrong with it; nil if there is no such proxy.
     ///
-    /// One that is named, and neither enabled nor disabled, is not passed over in silence.
+    /// A proxy that is named, but neither enabled nor disabled, is reported as an error.
     private func choice(_ name: String, _ kind: ProxyServer.Kind, port: Int) -> ProxyRules.Choice? {
         let (enable, hostKey, portKey) = (name + "Enable", name + "Proxy", name + "Port")
         switch isEnabled(enable) {
@@ -120,7 +120,7 @@ struct ProxyDictionary: Sendable {
         return .proxy(server)
     }
 
-    /// Nil where the value is none that says so; false where there is none.
+    /// False if the key is missing; nil if its value is neither true nor false.
     private func isEnabled(_ key: String) -> Bool? {
         guard let value = values[key] else { return unreadable.contains(key) ? nil : false }
         return value.integer.map { $0 != 0 }

@@ -8,28 +8,28 @@
 //===----------------------------------------------------------------------===//
 
 extension ProxyConfiguration {
-    /// A relay (MASQUE), through which Apple's platforms send requests by HTTP/2 or HTTP/3.
+    /// A relay (MASQUE), through which Apple's platforms send requests over HTTP/2 or HTTP/3.
     ///
-    /// It compiles, and is not supported: see ``ProxyConfiguration/init(relayHops:)``.
+    /// It compiles, but is not supported: see ``ProxyConfiguration/init(relayHops:)``.
     public struct RelayHop: Sendable {
-        /// A relay by HTTP/2.
+        /// Creates a relay that is reached over HTTP/2.
         ///
         /// - Parameters:
-        ///   - http2RelayEndpoint: Where the relay is.
-        ///   - tlsOptions: How TLS is spoken to it.
-        ///   - additionalHTTPHeaderFields: Fields that it is sent.
+        ///   - http2RelayEndpoint: The endpoint of the relay.
+        ///   - tlsOptions: Options for TLS to the relay.
+        ///   - additionalHTTPHeaderFields: Header fields to send to the relay.
         public init(
             http2RelayEndpoint: NWEndpoint, tlsOptions: NWProtocolTLS.Options = NWProtocolTLS.Options(),
             additionalHTTPHeaderFields: [String: String] = [:]
         ) {}
 
-        /// A relay by HTTP/3, and by HTTP/2 where that fails.
+        /// Creates a relay that is reached over HTTP/3, with HTTP/2 as the fallback.
         ///
         /// - Parameters:
-        ///   - http3RelayEndpoint: Where the relay is.
-        ///   - http2RelayEndpoint: Where it is by HTTP/2.
-        ///   - tlsOptions: How TLS is spoken to it.
-        ///   - additionalHTTPHeaderFields: Fields that it is sent.
+        ///   - http3RelayEndpoint: The endpoint of the relay for HTTP/3.
+        ///   - http2RelayEndpoint: The endpoint of the relay for HTTP/2.
+        ///   - tlsOptions: Options for TLS to the relay.
+        ///   - additionalHTTPHeaderFields: Header fields to send to the relay.
         public init(
             http3RelayEndpoint: NWEndpoint, http2RelayEndpoint: NWEndpoint? = nil,
             tlsOptions: NWProtocolTLS.Options = NWProtocolTLS.Options(), additionalHTTPHeaderFields: [String: String] = [:]

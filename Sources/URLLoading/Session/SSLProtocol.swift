@@ -7,37 +7,37 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Versions of TLS, as older programs name them.
+/// TLS versions under the names that older programs use.
 ///
 /// Raw values are Apple's.
 ///
-/// Use `tls_protocol_version_t`. Versions before TLS 1.0 are never spoken; the nearest that is stands for them.
+/// Use `tls_protocol_version_t` instead. Versions before TLS 1.0 are not supported; TLS 1.0 is used instead.
 public enum SSLProtocol: Int32, Sendable {
-    /// Whatever the system's default is.
+    /// The system's default.
     case sslProtocolUnknown = 0
-    /// SSL 2.0: stands for TLS 1.0.
+    /// SSL 2.0: TLS 1.0 is used instead.
     case sslProtocol2 = 1
-    /// SSL 3.0: stands for TLS 1.0.
+    /// SSL 3.0: TLS 1.0 is used instead.
     case sslProtocol3 = 2
-    /// SSL 3.0 alone: stands for TLS 1.0.
+    /// Only SSL 3.0: TLS 1.0 is used instead.
     case sslProtocol3Only = 3
     /// TLS 1.0.
     case tlsProtocol1 = 4
-    /// TLS 1.0 alone: the same as TLS 1.0.
+    /// Only TLS 1.0: the same as TLS 1.0.
     case tlsProtocol1Only = 5
-    /// All that there are: the oldest of them is TLS 1.0.
+    /// All versions, of which the oldest is TLS 1.0.
     case sslProtocolAll = 6
     /// TLS 1.1.
     case tlsProtocol11 = 7
     /// TLS 1.2.
     case tlsProtocol12 = 8
-    /// DTLS 1.0, which no URL is loaded over.
+    /// DTLS 1.0, which no URL load uses.
     case dtlsProtocol1 = 9
     /// TLS 1.3.
     case tlsProtocol13 = 10
-    /// DTLS 1.2, which no URL is loaded over.
+    /// DTLS 1.2, which no URL load uses.
     case dtlsProtocol12 = 11
-    /// The newest there is.
+    /// The newest supported version.
     case tlsProtocolMaxSupported = 999
 
     init(_ version: tls_protocol_version_t) {
@@ -51,7 +51,7 @@ public enum SSLProtocol: Int32, Sendable {
         }
     }
 
-    /// The same version in newer terms; `unknown` where the older name means none in particular.
+    /// The corresponding `tls_protocol_version_t`; `unknown` if the older name stands for no particular version.
     func version(unknown: tls_protocol_version_t) -> tls_protocol_version_t {
         switch self {
         case .sslProtocolUnknown: unknown

@@ -12,15 +12,15 @@ internal import HTTPRules
 internal import HTTPWire
 internal import Synchronization
 
-/// An event that a server sent (WHATWG HTML, section 9.2).
+/// A server-sent event (WHATWG HTML, section 9.2).
 ///
 /// Not in Apple's API.
 public struct ServerSentEvent: Hashable, Sendable {
-    /// Its type; `message` where the server names none.
+    /// The event type; `message` if the server names none.
     public var type: String
-    /// Its lines, joined by line feeds.
+    /// The data lines, joined by line feeds.
     public var data: String
-    /// The last identifier that the server gave, with this event or before; empty where it gave none.
+    /// The last event ID that the server sent, with this event or an earlier one; empty if there was none.
     public var id: String
 
     init(_ event: EventStreamReader.Event) {
@@ -31,20 +31,22 @@ public struct ServerSentEvent: Hashable, Sendable {
 }
 
 extension URLSession {
-    /// The events that a server sends in answer to a request, as they come (WHATWG HTML, section 9.2, "Server-sent events").
+    /// Returns the events that a server sends in response to a request, as they arrive (WHATWG HTML, section 9.2, "Server-sent
+    /// events").
     ///
     /// ```swift
     /// for try await event in session.serverSentEvents(for: request) { print(event.data) }
     /// ```
     ///
-    /// Not in Apple's API. The request has `Accept: text/event-stream` and `Cache-Control: no-store` where it has none of its own, and goes
-    /// past the cache. Silence is no failure: the request's timeout is for the response alone.
+    /// Not in Apple's API. `Accept: text/event-stream` and `Cache-Control: no-store` are added unless the request sets these
+    /// fields, and the request bypasses the cache. Idle time is not an error: the request timeout applies only until the response
+    /// arrives.
     ///
     /// - Parameters:
-    ///   - request: A GET as a rule. Any other, such as the POST of a language model, is sent once.
-    ///   - lastEventID: The identifier of the last event that is known, to have those after it (`Last-Event-ID`); default none.
-    ///   - maximumEventSize: Bytes of one event at most; default 1 MiB.
-    /// - Returns: The sequence, which asks for nothing before it is iterated.
+    ///   - request: Usually a GET. A request with another method, such as the POST to a language model, is sent once.
+    ///   - lastEventID: The ID of the last event already known, after which to continue (`Last-Event-ID`); default none.
+    ///   - maximumEventSize: The maximum size of one event in bytes; default 1 MiB.
+    /// - Returns: The sequence, which sends no request until it is iterated.
     public func serverSentEvents(
         for request: URLRequest, lastEventID: String = "", maximumEventSize: Int = 1_048_576
     ) -> ServerSentEvents {
@@ -52,15 +54,16 @@ extension URLSession {
     }
 }
 
-/// The events that a server sends, as ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:)`` asks for them.
+/// The events that a server sends, as returned by ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:)``.
 ///
-/// Where the answer to a GET ends, or its connection is lost, the server is asked again: at the URL that answered, after redirects, with
-/// `Last-Event-ID`, and after the time that it asked for (`retry`; 3 seconds where it did not), which doubles for each failure in a row, up to a minute.
-/// What the request or the session has for another origin (`Authorization`, `Cookie`, `Host`) is not said to it. The sequence ends where the server answers 204, and
-/// throws where the first request fails, where the answer has another status than 200 or another type than `text/event-stream`
-/// (`badServerResponse`), and where an event is too long (`dataLengthExceedsMaximum`). To stop, leave the loop or cancel the Swift task.
+/// If the response to a GET ends or its connection is lost, the sequence reconnects: to the URL that responded, after redirects,
+/// with `Last-Event-ID`, and after the reconnection time that the server sent (`retry`; 3 seconds by default), which doubles with
+/// each consecutive failure, up to a minute. Fields of the request or the session that are bound to another origin
+/// (`Authorization`, `Cookie`, `Host`) are not sent to that URL. The sequence ends if the server answers 204. It throws if the
+/// first request fails, if a response has a status other than 200 or a type other than `text/event-stream` (`badServerResponse`),
+/// and if an event is too long (`dataLengthExceedsMaximum`). To stop, leave the loop or cancel the Swift task.
 ///
-/// Each iterator is a conversation of its own.
+/// Each iterator sends its own requests.
 public struct ServerSentEvents: AsyncSequence, Sendable {
     /// An event.
     public typealias Element = ServerSentEvent
@@ -70,17 +73,17 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     let lastEventID: String
     let maximumEventSize: Int
 
-    /// Makes an iterator, which asks the server when it is first asked for an event.
+    /// Makes an iterator, which sends the request when its first event is requested.
     ///
     /// - Returns: The iterator.
     public func makeAsyncIterator() -> Iterator { Iterator(self) }
 
-    /// Hands out one event after the other.
+    /// Returns one event at a time.
     public struct Iterator: AsyncIteratorProtocol {
-        /// Seconds between two attempts, where the server has not said otherwise.
+        /// Seconds between two attempts, unless the server has set another time.
         private static let usualPause = 3.0
         private static let longestPause = 60.0
-        /// Seconds for a response that goes on: as good as none.
+        /// The request timeout for an open-ended response: practically none.
         private static let endless = 31_536_000.0
 
         private let source: ServerSentEvents
@@ -88,7 +91,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private var reader: EventStreamReader
         private var bytes: URLSession.AsyncBytes.Iterator?
         private var hasOpened = false
-        /// A redirect led away from the origin that the app chose.
+        /// Whether a redirect has led away from the origin that the app chose.
         private var leftOrigin = false
         private var isOver = false
         private var failures = 0
@@ -106,14 +109,14 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             reader = EventStreamReader(lastIdentifier: source.lastEventID, limit: source.maximumEventSize)
         }
 
-        /// The next event, or nil where the server has no more.
+        /// The next event, or nil if the server has no more.
         ///
         /// - Returns: The event, or nil.
-        /// - Throws: A `URLError` that says why there are no more; `CancellationError` where the Swift task is cancelled during a pause.
+        /// - Throws: A `URLError` if the sequence fails; `CancellationError` if the Swift task is cancelled during a pause.
         public nonisolated(nonsending) mutating func next() async throws -> ServerSentEvent? {
             while !isOver {
                 if bytes == nil { try await open() }
-                // The attempt failed, and there is another, unless it is over.
+                // The attempt failed: try again, unless the sequence has ended.
                 guard !isOver, var bytes else { continue }
                 do {
                     while let byte = try await bytes.next() {
@@ -132,7 +135,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return nil
         }
 
-        /// The answer is over: another is asked for, unless the request is one that is sent once.
+        /// Handles the end of a response: reconnects, unless the request is one that is sent only once.
         private nonisolated(nonsending) mutating func lose(_ error: URLError?) async throws {
             bytes = nil
             guard hasOpened, (request.httpMethod ?? "GET") == "GET" else {
@@ -140,11 +143,11 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 if let error { throw error }
                 return
             }
-            // Once it may be at once; but nothing doubled is nothing.
+            // A server may ask for an immediate reconnect (`retry: 0`), but zero does not grow by doubling.
             let usual = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.usualPause, failures > 0 ? 0.25 : 0)
             let pause = Swift.max(usual, Swift.min(usual * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1
-            // What was read of an event that is not complete is dropped.
+            // An incomplete event is discarded.
             var fresh = EventStreamReader(lastIdentifier: reader.lastIdentifier, limit: source.maximumEventSize)
             fresh.retry = reader.retry
             reader = fresh
@@ -177,7 +180,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Waits for a response no longer than the request allows, and for what follows it as long as it takes.
+        /// Waits for the response no longer than the request timeout, and for the body without a limit.
         private nonisolated(nonsending) func load() async throws -> (URLSession.AsyncBytes, URLResponse) {
             var patient = request
             patient.timeoutInterval = Self.endless
@@ -206,7 +209,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// From now on the server is asked where it answered.
+        /// Reconnects use the URL that responded.
         private mutating func moved(to url: URL?) {
             guard let url, let before = request.url, url != before else { return }
             if Origin(url) != Origin(before) {
@@ -228,7 +231,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Whether the time for a response is over.
+/// Whether the time for the response has expired.
 private final class Late: Sendable {
     let isSo = Atomic(false)
 }

@@ -12,21 +12,21 @@ internal import Foundation
 internal import LoadingModel
 internal import LoadingObservers
 
-/// What a session has from its configuration, and never changes.
+/// The parts of a session that come from its configuration and never change.
 final class SessionEquipment: Sendable {
     let settings: URLSessionConfiguration
     let service: any LoadingService
-    /// The service, where another process carries the session's tasks out.
+    /// The same service, if another process carries out the session's tasks.
     let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory
-    /// Those of the configuration's header fields that the requests of tasks show.
+    /// The configuration's header fields that tasks show in their requests.
     let additionalFields: [(name: String, value: String)]
-    /// Those of the configuration, in DER.
+    /// The configuration's trust roots, in DER.
     let trustRoots: [Data]
     let isShared: Bool
     #if Logging || Metrics || Tracing
-    /// Nil where another process sends the requests.
+    /// Nil if another process sends the requests.
     let observers: SessionObservers?
     #endif
 
@@ -51,7 +51,7 @@ final class SessionEquipment: Sendable {
         #endif
     }
 
-    /// For a session on an engine of the caller's.
+    /// For a session on an engine that the caller provides.
     init(_ configuration: URLSessionConfiguration, service: any LoadingService, isShared: Bool) {
         settings = Self.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
@@ -66,7 +66,7 @@ final class SessionEquipment: Sendable {
         #endif
     }
 
-    /// A copy whose stores are settled.
+    /// A copy whose stores are fixed.
     static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
         copy.settleStores()
@@ -75,7 +75,7 @@ final class SessionEquipment: Sendable {
 }
 
 extension URLSessionConfiguration {
-    /// Has the stores be those that are shared now, whatever takes their place later.
+    /// Replaces references to the shared stores with the stores that are shared now.
     fileprivate func settleStores() {
         let now = snapshot
         let (cookies, cache) = (now.cookieStorage, now.urlCache)

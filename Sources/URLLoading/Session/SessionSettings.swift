@@ -15,7 +15,7 @@ import LoadingObservers
 import LoadingStores
 import Synchronization
 
-/// The values of a ``URLSessionConfiguration``, and what they are in the engine's terms.
+/// The values of a ``URLSessionConfiguration``, and their translation for the engine.
 struct SessionSettings: Sendable {
     enum Cookies: Sendable {
         case shared
@@ -23,7 +23,7 @@ struct SessionSettings: Sendable {
     }
 
     enum Cache: Sendable {
-        /// Whatever `URLCache.shared` is when it is asked for.
+        /// The `URLCache.shared` at the time of use.
         case shared
         case given(URLCache?)
     }
@@ -33,7 +33,7 @@ struct SessionSettings: Sendable {
         case given(URLCredentialStorage?)
     }
 
-    /// What is for background sessions alone.
+    /// The settings of background sessions.
     struct Background: Sendable {
         /// Nil for other sessions.
         var identifier: String?
@@ -45,12 +45,12 @@ struct SessionSettings: Sendable {
     }
 
     var background = Background()
-    /// Those that are the engine's as they are.
+    /// The settings that the engine uses unchanged.
     var policy = SessionPolicy()
     var httpAdditionalHeaders: [String: String]?
     var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
-    /// Nil is the system's.
+    /// Nil for the system's.
     var networkPathMonitor: (any NetworkPathMonitor)?
     var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
     var usesClassicLoadingMode = true
@@ -62,14 +62,14 @@ struct SessionSettings: Sendable {
     var cache: Cache = .shared
     var cookies: Cookies = .shared
     var credentials: Credentials = .shared
-    /// Nil is the program's own.
+    /// Nil for the program's own.
     var transportSecurity: TransportSecurityDictionary?
     var proxies: ProxyDictionary?
     var connectionOptions = URLSessionConfiguration.ConnectionOptions()
     var proxyConfigurations: [ProxyConfiguration] = []
-    /// Nil is the process's.
+    /// Nil for the environment of the process.
     var proxyEnvironment: [String: String]?
-    /// Nil is the program's own store.
+    /// Nil for the program's own store.
     var strictTransportSecurity: HSTSStore?
     var maximumDecompressionRatio = 200
     var retryPolicy: URLSessionConfiguration.RetryPolicy?
@@ -77,7 +77,7 @@ struct SessionSettings: Sendable {
     var observers = ObserverSettings()
     #endif
 
-    /// All that the engine is to know, in its terms.
+    /// All settings in the engine's representation.
     func wholePolicy() -> SessionPolicy {
         var policy = policy
         policy.maximumConnectionsPerHost = max(1, httpMaximumConnectionsPerHost)
@@ -96,15 +96,15 @@ struct SessionSettings: Sendable {
         return policy
     }
 
-    /// Whether loads may use such networks.
+    /// Whether loads may use the given networks.
     subscript(allows networks: ProhibitedNetworks) -> Bool {
         get { !policy.needs.prohibited.contains(networks) }
         set { if newValue { policy.needs.prohibited.remove(networks) } else { policy.needs.prohibited.insert(networks) } }
     }
 
-    /// Which way requests go; nil where all go directly.
+    /// The proxy rules; nil if all requests go directly.
     func proxyRules() -> ProxyRules? {
-        // A proxy cannot be told of a socket on this machine, and is not at its other end.
+        // A proxy cannot be told to connect to a socket on this machine.
         guard connectionOptions.unixSocketPath == nil else { return nil }
         if !proxyConfigurations.isEmpty {
             var rules = ProxyRules()
@@ -139,21 +139,21 @@ struct SessionSettings: Sendable {
         }
     }
 
-    /// The app's fields but those that are not its to set, in an order that is always the same.
+    /// The app's header fields, without reserved ones, in a stable order.
     private func additionalFields() -> [(name: String, value: String)] {
         (httpAdditionalHeaders ?? [:]).sorted { $0.key < $1.key }.map { (name: $0.key, value: $0.value) }
             .filter { !OutgoingHeaders.isReservedForSession($0.name) }
     }
 
-    /// Those of the app's fields that tasks show in their requests.
+    /// The app's header fields that tasks show in their requests.
     ///
-    /// Those that say who the sender is are left out: they are for one origin alone, and a shown request may be sent to another, or
-    /// logged.
+    /// Fields that identify the sender are left out: they are meant for one origin only, and a request that the app gets from a
+    /// task may be sent to another origin, or logged.
     func visibleFields() -> [(name: String, value: String)] {
         additionalFields().filter { !RedirectPolicy.isBoundToOrigin($0.name) }
     }
 
-    /// Says once of each field that it is left out: a program that was written for FoundationNetworking may count on it.
+    /// Warns once about each ignored field: a program written for FoundationNetworking may rely on it.
     func tellOfReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
             guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
@@ -163,21 +163,21 @@ struct SessionSettings: Sendable {
 
     private static let told = Mutex<Set<String>>([])
 
-    /// The app's fields, then the defaults it does not replace.
+    /// The app's fields, then the defaults that they do not replace.
     private func headers() -> [(name: String, value: String)] {
         let own = additionalFields()
         let names = Set(own.map { $0.name.lowercased() })
         return own + Self.defaults.filter { !names.contains($0.name.lowercased()) }
     }
 
-    /// Made once: the process keeps its name, and asking for the languages is slow.
+    /// Computed once: the process name does not change, and looking up the languages is slow.
     private static let defaults = DefaultHeaders.fields(
         processName: ProcessInfo.processInfo.processName,
         version: Bundle.main.infoDictionary?["CFBundleShortVersionString"] as? String,
         languages: Locale.preferredLanguages
     )
 
-    /// The version as on the wire; TLS's counterpart for the versions of DTLS.
+    /// The version number on the wire; for a DTLS version, that of the corresponding TLS version.
     private static func wireVersion(_ version: tls_protocol_version_t) -> UInt16 {
         switch version {
         case .TLSv10, .TLSv11, .TLSv12, .TLSv13: version.rawValue
@@ -188,6 +188,6 @@ struct SessionSettings: Sendable {
 }
 
 extension URLSessionConfiguration {
-    /// The engine's terms of this configuration.
+    /// The configuration in the engine's representation.
     package func sessionPolicy() -> SessionPolicy { snapshot.wholePolicy() }
 }

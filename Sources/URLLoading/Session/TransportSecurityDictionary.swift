@@ -10,12 +10,12 @@ internal import Foundation
 internal import HTTPRules
 internal import LoadingStores
 
-/// The `NSAppTransportSecurity` dictionary as it was set on a configuration.
+/// The `NSAppTransportSecurity` dictionary that was set on a configuration.
 struct TransportSecurityDictionary: Sendable {
     let values: [String: PropertyListValue]
     let rules: AppTransportSecurity
 
-    /// What cannot be read has the strictest meaning: what it was to allow is not.
+    /// If the dictionary cannot be parsed, the strictest rules apply: no exception is granted.
     init(_ dictionary: [String: Any]) {
         values = PropertyListValue.items(dictionary) ?? [:]
         let object = values.mapValues(\.object)
@@ -32,7 +32,7 @@ struct TransportSecurityDictionary: Sendable {
     }
 }
 
-/// What the program says of itself: in its `Info.plist`, and in its environment.
+/// The App Transport Security rules of the program, from its `Info.plist` and its environment.
 enum ProgramSecurity {
     static let rules: AppTransportSecurity = {
         let rules = readRules()
@@ -44,19 +44,19 @@ enum ProgramSecurity {
         do {
             return try infoPropertyList().map { try AppTransportSecurity(propertyList: $0) } ?? .strict
         } catch {
-            // Nobody knows which hosts it pins.
+            // It is unknown which hosts the program pins.
             var rules = AppTransportSecurity.strict
             rules.pinFault = "the program's Info.plist cannot be read"
             return rules
         }
     }
 
-    /// The environment's word, for people who move a server over.
+    /// The environment variable, for people who are migrating a server.
     private static var allowsArbitraryLoads: Bool {
         ["YES", "TRUE", "1"].contains(ProcessInfo.processInfo.environment["NSAllowsArbitraryLoads"]?.uppercased())
     }
 
-    /// That of the main bundle, or the one beside the executable; nil where there is none.
+    /// The dictionary of the main bundle, or the `Info.plist` beside the executable; nil if there is neither.
     private static func infoPropertyList() throws -> Data? {
         if let dictionary = Bundle.main.infoDictionary?["NSAppTransportSecurity"] {
             return try PropertyListSerialization.data(fromPropertyList: dictionary, format: .binary, options: 0)

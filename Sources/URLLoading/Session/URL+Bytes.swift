@@ -10,16 +10,16 @@
 public import Foundation
 
 extension URL {
-    /// The bytes of what is at the URL, on the network or in a file, fetched by the shared session as they are read.
+    /// The bytes of the resource at the URL, on the network or in a file, fetched by the shared session as they are read.
     public var resourceBytes: AsyncBytes { AsyncBytes(url: self) }
 
-    /// The lines of what is at the URL, as text in UTF-8; see ``AsyncLineSequence``.
+    /// The lines of the resource at the URL, as UTF-8 text; see ``AsyncLineSequence``.
     public var lines: AsyncLineSequence<AsyncBytes> { resourceBytes.lines }
 
-    /// The bytes of what is at a URL: each iterator loads them anew, when it is asked for the first.
+    /// The bytes of the resource at a URL; each iterator loads it again, when its first byte is requested.
     ///
-    /// Throws what the load fails with, a `URLError` as a rule. Which status a server answers with does not matter, as on Apple's
-    /// platforms: use ``URLSession/bytes(from:delegate:)`` where it does.
+    /// Throws the error of the load, usually a `URLError`. The status code is not checked, as on Apple's platforms: use
+    /// ``URLSession/bytes(from:delegate:)`` if it matters.
     public struct AsyncBytes: AsyncSequence, Sendable {
         /// A byte.
         public typealias Element = UInt8
@@ -31,7 +31,7 @@ extension URL {
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(url: url) }
 
-        /// Hands out one byte after the other.
+        /// Returns one byte at a time.
         public struct AsyncIterator: AsyncIteratorProtocol {
             private let url: URL
             private var hasBegun = false
@@ -42,7 +42,7 @@ extension URL {
             /// The next byte, or nil at the end.
             ///
             /// - Returns: The byte, or nil.
-            /// - Throws: What kept the URL from being loaded, or the file from being read.
+            /// - Throws: The error of the load, or of reading the file.
             public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
                 if !hasBegun {
                     hasBegun = true

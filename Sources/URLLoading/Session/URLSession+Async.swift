@@ -10,13 +10,13 @@
 public import Foundation
 internal import LoadingModel
 
-/// The methods that suspend until the result is there. Results go straight from the event loop to the caller; cancelling the Swift
-/// task cancels the load, which then throws `URLError.cancelled`.
+/// The async methods. Results go directly from the event loop to the caller. Canceling the Swift task cancels the load, which then
+/// throws `URLError.cancelled`.
 extension URLSession {
     /// Loads a request into memory.
     ///
     /// - Returns: The body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func data(for request: URLRequest) async throws -> (Data, URLResponse) {
         try await data(for: request, delegate: nil)
     }
@@ -24,15 +24,15 @@ extension URLSession {
     /// Loads a URL into memory.
     ///
     /// - Returns: The body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func data(from url: URL) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: nil)
     }
 
-    /// Loads a request into memory, telling a delegate of the task's own besides the session's.
+    /// Loads a request into memory, with a task-specific delegate besides the session's.
     ///
     /// - Returns: The body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func data(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -40,38 +40,38 @@ extension URLSession {
         return try await collectingTask(request, delegate).data()
     }
 
-    /// Loads a URL into memory, telling a delegate of the task's own besides the session's.
+    /// Loads a URL into memory, with a task-specific delegate besides the session's.
     ///
     /// - Returns: The body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func data(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
         try await data(for: URLRequest(url: url), delegate: delegate)
     }
 
-    /// Sends a file as the request's body and loads the answer into memory.
+    /// Uploads a file as the request body and loads the response into memory.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL
     ) async throws -> (Data, URLResponse) {
         try await upload(for: request, fromFile: fileURL, delegate: nil)
     }
 
-    /// Sends data as the request's body and loads the answer into memory.
+    /// Uploads data as the request body and loads the response into memory.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func upload(for request: URLRequest, from bodyData: Data) async throws -> (Data, URLResponse) {
         try await upload(for: request, from: bodyData, delegate: nil)
     }
 
-    /// Sends a file as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    /// Uploads a file as the request body and loads the response into memory, with a task-specific delegate.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -80,10 +80,10 @@ extension URLSession {
         return try await task.data()
     }
 
-    /// Sends data as the request's body and loads the answer into memory, telling a delegate of the task's own.
+    /// Uploads data as the request body and loads the response into memory, with a task-specific delegate.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func upload(
         for request: URLRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -92,13 +92,12 @@ extension URLSession {
         return try await task.data()
     }
 
-    /// Continues an earlier upload and loads the answer into memory, telling a delegate of the task's own.
+    /// Resumes an earlier upload and loads the response into memory, with a task-specific delegate.
     ///
-    /// As ``URLSession/uploadTask(withResumeData:)``.
+    /// See ``URLSession/uploadTask(withResumeData:)``.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/uploadTaskResumeData`` continues the upload, where that is
-    ///   possible.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`. If the upload can be resumed, the error has ``Foundation/URLError/uploadTaskResumeData``.
     public nonisolated(nonsending) func upload(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, URLResponse) {
@@ -107,13 +106,12 @@ extension URLSession {
         return try await task.data()
     }
 
-    /// Loads a request into a file in the temporary directory.
+    /// Downloads a request to a file in the temporary directory.
     ///
-    /// The file stays until the app moves or deletes it.
+    /// The file remains until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
-    ///   come, where that is possible.
+    /// - Throws: A `URLError`. If the download can be resumed, the error has ``Foundation/URLError/downloadTaskResumeData``.
     public nonisolated(nonsending) func download(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -122,13 +120,12 @@ extension URLSession {
         return try await task.file()
     }
 
-    /// Loads a URL into a file in the temporary directory.
+    /// Downloads a URL to a file in the temporary directory.
     ///
-    /// The file stays until the app moves or deletes it.
+    /// The file remains until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
-    ///   come, where that is possible.
+    /// - Throws: A `URLError`. If the download can be resumed, the error has ``Foundation/URLError/downloadTaskResumeData``.
     public nonisolated(nonsending) func download(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -137,11 +134,10 @@ extension URLSession {
 
     /// Resumes an earlier download.
     ///
-    /// The file stays until the app moves or deletes it.
+    /// The file remains until the app moves or deletes it.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; its ``Foundation/URLError/downloadTaskResumeData`` resumes what has
-    ///   come, where that is possible.
+    /// - Throws: A `URLError`. If the download can be resumed, the error has ``Foundation/URLError/downloadTaskResumeData``.
     public nonisolated(nonsending) func download(
         resumeFrom resumeData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, URLResponse) {
@@ -150,9 +146,9 @@ extension URLSession {
         return try await task.file()
     }
 
-    /// What the cache has fresh, where nobody wants to hear how it was loaded.
+    /// Returns a fresh cached response without making a task, if no delegate has to hear of the load.
     ///
-    /// Cancelled callers take the long way, and are told.
+    /// Canceled callers take the ordinary path, which throws.
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
@@ -163,7 +159,7 @@ extension URLSession {
         return (data, URLResponse.make(response))
     }
 
-    /// Apart from the async methods, and out of line, so that what making a task needs takes no room while the caller waits.
+    /// Separate from the async methods and not inlined, so that making a task takes no space in their frames while they wait.
     @inline(never)
     private func collectingTask(_ request: URLRequest, _ delegate: (any URLSessionTaskDelegate)?) -> URLSessionDataTask {
         let task = URLSessionDataTask(
@@ -173,9 +169,9 @@ extension URLSession {
         return task
     }
 
-    // MARK: About the session
+    // MARK: State of the session
 
-    /// The tasks that have not completed, also those never resumed.
+    /// The tasks that have not completed, including tasks that were never resumed.
     public var tasks: ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) {
         get async {
             let sorted = TasksByKind(await settledTasks)
@@ -183,32 +179,32 @@ extension URLSession {
         }
     }
 
-    /// The tasks that have not completed, also those never resumed.
+    /// The tasks that have not completed, including tasks that were never resumed.
     public var allTasks: [URLSessionTask] {
         get async { await settledTasks }
     }
 
-    /// Those of a background session as they are once the delegate's methods that run now have returned, and it is durable that the app
-    /// knows: a program may end when none is left.
+    /// In a background session, the tasks after the delegate methods that are now running have returned and the daemon has recorded
+    /// durably that the app knows the results: a program may exit when no task is left.
     private var settledTasks: [URLSessionTask] {
         get async {
-            // A queue that the app has suspended says nothing before it goes on.
+            // A queue that the app has suspended runs no operation until it is resumed.
             guard equipment.background != nil, !delegateQueue.isSuspended else { return watchedTasks }
             return await withCheckedContinuation { continuation in
                 delegateQueue.addOperation {
-                    // Behind urlSessionDidFinishEvents, where the last end made that due.
+                    // After urlSessionDidFinishEvents, if the last completion made that due.
                     self.delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
                 }
             }
         }
     }
 
-    /// Empties what the session remembers; see `reset(completionHandler:)`.
+    /// Empties the stores of the session; see `reset(completionHandler:)`.
     public nonisolated(nonsending) func reset() async {
         await withUnsafeContinuation { continuation in renew(.reset) { continuation.resume() } }
     }
 
-    /// Makes what the session remembers durable; see `flush(completionHandler:)`.
+    /// Makes the stores of the session durable; see `flush(completionHandler:)`.
     public nonisolated(nonsending) func flush() async {
         await withUnsafeContinuation { continuation in renew(.flush) { continuation.resume() } }
     }

@@ -15,25 +15,25 @@ internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
 
-/// What is different about a session whose tasks the daemon carries out.
+/// The parts specific to sessions whose tasks the daemon carries out.
 extension URLSession {
-    /// Calls the handler, once and before this returns, for the session that the daemon started the program for, if it did.
+    /// Calls the handler, synchronously and once, for the background session that the daemon launched this program for, if it did.
     ///
-    /// The counterpart of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`: to be called early in a program that
-    /// names a ``URLSessionConfiguration/backgroundLaunch``. The program makes the session of that identifier, hears of its tasks, and
-    /// calls the completion handler, in `urlSessionDidFinishEvents(forBackgroundURLSession:)` at the latest. A program that does not within
-    /// a minute counts as hung.
+    /// The counterpart of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Call it early in a program that
+    /// sets ``URLSessionConfiguration/backgroundLaunch``. The program then makes the session with that identifier, whose delegate
+    /// receives the events of its tasks, and calls the completion handler, at the latest in
+    /// `urlSessionDidFinishEvents(forBackgroundURLSession:)`. A program that does not call it within a minute is considered hung.
     ///
-    /// Not in Apple's API, where it is the app delegate's.
+    /// Not in Apple's API, where this is a method of the app delegate.
     ///
-    /// - Parameter handler: Given the session's identifier, and what to call when its events were dealt with.
+    /// - Parameter handler: Receives the session's identifier, and a completion handler to call when the events have been handled.
     public static func handleEventsForBackgroundURLSession(
         _ handler: (_ identifier: String, _ completionHandler: @escaping @Sendable () -> Void) -> Void
     ) {
         for identifier in BackgroundSessions.takeAwaited() { handler(identifier) { BackgroundSessions.handled(identifier) } }
     }
 
-    /// Joins the daemon, if this is a background session: its tasks of earlier lives are there when this returns.
+    /// Connects a background session to the daemon; tasks from earlier runs of the program exist when this returns.
     final func joinDaemon() {
         guard let background = equipment.background else { return }
         do throws(LoadError) {
@@ -83,7 +83,7 @@ extension URLSession {
         background.adopt(known, client: task.restore(known))
     }
 
-    /// Adds the cookies for the request that are in this process's memory alone, where the daemon does not find them.
+    /// Adds the cookies for the request that only this process has in memory, because the daemon cannot find them.
     final func addMemoryCookies(to request: inout LoadRequest) {
         let settings = equipment.settings.snapshot
         guard request.handlesCookies, settings.policy.usesCookies, let url = request.url, let storage = settings.cookieStorage,
@@ -96,7 +96,7 @@ extension URLSession {
         request.headers.set("Cookie", own.map { "\($0); \(field)" } ?? field)
     }
 
-    /// Why a background session has no such task; nil where it may.
+    /// The reason why a background session refuses this task; nil if it accepts it.
     final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
         if !customClasses.isEmpty {

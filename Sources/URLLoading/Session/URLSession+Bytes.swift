@@ -12,20 +12,20 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSession {
-    /// Loads a request and returns as soon as the response has come, with the body as a sequence of bytes.
+    /// Loads a request and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
     ///
-    /// The body is fetched as it is read: a slow reader slows the server. Leaving the loop, dropping the sequence, and cancelling
-    /// the Swift task that reads all cancel the load.
+    /// The body is fetched as it is read: a slow reader applies backpressure to the server. Leaving the loop, releasing the
+    /// sequence, and canceling the Swift task that reads all cancel the load.
     ///
     /// - Returns: The bytes and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
         try await bytes(for: request, delegate: delegate, leftOrigin: false)
     }
 
-    /// The same for a URL that a redirect of another task may have led to.
+    /// The same for a URL that may come from a redirect of another task.
     nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)?, leftOrigin: Bool
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -45,10 +45,10 @@ extension URLSession {
         return (AsyncBytes(task: task, stream: stream, lease: lease), response)
     }
 
-    /// Loads a URL and returns as soon as the response has come, with the body as a sequence of bytes.
+    /// Loads a URL and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
     ///
     /// - Returns: The bytes and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed; an error of the app's own where a ``URLProtocol`` class reports one.
+    /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
     public nonisolated(nonsending) func bytes(
         from url: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -57,11 +57,11 @@ extension URLSession {
 
     /// The bytes of a response's body, as they arrive.
     ///
-    /// The bytes come once: several iterators share them.
+    /// Each byte is delivered once: if there are several iterators, they share the bytes.
     public struct AsyncBytes: AsyncSequence, Sendable {
         /// A byte.
         public typealias Element = UInt8
-        /// What hands out the bytes.
+        /// The type of the iterator.
         public typealias AsyncIterator = Iterator
 
         /// The task that loads the bytes.
@@ -76,11 +76,11 @@ extension URLSession {
             Iterator(window: ByteWindow(task: task, stream: stream, lease: lease))
         }
 
-        /// Hands out one byte after the other; what has arrived costs a comparison and a load.
+        /// Returns one byte at a time; a byte that has already arrived costs a comparison and a load.
         public struct Iterator: AsyncIteratorProtocol {
             @usableFromInline var position: UnsafePointer<UInt8>
             @usableFromInline var end: UnsafePointer<UInt8>
-            /// Owns the memory that the pointers point into, which is allocated once and stays in place.
+            /// Owns the memory that the pointers point into, which is allocated once and never moves.
             @usableFromInline let window: ByteWindow
 
             init(window: ByteWindow) {
@@ -92,7 +92,7 @@ extension URLSession {
             /// The next byte, or nil at the end of the body.
             ///
             /// - Returns: The byte, or nil.
-            /// - Throws: A `URLError` where the load fails before its end.
+            /// - Throws: A `URLError` if the load fails before its end.
             @inlinable
             @inline(__always)
             public nonisolated(nonsending) mutating func next() async throws -> UInt8? {
@@ -107,7 +107,7 @@ extension URLSession {
             /// The next byte, or nil at the end of the body.
             ///
             /// - Returns: The byte, or nil.
-            /// - Throws: A `URLError` where the load fails before its end.
+            /// - Throws: A `URLError` if the load fails before its end.
             @inlinable
             @inline(__always)
             public mutating func next(isolation actor: isolated (any Actor)?) async throws -> UInt8? {

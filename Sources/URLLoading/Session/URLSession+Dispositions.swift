@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 
 extension URLSession {
-    /// What to do with a task whose earliest begin date has come.
+    /// What to do with a delayed task whose earliest begin date has come.
     public enum DelayedRequestDisposition: Int, Sendable {
-        /// Load the request the task was made with.
+        /// Load the request that the task was made with.
         case continueLoading = 0
         /// Load another request.
         case useNewRequest = 1
@@ -20,25 +20,25 @@ extension URLSession {
 
     /// How to answer an authentication challenge.
     public enum AuthChallengeDisposition: Int, Sendable {
-        /// Use the credential that comes with the answer, or go on without if there is none.
+        /// Use the credential passed with the disposition. If it is nil, continue without one.
         case useCredential = 0
-        /// Do as if the delegate did not implement the method.
+        /// Behave as if the delegate did not implement the method.
         case performDefaultHandling = 1
         /// Cancel the task.
         case cancelAuthenticationChallenge = 2
-        /// Try the next protection space that the server offers.
+        /// Try the next protection space offered by the server.
         case rejectProtectionSpace = 3
     }
 
-    /// What becomes of a task whose response has come.
+    /// How to continue a task after its response has arrived.
     public enum ResponseDisposition: Int, Sendable {
-        /// Cancel it.
+        /// Cancel the task.
         case cancel = 0
-        /// Go on, and deliver the body.
+        /// Continue, and deliver the body.
         case allow = 1
-        /// Go on as a download task.
+        /// Continue as a download task.
         case becomeDownload = 2
-        /// Go on as a stream task. Stream tasks are not offered yet: the task is cancelled.
+        /// Continue as a stream task. Not supported yet: the task is cancelled.
         case becomeStream = 3
     }
 }

@@ -11,18 +11,20 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSession {
-    /// Which proxies a load of a URL would be tried through, as the configuration, the environment, the desktop or a script says.
+    /// Returns the proxies that a load of a URL would try, according to the configuration, the environment, the desktop or a PAC
+    /// script.
     ///
-    /// A script (PAC) is had and asked for that, as for a load; nothing is sent to `url` or a proxy. A proxy that failed within the last
-    /// five minutes comes last.
+    /// A PAC script is fetched and evaluated as for a load; nothing is sent to `url` or to a proxy. A proxy that failed within the
+    /// last five minutes comes last.
     ///
-    /// Not in Apple's API, whose `CFNetworkCopyProxiesForURL` is its like.
+    /// Not in Apple's API, where `CFNetworkCopyProxiesForURL` is similar.
     ///
-    /// - Parameter url: With the scheme `http` or `https`.
-    /// - Returns: The proxies in their order, as `http://proxy.example:3128`, without users and passwords; the other schemes are `https`,
-    ///   and `socks5h` and `socks4a`, or `socks5` and `socks4` where names are looked up here. nil is the direct way.
-    /// - Throws: `URLError.cancelled` where the Swift task is cancelled, `URLError.cannotConnectToHost` where the settings, or the script, name no proxy that can be used, and what else a load of
-    ///   the URL would fail with before it is sent.
+    /// - Parameter url: A URL with the scheme `http` or `https`.
+    /// - Returns: The proxies in order, such as `http://proxy.example:3128`, without user names and passwords. The other schemes
+    ///   are `https`, `socks5h` and `socks4a`, and, if host names are looked up locally, `socks5` and `socks4`. nil stands for a
+    ///   direct connection.
+    /// - Throws: `URLError.cancelled` if the Swift task is cancelled, `URLError.cannotConnectToHost` if the settings or the script
+    ///   name no usable proxy, or any error that a load of the URL would fail with before it is sent.
     public func proxies(for url: URL) async throws -> [URL?] {
         do throws(LoadError) {
             return try await service.proxies(for: url)

@@ -10,8 +10,8 @@
 internal import LoadingModel
 
 extension URLSession {
-    /// Runs Swift tasks on the thread that carries the session's loads, so that calling the session and hearing from it changes no
-    /// threads.
+    /// Runs Swift tasks on the event loop thread that carries the session's loads, so that calls to the session and their results
+    /// need no thread switch.
     ///
     /// ```swift
     /// let page = try await Task(executorPreference: session.taskExecutor) {
@@ -20,16 +20,16 @@ extension URLSession {
     /// }.value
     /// ```
     ///
-    /// The task runs there whenever it is not on an actor with an executor of its own, and so do its child tasks; a `Task { }` that it
-    /// makes does not. A program that makes many small requests spends 10 to 20 % less processor time in this way: `Benchmarks/run` has it
-    /// as "on its loop".
+    /// The task runs there whenever it is not on an actor with its own executor, and so do its child tasks; a `Task { }` that it
+    /// creates does not. A program that makes many small requests spends 10 to 20 % less processor time this way: `Benchmarks/run`
+    /// lists it as "on its loop".
     ///
-    /// **Code that runs there must not block**, nor compute for long: meanwhile no load of this session goes on, nor of the others
-    /// that share its thread (sessions are spread over one for each core). What waits by `await` is no hindrance; semaphores, locks
-    /// that are held for long, `sleep`, and reading large files are.
+    /// **Code that runs there must not block**, nor compute for long: meanwhile no load of this session makes progress, nor any
+    /// load of the other sessions that share its thread (sessions are distributed over one thread per core). `await` does not
+    /// block; semaphores, locks held for long, `sleep`, and reading large files do.
     ///
-    /// Other callers, the delegate queue and completion handlers are not affected. A session has the same executor from beginning to
-    /// end, the shared session too; it can be used after the session was invalidated or is gone.
+    /// Other callers, the delegate queue and completion handlers are not affected. A session keeps the same executor for its
+    /// lifetime, and so does the shared session. The executor can be used after the session was invalidated or deallocated.
     ///
     /// Not in Apple's API.
     public var taskExecutor: any TaskExecutor { equipment.service.taskExecutor }

@@ -14,9 +14,9 @@ internal import LoadingEngine
 package import LoadingModel
 internal import Synchronization
 
-/// How tasks come to be: numbered, registered, and announced to the delegate before the making call returns.
+/// How tasks are made: they are numbered, registered, and announced to the delegate before the factory method returns.
 extension URLSession {
-    /// Makes a session on an engine of the caller's.
+    /// Makes a session on an engine that the caller provides.
     package convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?,
         service: any LoadingService, isShared: Bool = false
@@ -28,7 +28,7 @@ extension URLSession {
     enum UploadSource {
         case file(URL)
         case data(Data)
-        /// The request's stream, or the delegate's.
+        /// The request's stream, or the stream that the delegate provides.
         case stream
     }
 
@@ -85,7 +85,7 @@ extension URLSession {
         return task
     }
 
-    /// A task that continues an upload; where the data is none of an upload, it fails when it is resumed.
+    /// A task that resumes an upload; it fails when it is resumed if the data is not resume data of an upload.
     func uploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
         let earlier = try? UploadResumeData(decoding: resumeData)
         let body: RequestBody =
@@ -115,7 +115,7 @@ extension URLSession {
         )
     }
 
-    /// The request that resume data stems from, or nil if it is none.
+    /// The request stored in resume data; nil if the data is not resume data.
     private static func request(resuming data: Data) -> URLRequest? {
         guard let point = try? ResumePoint(decoding: data) else { return nil }
         return request(point.originalURL, point.method, point.headers, point.settings)
@@ -138,21 +138,21 @@ extension URLSession {
         return URLRequest(loadRequest: request, template: nil)
     }
 
-    /// The live tasks, for the app: whoever asks for them may want to see how far they are.
+    /// The live tasks, for the app, which may want to observe their progress.
     var watchedTasks: [URLSessionTask] {
         let tasks = registry.tasks
         for task in tasks { task.mutex.withLock { task.watch(&$0) } }
         return tasks
     }
 
-    /// Makes a task known: to the session, and to a delegate, on this thread (`didCreateTask`).
+    /// Registers a task with the session, and announces it to the delegate on this thread (`didCreateTask`).
     func announce(_ task: URLSessionTask) {
         registry.add(task)
         guard let conformances else { return }
         DelegateCalls(session: self, own: nil, shared: conformances).created(task)
     }
 
-    /// The same for a task that an async method resumes right away.
+    /// The same for a task that an async method resumes at once.
     func announce(_ task: URLSessionTask, delegate: (any URLSessionTaskDelegate)?) {
         let conformances = conformances
         guard delegate != nil || conformances != nil else { return }
@@ -162,7 +162,7 @@ extension URLSession {
 }
 
 extension TaskAudience {
-    /// What the engine does with the body of a data or upload task: hands it over piece by piece, or at once.
+    /// How the engine delivers the body of a data or upload task: in chunks, or as a whole.
     fileprivate var bodyDelivery: TaskOrder.Delivery {
         switch self {
         case .delegate, .bytes: .stream
@@ -171,7 +171,7 @@ extension TaskAudience {
     }
 }
 
-/// Tasks in the order and kinds in which `URLSession` hands them out.
+/// Tasks grouped by kind, in the order in which `URLSession` returns them.
 struct TasksByKind: Sendable {
     var data: [URLSessionDataTask] = []
     var upload: [URLSessionUploadTask] = []
@@ -195,7 +195,8 @@ enum SharedSession {
 }
 
 extension URLSession {
-    /// A session like the shared one whose loop serves no other, for those who wait for it on any thread.
+    /// A session like the shared one, with an event loop that serves no other session: its callers block threads of any kind while
+    /// they wait.
     static func onLoopOfItsOwn() -> URLSession { likeShared(.apart) }
 
     fileprivate static func likeShared(_ loop: LoopChoice) -> URLSession {

@@ -10,8 +10,8 @@
 internal import HTTPRules
 
 extension URLSession {
-    /// The version of the library, such as "0.1.0", as it is in the default `User-Agent`.
+    /// The version of the library, such as "0.1.0", as the default `User-Agent` states it.
     ///
-    /// Not in Apple's API, whose system has the version of the operating system.
+    /// Not in Apple's API, where the operating system's version serves.
     public static var libraryVersion: String { LibraryVersion.text }
 }

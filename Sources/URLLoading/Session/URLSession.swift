@@ -12,37 +12,38 @@ public import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Loads resources over HTTP and from files, and through the app's own `URLProtocol` classes: makes tasks, tells a delegate of
-/// them, and shares connections and settings among them.
+/// Loads resources over HTTP, from files, and through `URLProtocol` classes of the app.
 ///
-/// The configuration is copied when the session is made. A session with a delegate holds it until the session is invalidated.
-/// Copying a session returns the session itself.
+/// A session makes tasks, reports their events to a delegate, and shares connections and settings among them.
+///
+/// The configuration is copied when the session is made. A session retains its delegate until the session is invalidated. Copying a
+/// session returns the session itself.
 open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     struct State {
-        /// The delegate, until the session became invalid.
+        /// The delegate, until the session has become invalid.
         var conformances: DelegateConformances?
-        /// Made when it is first needed, unless the app gave one: sessions that are only used with `async` never need it.
+        /// Created lazily, unless the app provided one: sessions that are used only with `async` never need it.
         var queue: OperationQueue?
         var description: String?
-        /// Made when it is first needed, for a session that was given no configuration.
+        /// Created lazily, for a session that was made without a configuration.
         var equipment: SessionEquipment?
     }
 
-    /// A session with the default configuration and no delegate, for everybody.
+    /// The shared session, with the default configuration and no delegate.
     ///
     /// It cannot be invalidated.
     open class var shared: URLSession { SharedSession.session }
 
     let registry = TaskRegistry()
-    /// Changes in the initializers alone, before anybody else has the session; that is why nothing guards it.
+    /// Written only in the initializers, before any other code has the session; therefore no lock guards it.
     @exclusivity(unchecked) private final var given: SessionEquipment?
-    /// Whether there was a delegate; the same holds for it.
+    /// Whether there was a delegate; written only in the initializers, too.
     @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
 
-    /// Makes a session with the default configuration, for classes that put methods of their own in place of the session's.
+    /// Makes a session with the default configuration, for subclasses that override the session's methods.
     ///
-    /// The only designated initializer, as on Apple's platforms: a class with stored properties of its own need not even call it.
+    /// The only designated initializer, as on Apple's platforms: a subclass that has stored properties need not even call it.
     public override init() { super.init() }
 
     /// Makes a session without a delegate.
@@ -53,9 +54,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Makes a session.
     ///
     /// - Parameters:
-    ///   - configuration: Copied; later changes have no effect on the session.
-    ///   - delegate: Told of the session's tasks. Held until the session became invalid.
-    ///   - queue: Where the delegate's methods and completion handlers are called. It should be serial. Nil makes one.
+    ///   - configuration: The configuration, which is copied: later changes do not affect the session.
+    ///   - delegate: The delegate. It is retained until the session has become invalid.
+    ///   - queue: The queue for the delegate's methods and completion handlers, which should be serial. If nil, the session makes one.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
@@ -98,15 +99,15 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Returns: The session.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
-    // MARK: What it is
+    // MARK: Properties
 
-    /// The settings of the session: a copy each time, changes to which have no effect.
+    /// A copy of the session's configuration; changing it has no effect on the session.
     open var configuration: URLSessionConfiguration { SessionEquipment.snapshot(of: equipment.settings) }
 
-    /// The delegate, until the session became invalid.
+    /// The delegate, until the session has become invalid.
     open var delegate: (any URLSessionDelegate)? { conformances?.object }
 
-    /// Where the delegate's methods and completion handlers are called.
+    /// The queue for the delegate's methods and completion handlers.
     open var delegateQueue: OperationQueue {
         mutex.withLock { state in
             if let queue = state.queue { return queue }
@@ -118,7 +119,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// A text of the app's; default nil.
+    /// A description that the app may set; default nil.
     open var sessionDescription: String? {
         get { mutex.withLock { $0.description } }
         set { mutex.withLock { $0.description = newValue } }
@@ -132,22 +133,22 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     var conformances: DelegateConformances? { hadDelegate ? mutex.withLock { $0.conformances } : nil }
 
-    // MARK: Ending it
+    // MARK: Invalidating
 
-    /// Takes no more tasks, lets those there are finish, and tells the delegate when the session is invalid.
+    /// Invalidates the session when its outstanding tasks have finished, and then calls the delegate.
     ///
-    /// Returns at once. Tasks that were never resumed are still to finish: resume or cancel them.
+    /// Returns immediately. Tasks that were never resumed count as outstanding: resume or cancel them.
     ///
-    /// Making a task after that is a mistake: such a task fails with `URLError.cancelled` when it is resumed (differs from Apple's,
-    /// which throws an exception, because a server should not end over it). No effect on the shared session.
+    /// Making a task afterwards is a programming error: the task fails with `URLError.cancelled` when it is resumed (Apple's
+    /// implementation throws an exception; a server should not crash because of it). No effect on the shared session.
     open func finishTasksAndInvalidate() {
         guard !equipment.isShared else { return }
         registry.close { self.becomeInvalid() }
     }
 
-    /// Takes no more tasks, cancels those there are, resumed or not, and tells the delegate when the session is invalid.
+    /// Cancels all outstanding tasks, resumed or not, invalidates the session, and then calls the delegate.
     ///
-    /// Returns at once. From then on no task is listed, also before its delegate or handler was told of its end.
+    /// Returns immediately. From then on the session lists no task, even before the task's delegate or handler has been called.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
@@ -157,9 +158,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         for task in tasks { task.cancel() }
     }
 
-    /// The last message of a session; after it the delegate is released.
+    /// Sends the last message to the delegate and releases it.
     ///
-    /// Tasks that are made of a session which was never good for any fail unheard, and say why in their error.
+    /// If the session was invalid before it made any task, its tasks fail without calling the delegate; their error has the reason.
     final func becomeInvalid(_ error: (any Error)? = nil, beforeAnyTask: Bool = false) {
         service.invalidate()
         guard let conformances else { return }
@@ -172,26 +173,26 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Empties the session's cookies, cache and credentials, forgets what servers asked for (RFC 6797), and lets the next requests go
-    /// over new connections; then calls the handler on the delegate queue.
+    /// Empties the session's cookie storage, cache and credential storage, discards HSTS policies (RFC 6797), and makes later
+    /// requests use new connections; then calls the handler on the delegate queue.
     ///
-    /// Stores that are shared are empty for everybody.
+    /// Stores that are shared with other sessions are emptied for all of them.
     open func reset(completionHandler: @escaping @Sendable () -> Void) {
         renew(.reset) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
-    /// Writes what the session remembers to disk and lets the next requests go over new connections, then calls the handler on
-    /// the delegate queue.
+    /// Writes the session's stores to disk and makes later requests use new connections, then calls the handler on the delegate
+    /// queue.
     ///
-    /// What was stored before is durable then, unless the disk, or the keyring, takes more than fifteen seconds for one step:
-    /// nobody waits for ever for what does not answer.
+    /// Everything stored before the call is durable then, unless the disk or the keyring takes more than fifteen seconds for one
+    /// step: the session does not wait forever for a store that does not respond.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
         guard memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
-        // The app's own stores run its code, which must not hold the caller up.
+        // Stores of the app run its code, which must not block the caller.
         memory.changes.async {
             let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
             switch renewal {
@@ -203,9 +204,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    // MARK: Its tasks
+    // MARK: Listing tasks
 
-    /// Calls the handler on the delegate queue with the tasks that have not completed, also those never resumed.
+    /// Calls the handler on the delegate queue with the tasks that have not completed, including tasks that were never resumed.
     open func getTasksWithCompletionHandler(
         _ completionHandler: @escaping @Sendable ([URLSessionDataTask], [URLSessionUploadTask], [URLSessionDownloadTask]) -> Void
     ) {
@@ -215,112 +216,113 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Calls the handler on the delegate queue with the tasks that have not completed, also those never resumed.
+    /// Calls the handler on the delegate queue with the tasks that have not completed, including tasks that were never resumed.
     open func getAllTasks(completionHandler: @escaping @Sendable ([URLSessionTask]) -> Void) {
         delegateQueue.addOperation { completionHandler(self.watchedTasks) }
     }
 
     // MARK: Making tasks
 
-    /// Makes a task that loads a request and tells the delegate.
+    /// Makes a task that loads a request and calls the delegate.
     ///
     /// - Returns: The task, suspended: call ``URLSessionTask/resume()``.
     open func dataTask(with request: URLRequest) -> URLSessionDataTask { makeDataTask(request, .delegate) }
 
-    /// Makes a task that loads a URL and tells the delegate.
+    /// Makes a task that loads a URL and calls the delegate.
     ///
     /// - Returns: The task, suspended.
     open func dataTask(with url: URL) -> URLSessionDataTask { makeDataTask(URLRequest(url: url), .delegate) }
 
-    /// Makes a task that sends a file as the request's body.
+    /// Makes a task that uploads a file as the request body.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(with request: URLRequest, fromFile fileURL: URL) -> URLSessionUploadTask {
         makeUploadTask(request, .file(fileURL), .delegate)
     }
 
-    /// Makes a task that sends data as the request's body.
+    /// Makes a task that uploads data as the request body.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(with request: URLRequest, from bodyData: Data) -> URLSessionUploadTask {
         makeUploadTask(request, .data(bodyData), .delegate)
     }
 
-    /// Makes a task that continues an earlier upload, with its request and its body: a file must not have changed, and a stream is asked
-    /// for by `needNewBodyStreamFrom`.
+    /// Makes a task that resumes an earlier upload, with its request and body.
     ///
-    /// - Parameter resumeData: As ``URLSessionUploadTask/cancel(byProducingResumeData:)`` gives it; with other data the task fails with
-    ///   `URLError.cannotOpenFile`.
+    /// A file must not have changed. A stream is requested through `needNewBodyStreamFrom`.
+    ///
+    /// - Parameter resumeData: The data from ``URLSessionUploadTask/cancel(byProducingResumeData:)``. With other data the task
+    ///   fails with `URLError.cannotOpenFile`.
     /// - Returns: The task, suspended.
     open func uploadTask(withResumeData resumeData: Data) -> URLSessionUploadTask {
         makeUploadTask(resuming: resumeData, .delegate)
     }
 
-    /// Makes a task that sends a stream: the request's own, or the one the delegate gives in `needNewBodyStream`.
+    /// Makes a task that uploads a stream: the request's own, or one that the delegate provides in `needNewBodyStream`.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(withStreamedRequest request: URLRequest) -> URLSessionUploadTask {
         makeUploadTask(request, .stream, .delegate)
     }
 
-    /// Makes a task that loads a request into a file and tells the delegate.
+    /// Makes a task that downloads a request to a file and calls the delegate.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(with request: URLRequest) -> URLSessionDownloadTask { makeDownloadTask(request, nil, .delegate) }
 
-    /// Makes a task that loads a URL into a file and tells the delegate.
+    /// Makes a task that downloads a URL to a file and calls the delegate.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(with url: URL) -> URLSessionDownloadTask { makeDownloadTask(URLRequest(url: url), nil, .delegate) }
 
     /// Makes a task that resumes an earlier download.
     ///
-    /// If the data is not resume data, the task fails once it is resumed.
+    /// If the data is not resume data, the task fails when it is resumed.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(withResumeData resumeData: Data) -> URLSessionDownloadTask {
         makeDownloadTask(nil, resumeData, .delegate)
     }
 
-    /// Makes a task that exchanges messages over WebSocket, with a `ws` or `wss` URL.
+    /// Makes a WebSocket task for a `ws` or `wss` URL.
     ///
     /// - Returns: The task, suspended.
     open func webSocketTask(with url: URL) -> URLSessionWebSocketTask { webSocketTask(with: URLRequest(url: url)) }
 
-    /// Makes such a task that offers subprotocols, of which the server may choose one.
+    /// Makes a WebSocket task that offers subprotocols, of which the server may choose one.
     ///
     /// - Returns: The task, suspended.
     open func webSocketTask(with url: URL, protocols: [String]) -> URLSessionWebSocketTask {
         makeWebSocketTask(URLRequest(url: url), protocols)
     }
 
-    /// Makes such a task whose handshake is a request with its own fields, `Sec-WebSocket-Protocol` among them.
+    /// Makes a WebSocket task whose handshake is the request, with its header fields, including `Sec-WebSocket-Protocol`.
     ///
     /// - Returns: The task, suspended.
     open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask { makeWebSocketTask(request, []) }
 
     // MARK: Making stream tasks
 
-    /// Makes a task that reads and writes bytes over a connection of its own.
+    /// Makes a task that reads and writes bytes over a dedicated connection.
     ///
     /// - Parameters:
-    ///   - hostname: A name or an address. One that is neither fails the task with `badURL`.
-    ///   - port: From 1 to 65,535; another one fails the task with `badURL`.
+    ///   - hostname: A host name or an IP address. If it is neither, the task fails with `badURL`.
+    ///   - port: A port from 1 to 65,535. With any other number the task fails with `badURL`.
     /// - Returns: The task, suspended.
     open func streamTask(withHostName hostname: String, port: Int) -> URLSessionStreamTask {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes such a task for a service of the local network, which is looked for when the task is resumed, unless it was found before.
+    /// Makes a stream task for a service on the local network, which is resolved when the task is resumed, unless it was before.
     ///
-    /// - Parameter service: Where it leads. If it cannot be looked up, the task fails with `cannotFindHost`; if no host has it, with
-    ///   `timedOut`, by the request timeout.
+    /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
+    ///   with `timedOut` after the request timeout.
     /// - Returns: The task, suspended.
     open func streamTask(with service: NetService) -> URLSessionStreamTask { makeStreamTask(service.order) }
 
-    // MARK: Making tasks with a handler
+    // MARK: Making tasks with a completion handler
 
-    /// Makes a task that loads a request and hands the result to a handler, on the delegate queue.
+    /// Makes a task that loads a request and calls a completion handler on the delegate queue.
     ///
     /// - Returns: The task, suspended.
     open func dataTask(
@@ -329,7 +331,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeDataTask(request, .data(completionHandler))
     }
 
-    /// Makes a task that loads a URL and hands the result to a handler, on the delegate queue.
+    /// Makes a task that loads a URL and calls a completion handler on the delegate queue.
     ///
     /// - Returns: The task, suspended.
     open func dataTask(
@@ -338,7 +340,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeDataTask(URLRequest(url: url), .data(completionHandler))
     }
 
-    /// Makes a task that sends a file, and hands the answer to a handler, on the delegate queue.
+    /// Makes a task that uploads a file and calls a completion handler on the delegate queue.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(
@@ -348,9 +350,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .file(fileURL), .data(completionHandler))
     }
 
-    /// Makes a task that sends data, and hands the answer to a handler, on the delegate queue.
+    /// Makes a task that uploads data and calls a completion handler on the delegate queue.
     ///
-    /// Without data the body is empty.
+    /// If the data is nil, the body is empty.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(
@@ -360,7 +362,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(request, .data(bodyData ?? Data()), .data(completionHandler))
     }
 
-    /// Makes a task that continues an earlier upload, and hands the answer to a handler, on the delegate queue.
+    /// Makes a task that resumes an earlier upload and calls a completion handler on the delegate queue.
     ///
     /// - Returns: The task, suspended.
     open func uploadTask(
@@ -369,7 +371,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeUploadTask(resuming: resumeData, .data(completionHandler))
     }
 
-    /// Makes a task that loads a request into a file, which is the handler's while it runs.
+    /// Makes a task that downloads a request to a file, which is deleted when the completion handler returns.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(
@@ -378,7 +380,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeDownloadTask(request, nil, .download(completionHandler))
     }
 
-    /// Makes a task that loads a URL into a file, which is the handler's while it runs.
+    /// Makes a task that downloads a URL to a file, which is deleted when the completion handler returns.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(
@@ -387,7 +389,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeDownloadTask(URLRequest(url: url), nil, .download(completionHandler))
     }
 
-    /// Makes a task that resumes an earlier download; the file is the handler's while it runs.
+    /// Makes a task that resumes an earlier download, whose file is deleted when the completion handler returns.
     ///
     /// - Returns: The task, suspended.
     open func downloadTask(

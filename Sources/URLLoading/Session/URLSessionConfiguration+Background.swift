@@ -8,23 +8,24 @@
 //===----------------------------------------------------------------------===//
 
 extension URLSessionConfiguration {
-    /// How the daemon starts a program when a background session has something to tell.
+    /// How the daemon launches a program when one of its background sessions has events.
     ///
-    /// The program finds out by ``URLSession/handleEventsForBackgroundURLSession(_:)``.
+    /// The program handles them in ``URLSession/handleEventsForBackgroundURLSession(_:)``.
     public enum BackgroundLaunch: Sendable, Hashable {
-        /// A program's file, by its absolute path, and its arguments; and where it runs, by default in the root directory.
+        /// An executable, by its absolute path, with its arguments; and its working directory, by default the root directory.
         case arguments([String], directory: String? = nil)
-        /// A unit of the user's service manager, as in `backup.service`.
+        /// A unit of the user's service manager, such as `backup.service`.
         case systemdUnit(String)
-        /// A name on the session bus that a service file has.
+        /// A bus name on the session bus that has a service file.
         case dBusName(String)
     }
 
-    /// How the daemon starts this program when a background session's tasks are done, or one needs a decision.
+    /// How the daemon launches this program when a background session's tasks have finished, or one needs a decision.
     ///
-    /// Default nil: it is not started, and told when it makes the session the next time. Recorded when the session is made.
+    /// Default nil: the daemon does not launch the program, which receives the events when it next makes the session. Recorded when
+    /// the session is made.
     ///
-    /// Not in Apple's API, where the system knows how to start an app.
+    /// Not in Apple's API, where the system knows how to launch an app.
     public var backgroundLaunch: BackgroundLaunch? {
         get { get { $0.background.launch } }
         set { set { $0.background.launch = newValue } }

@@ -10,11 +10,12 @@
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Where a session's connections lead and where they come from, where that is not for URLs and the system to say.
+    /// Where a session's connections lead to and come from, if URLs and the system are not to decide that.
     ///
-    /// What a server is asked, and who it has to be, stays the URL's affair: its host is in the request and in the TLS handshake, its
-    /// certificate must be that host's, and cookies, cached responses, credentials, HSTS and App Transport Security are that host's. Give
-    /// the session a ``urlCache`` of its own where the server is not the one that others have stored responses of.
+    /// The URL still determines the request and the identity of the server: its host is in the request and in the TLS handshake,
+    /// the certificate must be valid for that host, and cookies, cached responses, credentials, HSTS and App Transport Security are
+    /// those of that host. If other sessions have cached responses of a different server under that URL, give the session its own
+    /// ``urlCache``.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.ephemeral
@@ -23,18 +24,18 @@ extension URLSessionConfiguration {
     /// let (data, _) = try await session.data(from: URL(string: "http://localhost/version")!)
     /// ```
     ///
-    /// What cannot be used as it is said fails each load with `URLError.cannotConnectToHost`, and a message that says what is wrong.
+    /// An option that cannot be applied fails each load with `URLError.cannotConnectToHost` and a message with the reason.
     ///
     /// Not in Apple's API.
     public struct ConnectionOptions: Sendable, Hashable {
-        /// A host and a port; any where one is nil.
+        /// A host and a port; nil matches any.
         public struct Endpoint: Sendable, Hashable {
-            /// A name or an address; upper and lower case are the same.
+            /// A host name or an IP address; case-insensitive.
             public var host: String?
-            /// From 1 to 65,535; that of the URL's scheme where the URL has none.
+            /// A port from 1 to 65,535; URLs without a port match the default port of their scheme.
             public var port: Int?
 
-            /// A host and a port.
+            /// Creates an endpoint.
             ///
             /// - Parameters:
             ///   - host: The host; nil for any.
@@ -45,18 +46,18 @@ extension URLSessionConfiguration {
             }
         }
 
-        /// One end of connections in place of another.
+        /// Replaces the endpoint of connections.
         public struct Substitution: Sendable, Hashable {
-            /// What URLs name.
+            /// The endpoint named by URLs.
             public var endpoint: Endpoint
-            /// Where the connections lead; what is nil in it stays as it is.
+            /// Where the connections lead instead; a host or port that is nil stays unchanged.
             public var replacement: Endpoint
 
-            /// Has connections to one end lead to another.
+            /// Creates a substitution.
             ///
             /// - Parameters:
-            ///   - endpoint: What URLs name.
-            ///   - replacement: Where the connections lead; what is nil in it stays as it is.
+            ///   - endpoint: The endpoint named by URLs.
+            ///   - replacement: Where the connections lead instead. A host or port that is nil stays unchanged.
             public init(of endpoint: Endpoint, with replacement: Endpoint) {
                 self.endpoint = endpoint
                 self.replacement = replacement
@@ -65,57 +66,62 @@ extension URLSessionConfiguration {
 
         /// Which versions of HTTP a session speaks.
         public enum HTTPVersions: String, Sendable, Hashable {
-            /// HTTP/2 where the server chooses it in the TLS handshake (ALPN), otherwise HTTP/1.1.
+            /// HTTP/2 if the server selects it in the TLS handshake (ALPN), otherwise HTTP/1.1.
             case negotiated
-            /// HTTP/1.1 alone.
+            /// HTTP/1.1 only.
             case http1Only
-            /// In clear, HTTP/2 from the first byte on, with servers that are known to speak it (RFC 9113, section 3.3); over TLS as
-            /// ``negotiated``. A server that does not speak it fails each load with `URLError.badServerResponse`.
+            /// For cleartext connections, HTTP/2 from the first byte, with servers that are known to support it (RFC 9113, section
+            /// 3.3); over TLS the same as ``negotiated``. If the server does not support it, each load fails with
+            /// `URLError.badServerResponse`.
             case http2PriorKnowledge
         }
 
-        /// Which versions of HTTP are spoken.
+        /// The versions of HTTP to use.
         ///
-        /// Default ``HTTPVersions/negotiated``. Connections that are authenticated as a whole (NTLM, Negotiate) are of HTTP/1.1 in any case.
+        /// Default ``HTTPVersions/negotiated``. Connections that are authenticated as a whole (NTLM, Negotiate) always use
+        /// HTTP/1.1.
         public var httpVersions = HTTPVersions.negotiated
 
-        /// The Unix-domain socket that every connection is made to, in place of TCP, whatever host a URL names.
+        /// The path of the Unix domain socket that every connection is made to instead of TCP, whatever host a URL names.
         ///
-        /// Default nil. At most 107 bytes. No name is looked up, and proxies have no effect.
+        /// Default nil. At most 107 bytes. There is no host name lookup, and proxies have no effect.
         public var unixSocketPath: String?
 
         /// The name of the network interface that connections go through, such as `eth1`.
         ///
-        /// Default nil: as the system's routes say. Linux lets every user choose since version 5.7, root before that.
+        /// Default nil: the system's routes decide. Linux allows this for all users since version 5.7, and only for root before
+        /// that.
         public var interfaceName: String?
 
-        /// The IP address of this machine that connections come from.
+        /// The local IP address of connections.
         ///
-        /// Default nil: the system's choice. Of a host's addresses those of the same family are used alone.
+        /// Default nil: the system chooses. Only those addresses of a host are used that have the same address family.
         public var localAddress: String?
 
-        /// IP addresses of hosts, in place of what a look-up would find.
+        /// IP addresses of hosts, used instead of a host name lookup.
         ///
-        /// Default empty. The entry that says most counts: first one with host and port, then one with the host, then one with the port. A
-        /// list without addresses makes a host one that cannot be found. Also for the host of a proxy.
+        /// Default empty. The most specific entry applies: first one with host and port, then one with the host, then one with the
+        /// port. A host whose list is empty cannot be found. The entries also apply to the host of a proxy.
         public var addresses: [Endpoint: [String]] = [:]
 
-        /// The name servers that are asked for addresses, in place of all the system's ways: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
+        /// The name servers to query instead of the system's resolver: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
         ///
-        /// Default empty: the system looks names up (`getaddrinfo`), as it is configured to. Name servers are asked through c-ares, which the
-        /// system must have, and their answers are kept for as long as they say, an hour at most. `/etc/hosts` does not count, nor do search
-        /// domains for names with a dot; look-ups that must be validated by DNSSEC go to the system's name servers all the same.
+        /// Default empty: the system resolves host names (`getaddrinfo`) as it is configured to. Name servers are queried through
+        /// c-ares, which must be installed, and their answers are cached for their TTL, at most an hour. `/etc/hosts` is ignored,
+        /// and so are search domains for names with a dot. Lookups that must be validated by DNSSEC still go to the system's name
+        /// servers.
         public var nameServers: [String] = []
 
-        /// Hosts and ports that connections lead to in place of those that URLs name; the first that matches counts.
+        /// Hosts and ports that connections lead to instead of those that URLs name; the first match applies.
         ///
-        /// Default empty. A proxy is asked for a tunnel to the replacement; what it is sent without a tunnel stays as it is.
+        /// Default empty. A proxy is asked for a tunnel to the replacement. Requests sent to a proxy without a tunnel are not
+        /// changed.
         public var substitutions: [Substitution] = []
 
-        /// Options that change nothing.
+        /// Creates options that change nothing.
         public init() {}
 
-        /// The engine's terms; nil where nothing is said.
+        /// The engine's representation; nil if no option is set.
         var loadOptions: LoadingModel.ConnectionOptions? {
             guard self != Self() else { return nil }
             var options = LoadingModel.ConnectionOptions()

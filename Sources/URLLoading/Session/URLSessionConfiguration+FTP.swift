@@ -10,29 +10,29 @@ import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Whether `ftp` URLs are loaded over TLS alone, which is begun by `AUTH TLS` before the login, with data connections that are secured,
-    /// too (RFC 4217).
+    /// Whether `ftp` URLs are loaded only over TLS, which `AUTH TLS` starts before the login; data connections are secured, too
+    /// (RFC 4217).
     ///
-    /// Default false: `ftp` is in clear, and App Transport Security treats it as it treats `http`.
+    /// Default false: `ftp` is cleartext, and App Transport Security treats it as it treats `http`.
     ///
-    /// A server that does not begin TLS fails the task with `URLError.secureConnectionFailed` before it is told who the user is, and one
-    /// that does not secure its data connections before it is told which file. `ftps` URLs, whose servers begin with TLS, need no setting.
-    /// Without meaning for background sessions, which load `http` and `https` alone.
+    /// If the server does not start TLS, the task fails with `URLError.secureConnectionFailed` before the user name is sent; if it
+    /// does not secure its data connections, before the file name is sent. `ftps` URLs, whose servers start with TLS, need no
+    /// setting. No effect on background sessions, which load only `http` and `https`.
     ///
-    /// Not in Apple's API, which has no FTP over TLS.
+    /// Not in Apple's API, which does not support FTP over TLS.
     public var requiresSecureFTP: Bool {
         get { get { $0.policy.requiresSecureFTP } }
         set { set { $0.policy.requiresSecureFTP = newValue } }
     }
 
-    /// Whether an upload to an `ftp` or `ftps` URL sends only what the server's file of that name is short of: it asks for the `SIZE`,
-    /// and stores from there by `REST`, or by `APPE` where the server refuses that.
+    /// Whether an upload to an `ftp` or `ftps` URL sends only what the file on the server lacks: it requests the `SIZE` and stores
+    /// from there with `REST`, or with `APPE` if the server refuses that.
     ///
     /// Default false: an upload replaces the file.
     ///
-    /// That what is there is the beginning of what is sent is the app's to know: FTP has no means to tell. A file that is longer than
-    /// the body is replaced. In the end the server's file must be as long as the body, or the task fails with
-    /// `URLError.networkConnectionLost`. The counts of bytes that are sent leave out what was there.
+    /// The app must know that the file on the server is a prefix of the body: FTP has no way to verify it. A file longer than the
+    /// body is replaced. At the end the file on the server must be as long as the body, or the task fails with
+    /// `URLError.networkConnectionLost`. The counts of bytes sent exclude what was already on the server.
     ///
     /// Not in Apple's API.
     public var resumesFTPUploads: Bool {

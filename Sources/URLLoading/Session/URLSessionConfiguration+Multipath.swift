@@ -8,17 +8,17 @@
 //===----------------------------------------------------------------------===//
 
 extension URLSessionConfiguration {
-    /// What multipath TCP is used for.
+    /// The purpose of multipath TCP.
     ///
     /// Raw values are Apple's.
     public enum MultipathServiceType: Int, Sendable {
-        /// Not at all. The default.
+        /// Multipath TCP is not used. The default.
         case none = 0
-        /// To keep connections when networks change.
+        /// Keeps connections alive when networks change.
         case handover = 1
-        /// For the lowest latency.
+        /// Minimizes latency.
         case interactive = 2
-        /// For the highest throughput.
+        /// Maximizes throughput.
         case aggregate = 3
     }
 }

@@ -22,13 +22,14 @@ public import Tracing
 
 extension URLSessionConfiguration {
     #if Logging
-    /// The logger that the session reports to: requests, responses, redirects and failures at level `debug`, connections and the ends of
-    /// requests at `trace`.
+    /// The logger of the session: requests, responses, redirects and failures are logged at level `debug`, connections and
+    /// completed requests at `trace`.
     ///
-    /// Default nil: the session logs nothing. The logger is told no fields and no bodies, and URLs without user, password and what signs them. It is called on the
-    /// session's event loop, and must not block. No effect on background sessions, whose requests another process sends.
+    /// Default nil: the session logs nothing. The log contains no header fields and no bodies, and no user names, passwords and
+    /// signatures of URLs. The logger is called on the session's event loop, and must not block. No effect on background sessions,
+    /// whose requests another process sends.
     ///
-    /// Needs the package's trait `Logging`. Not in Apple's API.
+    /// Requires the SwiftPM trait `Logging`. Not in Apple's API.
     public var logger: Logger? {
         get { get { $0.observers.logger } }
         set { set { $0.observers.logger = newValue } }
@@ -36,13 +37,13 @@ extension URLSessionConfiguration {
     #endif
 
     #if Metrics
-    /// Where the session's requests are measured.
+    /// The factory for the metrics of the session's requests.
     ///
-    /// Default nil: by the factory that `MetricsSystem.bootstrap(_:)` was given, if it was. A `NOOPMetricsHandler` measures nothing. The
-    /// factory is called on the session's event loop, and must not block. No effect on background sessions, whose requests another process
-    /// sends.
+    /// Default nil: the factory passed to `MetricsSystem.bootstrap(_:)`, if there is one. A `NOOPMetricsHandler` disables metrics.
+    /// The factory is called on the session's event loop, and must not block. No effect on background sessions, whose requests
+    /// another process sends.
     ///
-    /// Needs the package's trait `Metrics`. Not in Apple's API.
+    /// Requires the SwiftPM trait `Metrics`. Not in Apple's API.
     public var metricsFactory: (any MetricsFactory)? {
         get { get { $0.observers.metricsFactory } }
         set { set { $0.observers.metricsFactory = newValue } }
@@ -52,11 +53,11 @@ extension URLSessionConfiguration {
     #if Tracing
     /// The tracer that creates a span for each request, and injects its propagation fields.
     ///
-    /// Default nil: the tracer that `InstrumentationSystem.bootstrap(_:)` was given, if one was. A `NoOpTracer` traces nothing. The span is a
-    /// child of the context that the task was made in. The tracer is called on the session's event loop, and must not block. No effect on
-    /// background sessions, whose requests another process sends.
+    /// Default nil: the tracer passed to `InstrumentationSystem.bootstrap(_:)`, if there is one. A `NoOpTracer` disables tracing.
+    /// The span is a child of the context that the task was made in. The tracer is called on the session's event loop, and must not
+    /// block. No effect on background sessions, whose requests another process sends.
     ///
-    /// Needs the package's trait `Tracing`. Not in Apple's API.
+    /// Requires the SwiftPM trait `Tracing`. Not in Apple's API.
     public var tracer: (any Tracer)? {
         get { get { $0.observers.tracer } }
         set { set { $0.observers.tracer = newValue } }

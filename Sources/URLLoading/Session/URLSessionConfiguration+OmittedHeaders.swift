@@ -10,7 +10,7 @@
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// The names of default header fields that requests are sent without, unless they have the field themselves; default empty.
+    /// The names of default header fields to omit from requests that do not set them; default empty.
     ///
     /// The defaults are `Accept`, `Accept-Encoding`, `Accept-Language`, `User-Agent`, and the `Content-Type` of a POST that has a body.
     ///

@@ -8,22 +8,22 @@
 //===----------------------------------------------------------------------===//
 
 extension URLSessionConfiguration {
-    /// Proxies for the hosts that each of them names, in place of ``connectionProxyDictionary`` and the system's settings; default empty.
+    /// Proxies, each with the hosts that it serves, used instead of ``connectionProxyDictionary`` and the system's settings;
+    /// default empty.
     ///
-    /// The first one that is for a host is used. Where none is, requests go directly.
+    /// The first one that matches a host is used. If none matches, requests go directly.
     ///
-    /// Apple has it in the framework Network.
+    /// On Apple's platforms this is in the Network framework.
     public var proxyConfigurations: [ProxyConfiguration] {
         get { get { $0.proxyConfigurations } }
         set { set { $0.proxyConfigurations = newValue } }
     }
 
-    /// The environment variables that say which proxies requests go through where ``connectionProxyDictionary`` is nil; see
-    /// <doc:Proxies>.
+    /// The environment variables that determine the proxies if ``connectionProxyDictionary`` is nil; see <doc:Proxies>.
     ///
-    /// Default nil: the process's own, as they are when the session is made. Read as curl reads them: `http_proxy`, in lower case
-    /// alone; `https_proxy` and `HTTPS_PROXY`; `all_proxy` and `ALL_PROXY` for what has none of its own; `no_proxy` and `NO_PROXY`. Other
-    /// variables have no effect.
+    /// Default nil: the environment of the process when the session is made. The variables are interpreted as by curl:
+    /// `http_proxy`, only in lower case; `https_proxy` and `HTTPS_PROXY`; `all_proxy` and `ALL_PROXY` for schemes without a
+    /// variable; `no_proxy` and `NO_PROXY`. Other variables have no effect.
     ///
     /// Not in Apple's API, where the system's settings are not in the environment.
     public var proxyEnvironment: [String: String]? {

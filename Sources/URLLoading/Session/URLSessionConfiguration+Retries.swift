@@ -10,19 +10,21 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// How loads that fail for reasons that pass are retried before the app hears of the failure; default nil: they are not.
+    /// How loads are retried after transient failures, before the app hears of the failure; default nil: they are not.
     ///
-    /// A load is retried only if the app has not yet received any of it: where the connection cannot be made or is lost before the
-    /// response, or where the server answers with one of ``RetryPolicy/statusCodes``. Each attempt has its
-    /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses; the resource timeout does, and cancelling
-    /// ends them. A response that may be followed by another attempt is not cached.
+    /// A load is retried only if the app has not yet received any of it: if the connection cannot be made or is lost before the
+    /// response, or if the server answers with one of ``RetryPolicy/statusCodes``. Each attempt has its
+    /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses. The resource timeout does, and
+    /// canceling ends a pause. A response that may be followed by another attempt is not cached.
     ///
     /// Not retried are:
-    /// - loads whose timeout has run out, or whose body cannot be read again;
-    /// - uploads that can be continued (``usesResumableUploads``), and the transfers of background sessions, which have their own attempts;
-    /// - WebSockets, stream tasks, FTP, and what a ``URLProtocol`` class answers.
+    /// - loads whose timeout has expired, or whose body cannot be read again;
+    /// - uploads that can be resumed (``usesResumableUploads``), and the transfers of background sessions, which have their own
+    ///   retries;
+    /// - WebSockets, stream tasks, FTP, and loads of a ``URLProtocol`` class.
     ///
-    /// A request that a kept connection lost is sent again once in any case, as RFC 9110 allows. That does not multiply with these attempts.
+    /// A request whose reused connection was lost is sent again once in any case, as RFC 9110 allows. This does not multiply with
+    /// the retries.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default
@@ -39,34 +41,34 @@ extension URLSessionConfiguration {
 
     /// When a load is retried, and how often.
     ///
-    /// However many loads there are, a host that fails is hardly asked more often for it: it has five such attempts at once, for all sessions of
-    /// the process, and another one for ten of its answers, or for ten seconds.
+    /// Retries hardly increase the load on a failing host, however many loads there are: each host has a budget of five retries,
+    /// shared by all sessions of the process. Ten responses of the host, or ten seconds, add one more.
     public struct RetryPolicy: Sendable, Hashable {
-        /// Statuses that may pass; default 408, 429, 502, 503 and 504.
+        /// Status codes to retry; default 408, 429, 502, 503 and 504.
         public var statusCodes: Set<Int> = [408, 429, 502, 503, 504]
-        /// Failures that may pass; default `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost`, `networkConnectionLost` and
+        /// Errors to retry; default `cannotFindHost`, `dnsLookupFailed`, `cannotConnectToHost`, `networkConnectionLost` and
         /// `notConnectedToInternet`.
         public var errorCodes: Set<URLError.Code> = [
             .cannotFindHost, .dnsLookupFailed, .cannotConnectToHost, .networkConnectionLost, .notConnectedToInternet,
         ]
-        /// How often a load is tried again at most, redirects included; default 3.
+        /// The maximum number of retries of a load, including its redirects; default 3.
         public var maximumRetryCount = 3
-        /// The pause before the first of these attempts in seconds; default 0.5.
+        /// The pause before the first retry in seconds; default 0.5.
         ///
-        /// It is doubled before each that follows. Of the pause a random part, from the half to the whole, is waited.
+        /// It doubles with each retry. The actual pause is random, between half of this time and all of it.
         public var firstPause: TimeInterval = 0.5
-        /// The longest such pause in seconds; default 30.
+        /// The longest pause in seconds; default 30.
         public var maximumPause: TimeInterval = 30
-        /// The longest `Retry-After` that is waited for, in seconds; default 60.
+        /// The longest `Retry-After` to wait for, in seconds; default 60.
         ///
-        /// A response that asks for more is the result.
+        /// If a response asks for more, the load is not retried and delivers that response.
         public var maximumRetryAfter: TimeInterval = 60
-        /// Whether requests are retried whose method is not idempotent, such as POST; default false.
+        /// Whether requests with a method that is not idempotent, such as POST, are retried; default false.
         ///
-        /// The server may have carried out the first attempt.
+        /// The server may have processed the first attempt.
         public var repeatsNonidempotentMethods = false
 
-        /// The defaults.
+        /// Creates a policy with the default values.
         public init() {}
 
         var rules: LoadRetries {
@@ -77,7 +79,7 @@ extension URLSessionConfiguration {
                 longestRetryAfter: Self.seconds(maximumRetryAfter), repeatsAnyMethod: repeatsNonidempotentMethods)
         }
 
-        /// A day at most, which no resource timeout of a session that tries again needs more of.
+        /// At most a day: no resource timeout of a session that retries needs a longer pause.
         private static func seconds(_ interval: TimeInterval) -> Double { interval > 0 ? min(interval, 86_400) : 0 }
     }
 }

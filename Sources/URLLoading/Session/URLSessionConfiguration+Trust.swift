@@ -11,38 +11,40 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Whether hosts that asked for it, and the top-level domains that are known for it, are spoken to over TLS alone (RFC 6797).
+    /// Whether the session enforces HTTP Strict Transport Security (RFC 6797), for hosts that request it and preloaded top-level
+    /// domains.
     ///
     /// Default true.
     ///
-    /// A request for `http` is then sent over `https`; nothing leaves before. Its metrics have a transaction for that, which used no
-    /// network. What hosts asked for is kept in the program's data directory, and by an ephemeral session in memory.
+    /// A request for `http` is then sent over `https`, and nothing is sent before. Its metrics have a transaction for the upgrade,
+    /// which used no network. Policies are stored in the program's data directory, and by an ephemeral session in memory.
     ///
-    /// Not in Apple's API, where it cannot be switched off.
+    /// Not in Apple's API, where HSTS cannot be disabled.
     public var usesHTTPStrictTransportSecurity: Bool {
         get { get { $0.policy.usesStrictTransportSecurity } }
         set { set { $0.policy.usesStrictTransportSecurity = newValue } }
     }
 
-    /// Whether a challenge that says Negotiate is answered with the Kerberos ticket of whoever runs the process, without a
-    /// question; default true.
+    /// Whether a Negotiate challenge is answered with the Kerberos ticket of the user who runs the process, without asking the
+    /// delegate; default true.
     ///
-    /// Set to false where the app itself says who the user is: then only the user info of a URL, the storage and the delegate do.
+    /// Set it to false if the app determines the user: then only the user info of a URL, the credential storage and the delegate
+    /// do.
     ///
-    /// Not in Apple's API, where it cannot be switched off.
+    /// Not in Apple's API, where it cannot be disabled.
     public var usesKerberosTickets: Bool {
         get { get { $0.policy.usesKerberosTickets } }
         set { set { $0.policy.usesKerberosTickets = newValue } }
     }
 
-    /// The `NSAppTransportSecurity` dictionary that holds for the session.
+    /// The `NSAppTransportSecurity` dictionary of the session.
     ///
-    /// Default nil: the program's own, from the `Info.plist` of its bundle or beside its executable, and where there is none all
-    /// of its defaults: https everywhere, with TLS 1.2 and forward secrecy.
+    /// Default nil: the program's own, from the `Info.plist` of its bundle or beside its executable. If there is none, the defaults
+    /// apply: https everywhere, with TLS 1.2 and forward secrecy.
     ///
-    /// IP addresses, names without a dot, and `.local` are exempt. What is refused fails with
-    /// `URLError.appTransportSecurityRequiresSecureConnection`, and a message that names the key which would allow it. The environment
-    /// variable `NSAllowsArbitraryLoads=YES` sets that key for the whole process, where no dictionary is set here.
+    /// IP addresses, names without a dot, and `.local` are exempt. A load that is refused fails with
+    /// `URLError.appTransportSecurityRequiresSecureConnection` and a message that names the key which would allow it. The
+    /// environment variable `NSAllowsArbitraryLoads=YES` sets that key for the whole process, unless a dictionary is set here.
     ///
     /// Not in Apple's API, where only the `Info.plist` counts.
     public var appTransportSecurity: [String: Any]? {
@@ -53,12 +55,12 @@ extension URLSessionConfiguration {
         }
     }
 
-    /// The certificates that servers' certificates must lead to: each DER, or PEM with any number of certificates.
+    /// The root certificates for servers' certificate chains: each DER, or PEM with any number of certificates.
     ///
-    /// Default empty: the system's roots, for which the environment variable SSL_CERT_FILE may name another file.
+    /// Default empty: the system's roots. The environment variable SSL_CERT_FILE can name another file for them.
     ///
-    /// What cannot be read counts as a root that nothing leads to: if no other one vouches for the server, the load fails with
-    /// `URLError.secureConnectionFailed`. The system's roots never stand in for it.
+    /// Data that cannot be parsed counts as a root that issued nothing: if no other root vouches for the server, the load fails
+    /// with `URLError.secureConnectionFailed`. There is no fallback to the system's roots.
     ///
     /// Not in Apple's API, where the keychain has the system's and the user's roots.
     public var tlsTrustRoots: [Data] {

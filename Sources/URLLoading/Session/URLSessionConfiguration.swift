@@ -12,15 +12,15 @@ internal import LoadingModel
 internal import LoadingStores
 import Synchronization
 
-/// How a session behaves: timeouts, limits, header fields, trust, and classes of the app that load for it.
+/// The behavior of a session: timeouts, limits, header fields, trust, and the app's `URLProtocol` classes.
 ///
 /// A session copies its configuration when it is made; later changes have no effect on it.
 ///
-/// Sendable because its state is under a mutex.
+/// Sendable because a mutex guards its state.
 open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     private let settings: Mutex<SessionSettings>
 
-    /// The configuration that ``default`` gives.
+    /// Makes a configuration with the values of ``default``.
     public override init() {
         settings = Mutex(SessionSettings())
         super.init()
@@ -31,10 +31,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         super.init()
     }
 
-    /// The configuration of an ordinary session; a new object each time.
+    /// The default configuration; a new object each time.
     open class var `default`: URLSessionConfiguration { URLSessionConfiguration() }
 
-    /// The configuration of a session that leaves nothing behind: it has a cache and cookies of its own, in memory, which end with it;
+    /// A configuration for a session that writes nothing to disk: its cache, cookies and credentials are in memory and end with it;
     /// a new object each time.
     open class var ephemeral: URLSessionConfiguration {
         var settings = SessionSettings()
@@ -45,13 +45,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(settings)
     }
 
-    /// The configuration of a session whose transfers another process carries out, the daemon `urlsessiond`; a new object each time.
+    /// Returns the configuration of a session whose transfers the daemon `urlsessiond` carries out; a new object each time.
     ///
-    /// They go on when the program ends, crashes or is killed, and when the machine starts anew. A program that makes the session again,
-    /// with the same identifier, has its tasks and is told what became of them; see <doc:BackgroundSessions>. Programs are told apart by
-    /// their files, so that identifiers of different programs never meet.
+    /// The transfers continue when the program exits, crashes or is killed, and after a reboot. A program that makes the session
+    /// again with the same identifier gets its tasks back and learns their results; see <doc:BackgroundSessions>. Programs are
+    /// identified by their executable, so identifiers of different programs do not collide.
     ///
-    /// - Parameter identifier: Not empty. Tasks of a session without one fail.
+    /// - Parameter identifier: The identifier, which must not be empty: otherwise the tasks of the session fail.
     /// - Returns: The configuration: no cache, the shared cookies and credentials.
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
         var settings = SessionSettings()
@@ -72,17 +72,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The identifier of a background configuration; nil for others.
     open var identifier: String? { snapshot.background.identifier }
 
-    /// An independent copy.
+    /// Returns an independent copy.
     ///
     /// - Returns: The copy.
     open override func copy() -> Any { copy(with: nil) }
 
-    /// An independent copy.
+    /// Returns an independent copy.
     ///
     /// - Returns: The copy.
     open func copy(with zone: NSZone? = nil) -> Any { URLSessionConfiguration(snapshot) }
 
-    /// The settings at this moment.
+    /// A copy of the current settings.
     var snapshot: SessionSettings { settings.withLock { $0 } }
 
     func get<Value>(_ path: (borrowing SessionSettings) -> Value) -> Value { settings.withLock { path($0) } }
@@ -92,40 +92,39 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// How requests use the cache; default `.useProtocolCachePolicy`.
     ///
-    /// Of this and the request's own policy the more restrictive one holds: from the least, `.useProtocolCachePolicy`,
-    /// `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
+    /// Of this policy and the request's own, the more restrictive one applies. From the least restrictive:
+    /// `.useProtocolCachePolicy`, `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
     /// `.reloadIgnoringLocalAndRemoteCacheData`, `.returnCacheDataDontLoad`.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
         get { get { NSURLRequest.CachePolicy($0.policy.cachePolicy) } }
         set { set { $0.policy.cachePolicy = newValue.loadPolicy } }
     }
 
-    /// Seconds that the server may be silent before a load fails, where the request does not say otherwise.
+    /// The request timeout: how many seconds a load may be idle before it fails, unless the request sets its own.
     ///
-    /// Default 60; 0 and less mean for ever.
+    /// Default 60. Zero and negative values mean no timeout.
     ///
-    /// The time stands still while the task is suspended, waits in line for a connection, or the app is asked.
+    /// The time does not run while the task is suspended, is queued for a connection, or waits for the app.
     open var timeoutIntervalForRequest: TimeInterval {
         get { get { $0.policy.requestTimeout } }
         set { set { $0.policy.requestTimeout = newValue } }
     }
 
-    /// Seconds after which a load fails, whatever its progress; default 604,800, seven days.
+    /// The resource timeout: how many seconds a load may take altogether; default 604,800, seven days.
     open var timeoutIntervalForResource: TimeInterval {
         get { get { $0.policy.resourceTimeout } }
         set { set { $0.policy.resourceTimeout = newValue } }
     }
 
-    /// Header fields that are added to requests which do not have them; default nil.
+    /// Header fields that are added to requests that do not set them; default nil.
     ///
-    /// `Authorization` and `Cookie` are sent to the origin (scheme, host and port) of each task's request. After a redirect to another
-    /// origin the task sends them no more, not even where a later redirect leads back. A request's own `Authorization` takes the place of
-    /// the session's, and so does a credential that answered a challenge of the server. Tasks do not show the session's `Authorization`
-    /// in their requests.
+    /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
+    /// another origin the task no longer sends them, even if a later redirect leads back. A request's own `Authorization` replaces
+    /// the session's, and so does a credential that answered a challenge of the server. Tasks do not show it in their requests.
     ///
-    /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`) and
-    /// those that frame a message are left out, and standard error says so once. The credentials for a proxy belong to the settings that
-    /// name it (``connectionProxyDictionary``). Keys and values that are not strings are described as strings.
+    /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
+    /// and message framing fields are ignored, with one warning on standard error. The credentials for a proxy belong in the proxy
+    /// settings (``connectionProxyDictionary``). Keys and values that are not strings are converted with their descriptions.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {
@@ -134,13 +133,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// The most connections to one host at a time; default 6.
+    /// The maximum number of simultaneous connections to one host; default 6.
     open var httpMaximumConnectionsPerHost: Int {
         get { get { $0.httpMaximumConnectionsPerHost } }
         set { set { $0.httpMaximumConnectionsPerHost = newValue } }
     }
 
-    /// Whether requests may be sent before earlier ones on their connection are answered.
+    /// Whether requests may be pipelined, that is, sent before earlier ones on the connection have their responses.
     ///
     /// Default false. HTTP/1.1 pipelining is never used; see ``URLRequest/httpShouldUsePipelining``.
     open var httpShouldUsePipelining: Bool {
@@ -150,9 +149,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Networks
 
-    /// What the traffic is for.
+    /// The purpose of the traffic.
     ///
-    /// Default `.default`. A request's own type, if it is another, comes first; see ``URLRequest/networkServiceType``.
+    /// Default `.default`. If a request has another type, that one applies; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { NSURLRequest.NetworkServiceType($0.policy.needs.service) } }
         set { set { $0.policy.needs.service = newValue.service } }
@@ -160,10 +159,10 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use a cellular network.
     ///
-    /// Default true. Of this and the request's the stricter holds.
+    /// Default true. The stricter of this and the request's setting applies.
     ///
-    /// A load that only such a network could carry fails with `URLError.notConnectedToInternet`, and its `networkUnavailableReason`, or
-    /// waits where ``waitsForConnectivity`` says so. The kernel's route decides by which interface it leaves, and sysfs what that is.
+    /// A load that only such a network could carry fails with `URLError.notConnectedToInternet` and its `networkUnavailableReason`,
+    /// or waits if ``waitsForConnectivity`` is true. The kernel's routes determine the interface, and sysfs its type.
     open var allowsCellularAccess: Bool {
         get { get { $0[allows: .cellular] } }
         set { set { $0[allows: .cellular] = newValue } }
@@ -171,7 +170,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true, and as ``allowsCellularAccess``. NetworkManager says what is metered; without it no network is expensive.
+    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports metered networks; without it there are none.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0[allows: .expensive] } }
         set { set { $0[allows: .expensive] = newValue } }
@@ -179,7 +178,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use a network in low data mode.
     ///
-    /// Default true, and as ``allowsCellularAccess``. Linux has no such mode: only a ``NetworkPathMonitor`` of the program's says so.
+    /// Default true; behaves like ``allowsCellularAccess``. Linux has no such mode: only a ``NetworkPathMonitor`` reports it.
     open var allowsConstrainedNetworkAccess: Bool {
         get { get { $0[allows: .constrained] } }
         set { set { $0[allows: .constrained] = newValue } }
@@ -187,17 +186,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an ultra-constrained network.
     ///
-    /// Default true, and as ``allowsCellularAccess``. Only a ``NetworkPathMonitor`` of the program's tells such networks apart.
+    /// Default true; behaves like ``allowsCellularAccess``. Only a ``NetworkPathMonitor`` of the app can report such networks.
     open var allowsUltraConstrainedNetworkAccess: Bool {
         get { get { $0[allows: .ultraConstrained] } }
         set { set { $0[allows: .ultraConstrained] = newValue } }
     }
 
-    /// Whether a load waits for a network instead of failing at once where there is none; default false.
+    /// Whether a load waits for a network instead of failing immediately if there is none; default false.
     ///
-    /// It waits where nothing beyond the machine can be reached, or only what the `allows` properties exclude; `timeoutIntervalForResource`
-    /// runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once for the task. A server that refuses connections, or a
-    /// connection that is lost later, fails the load as ever.
+    /// It waits if nothing beyond this machine is reachable, or only through networks that the `allows` properties exclude. The
+    /// resource timeout runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once per task. A server that
+    /// refuses connections, or a connection that is lost later, still fails the load.
     open var waitsForConnectivity: Bool {
         get { get { $0.policy.waitsForConnectivity } }
         set { set { $0.policy.waitsForConnectivity = newValue } }
@@ -211,9 +210,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.needs.requiresDNSSEC = newValue } }
     }
 
-    /// What multipath TCP is used for.
+    /// The purpose of multipath TCP.
     ///
-    /// Default `.none`. All others have connections be multipath TCP where the kernel and the server have it; paths are the system's affair.
+    /// Default `.none`. With any other value, connections use multipath TCP if kernel and server support it. The system manages paths.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }
@@ -221,7 +220,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether Apple's older loader is used.
     ///
-    /// Default true. There is one loader here; both values mean it.
+    /// Default true. This library has only one loader, so the value has no effect.
     open var usesClassicLoadingMode: Bool {
         get { get { $0.usesClassicLoadingMode } }
         set { set { $0.usesClassicLoadingMode = newValue } }
@@ -229,7 +228,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether requests may be sent in a TLS handshake's early data.
     ///
-    /// Default false. Early data needs HTTP/3 in Apple's system, which is not spoken here, so that none is ever sent.
+    /// Default false. No effect: Apple's system sends early data only with HTTP/3, which this library does not support.
     open var enablesEarlyData: Bool {
         get { get { $0.enablesEarlyData } }
         set { set { $0.enablesEarlyData = newValue } }
@@ -237,34 +236,34 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Background
 
-    /// Whether the system chooses when a background session's transfers run: on an unmetered network and external power, behind others.
+    /// Whether the system schedules a background session's transfers: on an unmetered network and external power, after others.
     ///
-    /// Default false. What a program orders that the daemon started is so in any case. No effect on other sessions.
+    /// Default false. Transfers started by a program that the daemon launched are always discretionary. No effect on others.
     open var isDiscretionary: Bool {
         get { get { $0.background.isDiscretionary } }
         set { set { $0.background.isDiscretionary = newValue } }
     }
 
-    /// Whether the daemon starts the program when a background session's tasks are done, or one needs a decision.
+    /// Whether the daemon launches the program when a background session's tasks have finished, or one needs a decision.
     ///
-    /// Default true. It needs to know how: ``backgroundLaunch``. No effect on other sessions.
+    /// Default true. Requires ``backgroundLaunch``. No effect on other sessions.
     open var sessionSendsLaunchEvents: Bool {
         get { get { $0.background.sendsLaunchEvents } }
         set { set { $0.background.sendsLaunchEvents = newValue } }
     }
 
-    /// The group whose container a background session's files go to; default nil.
+    /// The identifier of the shared container for a background session's files; default nil.
     ///
-    /// A program in a bundle `.appex` needs one: without it, or with an empty one, its tasks fail with
-    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect here: programs of a user can all reach their files.
+    /// A program in an `.appex` bundle needs one: without it, or with an empty one, its tasks fail with
+    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect here: all programs of a user can read them.
     open var sharedContainerIdentifier: String? {
         get { get { $0.background.sharedContainer } }
         set { set { $0.background.sharedContainer = newValue } }
     }
 
-    /// Whether connections stay open when a program goes to the background; default false.
+    /// Whether connections stay open when a program moves to the background; default false.
     ///
-    /// No effect: on Linux no program is suspended for that.
+    /// No effect: Linux does not suspend programs in the background.
     open var shouldUseExtendedBackgroundIdleMode: Bool {
         get { get { $0.background.usesExtendedIdleMode } }
         set { set { $0.background.usesExtendedIdleMode = newValue } }
@@ -272,17 +271,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Cookies
 
-    /// Where the session's cookies are, or nil for nowhere.
+    /// The storage for the session's cookies, or nil for none.
     ///
     /// Default `HTTPCookieStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
-    /// A subclass is asked through its task-based methods; see ``HTTPCookieStorage``.
+    /// The session calls a subclass through its task-based methods; see ``HTTPCookieStorage``.
     open var httpCookieStorage: HTTPCookieStorage? {
         get { snapshot.cookieStorage }
         set { set { $0.cookies = .given(newValue) } }
     }
 
-    /// Which cookies are accepted, whatever the storage's own policy; default `.onlyFromMainDocumentDomain`.
+    /// Which cookies are accepted, regardless of the storage's own policy; default `.onlyFromMainDocumentDomain`.
     open var httpCookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { get { HTTPCookie.AcceptPolicy($0.policy.cookieAcceptance) } }
         set { set { $0.policy.cookieAcceptance = newValue.acceptance } }
@@ -290,7 +289,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether requests carry the storage's cookies.
     ///
-    /// Default true. What is kept of responses is `httpCookieAcceptPolicy`'s affair.
+    /// Default true. `httpCookieAcceptPolicy` determines which cookies of responses are stored.
     ///
     /// A request's own `Cookie` field is sent in either case, before the storage's cookies.
     open var httpShouldSetCookies: Bool {
@@ -300,22 +299,22 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Trust
 
-    /// Where the session finds credentials for the challenges of servers, and keeps those that are permanent; nil for nowhere.
+    /// The storage for credentials that answer servers' challenges, and for those with permanent persistence; nil for none.
     ///
     /// Default `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
-    /// A subclass is asked through its task-based methods; see ``URLCredentialStorage``.
+    /// The session calls a subclass through its task-based methods; see ``URLCredentialStorage``.
     open var urlCredentialStorage: URLCredentialStorage? {
         get { snapshot.credentialStorage }
         set { set { $0.credentials = .given(newValue) } }
     }
 
-    /// The proxies that requests go through, by the keys of CFNetwork, written as strings; see <doc:Proxies>.
+    /// The proxies for requests, with CFNetwork's keys as strings; see <doc:Proxies>.
     ///
-    /// Default nil: the system's settings, which on Linux are the environment's, as curl reads it (``proxyEnvironment``). An empty
-    /// dictionary means no proxies.
+    /// Default nil: the system's settings, which on Linux are the environment variables that curl reads (``proxyEnvironment``). An
+    /// empty dictionary means no proxies.
     ///
-    /// What names a proxy and cannot be followed fails the loads that it is about with `URLError.cannotConnectToHost`.
+    /// If an entry names a proxy that cannot be used, the loads it applies to fail with `URLError.cannotConnectToHost`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { snapshot.proxies?.dictionary }
         set {
@@ -324,27 +323,27 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Where connections lead and where they come from, where that is not for URLs and the system to say.
+    /// Where connections lead to and come from, if URLs and the system are not to decide that.
     ///
-    /// Default: nowhere. Not in Apple's API.
+    /// By default no option is set. Not in Apple's API.
     open var connectionOptions: ConnectionOptions {
         get { get { $0.connectionOptions } }
         set { set { $0.connectionOptions = newValue } }
     }
 
-    /// ``tlsMinimumSupportedProtocolVersion`` in older terms; default TLS 1.2.
+    /// The older form of ``tlsMinimumSupportedProtocolVersion``; default TLS 1.2.
     open var tlsMinimumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMinimumSupportedProtocolVersion) }
         set { tlsMinimumSupportedProtocolVersion = newValue.version(unknown: .TLSv12) }
     }
 
-    /// ``tlsMaximumSupportedProtocolVersion`` in older terms; default TLS 1.3.
+    /// The older form of ``tlsMaximumSupportedProtocolVersion``; default TLS 1.3.
     open var tlsMaximumSupportedProtocol: SSLProtocol {
         get { SSLProtocol(tlsMaximumSupportedProtocolVersion) }
         set { tlsMaximumSupportedProtocolVersion = newValue.version(unknown: .TLSv13) }
     }
 
-    /// The lowest version of TLS to accept.
+    /// The lowest TLS version to accept.
     ///
     /// Default TLS 1.2.
     open var tlsMinimumSupportedProtocolVersion: tls_protocol_version_t {
@@ -352,7 +351,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.tlsMinimum = newValue } }
     }
 
-    /// The highest version of TLS to offer.
+    /// The highest TLS version to offer.
     ///
     /// Default TLS 1.3.
     open var tlsMaximumSupportedProtocolVersion: tls_protocol_version_t {
@@ -362,9 +361,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Loading
 
-    /// Classes that load for the session before the built-in loaders do: subclasses of ``URLProtocol``, asked in order.
+    /// The session's ``URLProtocol`` subclasses, which are asked in order before the built-in loaders.
     ///
-    /// Default empty. Classes registered with `URLProtocol.registerClass(_:)` serve the shared session alone.
+    /// Default empty. Classes registered with `URLProtocol.registerClass(_:)` apply only to the shared session.
     open var protocolClasses: [AnyClass]? {
         get { get { $0.protocolClasses } }
         set { set { $0.protocolClasses = newValue } }
@@ -374,14 +373,14 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Default `URLCache.shared`; an ephemeral configuration has its own.
     ///
-    /// A subclass is asked through its task-based methods; see ``URLCache``.
+    /// The session calls a subclass through its task-based methods; see ``URLCache``.
     open var urlCache: URLCache? {
         get { snapshot.urlCache }
         set { set { $0.cache = .given(newValue) } }
     }
 
-    /// The most bytes of a body that is collected in memory, for completion handlers and `data(for:)`; a longer one fails with
-    /// `URLError.dataLengthExceedsMaximum`.
+    /// The maximum number of bytes of a body collected in memory, for completion handlers and `data(for:)`; a load with a longer
+    /// body fails with `URLError.dataLengthExceedsMaximum`.
     ///
     /// Default nil, no limit. Not in Apple's API.
     open var maximumResponseBytesInMemory: Int64? {
@@ -389,8 +388,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.maximumCollectedBytes = newValue } }
     }
 
-    /// How many times its coded length a decoded body may have, beyond the first 64 MiB, before its load fails with
-    /// `URLError.dataLengthExceedsMaximum`: the guard against decompression bombs.
+    /// The maximum ratio of decoded to encoded body length, after the first 64 MiB: protection against decompression bombs; a load
+    /// that exceeds it fails with `URLError.dataLengthExceedsMaximum`.
     ///
     /// Default 200. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
