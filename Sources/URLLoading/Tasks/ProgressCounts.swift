@@ -9,13 +9,13 @@
 
 internal import HTTPWire
 
-/// What `Progress` is told of a task: both directions together.
+/// The counts that a task's `Progress` shows: both directions added up.
 struct ProgressCounts: Equatable, Sendable {
-    /// -1 where it is not known.
+    /// -1 if it is not known.
     let total: Int64
     let done: Int64
 
-    /// What is expected is a server's word and may be any number, as far as one can be.
+    /// The expected counts come from the peer and may be any number; the sums saturate.
     init(
         sent: Int64, expectedToSend: Int64, received: Int64, expectedToReceive: Int64, hasResponse: Bool, isComplete: Bool
     ) {
@@ -25,7 +25,7 @@ struct ProgressCounts: Equatable, Sendable {
             self.total = max(done, 1)
             self.done = max(done, 1)
         } else if expectedToReceive > 0, expectedToSend >= 0 {
-            // The whole is known once both directions are.
+            // The total is known only if both directions are.
             total = sending.addingSaturating(max(expectedToReceive, received))
             self.done = done
         } else {

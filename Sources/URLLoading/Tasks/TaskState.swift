@@ -12,35 +12,35 @@ internal import HTTPWire
 internal import LoadingModel
 internal import LoadingObservers
 
-/// Everything that changes about a task; it lives in the one `Mutex` of its `URLSessionTask`.
+/// The mutable state of a task, which is guarded by the one `Mutex` of its `URLSessionTask`.
 ///
-/// Not copyable, as a copy on the way into the mutex would retain a dozen objects for each task.
+/// Not copyable: copying it into the mutex would retain a dozen objects for each task.
 struct TaskState: ~Copyable, Sendable {
     var lifecycle = TaskLifecycle()
-    /// Held until the task completed, as the session's delegate must hear of it.
+    /// Retained until the task has completed, because the session's delegate must be called for it.
     var session: URLSession?
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
     /// The priority of an async caller that waits for a thread of the process's pool (``Waking``).
     var priorityInPool: UInt8?
-    /// Stands in for the body of the request in upload tasks.
+    /// Replaces the request body in upload tasks.
     var uploadBody: RequestBody?
-    /// It goes where a redirect of another task led.
+    /// Whether the load starts at a URL to which a redirect of another task led.
     var leftOrigin = false
-    /// Set for uploads: how they are continued.
+    /// Set for uploads: how the upload can be resumed.
     var upload: UploadOrder?
 
     var original: URLRequest?
-    /// Nil as long as it is the original.
+    /// Nil while it equals the original.
     var current: URLRequest?
-    /// What `current` will be made of when somebody asks for it.
+    /// The source of `current`, which is converted lazily.
     var sentRequest: LoadRequest?
-    /// The configuration's header fields, which `current` has once the load began.
+    /// The configuration's header fields, which `current` contains once the load has begun.
     let sessionFields: [(name: String, value: String)]
-    /// All fields that the current request was sent with, or is about to be, once the app's own cache was asked about it.
+    /// All fields that the current request was or will be sent with, set once the app's own cache was asked about it.
     var sentFields: HeaderBlock?
     var response: URLResponse?
-    /// What `response` will be made of when somebody asks for it.
+    /// The source of `response`, which is converted lazily.
     var loadResponse: LoadResponse?
     var error: (any Error)?
 
@@ -56,20 +56,20 @@ struct TaskState: ~Copyable, Sendable {
     var earliestBegin: Date?
     var prefersIncrementalDelivery: Bool
     var progress: Progress?
-    /// The load tells how far it is, or will: somebody looks, or has a delegate.
+    /// Whether the load reports its byte counts: set if the app observes them, or there is a delegate.
     var isWatched = false
-    /// Given up only to go on later: a success that was on its way counts.
+    /// Cancelled only to be resumed later: a success that is already under way counts.
     var mayStillSucceed = false
     var created = Date.timeIntervalSinceReferenceDate
 
-    /// The task's own delegate, until it completed.
+    /// The task-specific delegate, until the task has completed.
     var ownDelegate: DelegateConformances?
-    /// Made when the load starts, if anybody is to be told on the delegate queue.
+    /// Created when the load starts, if there are calls to make on the delegate queue.
     var bridge: DelegateBridge?
-    /// Who waits for resume data after `cancel(byProducingResumeData:)`.
+    /// The handlers that wait for resume data after `cancel(byProducingResumeData:)`.
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
     #if Logging || Metrics || Tracing
-    /// Hears of the task's requests, in the context that the task was made in.
+    /// Observes the task's requests, in the context that the task was made in.
     let observer: (any LoadObserver)?
     #endif
 
@@ -123,10 +123,10 @@ struct TaskState: ~Copyable, Sendable {
         return next
     }
 
-    /// Whether the app gave the task up, so that nothing but its end is told.
+    /// Whether the app cancelled the task, so that only its completion is reported.
     var isGivenUp: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
-    /// The response as the app sees it; the same object each time.
+    /// The response that the app sees; the same object each time.
     mutating func visibleResponse() -> URLResponse? {
         if response == nil, let loadResponse { response = URLResponse.make(loadResponse) }
         return response
@@ -146,7 +146,7 @@ struct TaskState: ~Copyable, Sendable {
         return current ?? original
     }
 
-    /// Takes over what an event says about the task, before the app hears of it.
+    /// Records the contents of an event, before the app receives it.
     mutating func note(_ event: TaskEvent) {
         switch event {
         case .requestChanged(let request):
@@ -178,22 +178,22 @@ struct TaskState: ~Copyable, Sendable {
     }
 }
 
-/// Whom a task's result is for.
+/// The recipient of a task's result.
 enum TaskAudience: Sendable {
     /// The delegate, if there is one.
     case delegate
     /// A completion handler, called on the delegate queue.
     case data(@Sendable (Data?, URLResponse?, (any Error)?) -> Void)
     case download(@Sendable (URL?, URLResponse?, (any Error)?) -> Void)
-    /// An async call that has not reached its suspension yet.
+    /// An async call that has not suspended yet.
     case caller
-    /// An async call that waits.
+    /// A suspended async call.
     case waitingForData(UnsafeContinuation<Data, any Error>)
     case waitingForFile(UnsafeContinuation<URL, any Error>)
     /// An `AsyncBytes`.
     case bytes(ByteStream)
 
-    /// Whether the result is given with the response; async callers look for it themselves.
+    /// Whether the response is delivered with the result; async callers read it from the task.
     var takesResponse: Bool {
         switch self {
         case .waitingForData, .waitingForFile: false

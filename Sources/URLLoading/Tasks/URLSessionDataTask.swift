@@ -7,5 +7,5 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A task that hands the response's body over in memory: to the delegate piece by piece, or to a handler or caller at once.
+/// A task that delivers the response body in memory: to the delegate in chunks, or to a completion handler or caller as a whole.
 open class URLSessionDataTask: URLSessionTask, @unchecked Sendable {}

@@ -11,13 +11,12 @@ import HTTPRules
 import HTTPWire
 
 extension URLSession {
-    /// Makes a task that resumes an earlier download with a request of its own; what the resume data keeps of the earlier request is
-    /// not used.
+    /// Makes a task that resumes an earlier download with a new request; the request stored in the resume data is not used.
     ///
-    /// The request must be for the same resource: where scheme, host, port or path differ, the task fails with
-    /// `URLError.cannotOpenFile`. The query may differ, as that of signed links does.
+    /// The request must be for the same resource: if scheme, host, port or path differ, the task fails with
+    /// `URLError.cannotOpenFile`. The query may differ, as in signed links.
     ///
-    /// Not in Apple's API, where a download is resumed with the request it began with, whatever has become of its credentials.
+    /// Not in Apple's API, where a download is resumed with its first request, even if the credentials in it have expired.
     ///
     /// - Returns: The task, suspended.
     public func downloadTask(with request: URLRequest, resumeFrom resumeData: Data) -> URLSessionDownloadTask {
@@ -26,12 +25,12 @@ extension URLSession {
 }
 
 extension URLSessionDownloadTask {
-    /// Resume data without the header fields of the request, and without a password of its URL, which may be secret: to be kept where
-    /// others might read it, and used with a request that has them.
+    /// Returns resume data without the request's header fields and the passwords in its URLs, which may be secret; it is safe to
+    /// store where others can read it, for use with a request that contains them.
     ///
     /// Not in Apple's API.
     ///
-    /// - Returns: The data, or nil where what was given is no resume data.
+    /// - Returns: The data, or nil if the argument is not resume data.
     public static func resumeDataWithoutHeaderFields(_ resumeData: Data) -> Data? {
         guard var point = try? ResumePoint(decoding: resumeData), let url = point.url.withoutPassword,
             let original = point.originalURL.withoutPassword
@@ -42,18 +41,18 @@ extension URLSessionDownloadTask {
         return point.encodedIfPossible()
     }
 
-    /// Resume data that says how much of its file there is now: for what a delegate was told when the file was begun
-    /// (``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)``), after the program was killed.
+    /// Returns resume data with the current length of its file: for use with data from
+    /// ``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)`` after the program was killed.
     ///
-    /// The file may have been written by one process alone, and must not be written any more. What a machine had not brought to the disk when
-    /// it lost its power may be missing in it.
+    /// Only one process may have written the file, and it must no longer write to it. After a power failure the file may lack bytes
+    /// that the kernel had not yet written to disk.
     ///
     /// Not in Apple's API.
     ///
     /// - Parameters:
     ///   - resumeData: The data.
-    ///   - folder: Where temporary files were (`NSTemporaryDirectory()` of that process).
-    /// - Returns: The data, or nil where what was given is no resume data, or its file is not there.
+    ///   - folder: The directory for temporary files (`NSTemporaryDirectory()` of that process).
+    /// - Returns: The data, or nil if the argument is not resume data, or its file does not exist.
     public static func resumeData(_ resumeData: Data, forWhatIsIn folder: URL) -> Data? {
         guard var point = try? ResumePoint(decoding: resumeData),
             let facts = try? FileManager.default.attributesOfItem(atPath: folder.appending(path: point.temporaryFileName).path),

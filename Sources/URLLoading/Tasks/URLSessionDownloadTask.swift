@@ -9,21 +9,21 @@
 
 public import Foundation
 
-/// A task that writes the response's body to a temporary file, and can be stopped and gone on with later.
+/// A task that writes the response body to a temporary file, and can be cancelled and resumed later.
 ///
-/// The file belongs to the app while `urlSession(_:downloadTask:didFinishDownloadingTo:)` or the completion handler runs; it is
-/// deleted when they return, unless it was moved. What the async `download` methods return stays until the app deletes it.
+/// The file exists while `urlSession(_:downloadTask:didFinishDownloadingTo:)` or the completion handler runs, and is deleted when
+/// they return, unless it was moved. A file returned by an async `download` method remains until the app deletes it.
 open class URLSessionDownloadTask: URLSessionTask, @unchecked Sendable {
-    /// Gives the download up and keeps what is needed to go on with it.
+    /// Cancels the download and calls a completion handler with the data needed to resume it.
     ///
-    /// The handler gets resume data if the request was a GET over HTTP without a `Range` of its own, the response named an `ETag`
-    /// or `Last-Modified`, and the server supports ranges; otherwise nil. It is called on no particular thread, once the load
-    /// has ended. A download that was complete by then completes as any other, and the handler gets nil.
+    /// The handler receives resume data if the request was a GET over HTTP without its own `Range`, the response had an `ETag` or
+    /// `Last-Modified`, and the server supports ranges; otherwise nil. It is called on an arbitrary thread, after the load has
+    /// ended. If the download completed before that, the task succeeds, and the handler receives nil.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         cancelKeepingResumeData(completionHandler)
     }
 
-    /// Gives the download up and returns what is needed to go on with it, or nil where that is not possible.
+    /// Cancels the download and returns the data needed to resume it, or nil if it cannot be resumed.
     ///
     /// - Returns: The resume data, or nil.
     open func cancelByProducingResumeData() async -> Data? {

@@ -15,7 +15,7 @@ internal import Synchronization
 
 /// Tasks that the daemon carries out.
 extension URLSessionTask {
-    /// Orders the load of the daemon, or returns why that is refused and who is to hear of it.
+    /// Submits the load to the daemon; if that is refused, returns the reason and the client to report it to.
     func startInBackground(
         _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
         waking asleep: inout (any LoadingService)?
@@ -46,9 +46,9 @@ extension URLSessionTask {
         return nil
     }
 
-    /// Takes over what the daemon knows of a task of an earlier life of the program.
+    /// Restores the state of a task that an earlier run of the program made, from what the daemon has recorded.
     ///
-    /// - Returns: Who hears of it.
+    /// - Returns: The client for the task's events.
     func restore(_ known: KnownTask) -> any LoadClient {
         mutex.withLock { state in
             _ = state.lifecycle.handle(.resume)
@@ -70,7 +70,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Changes what the app says of a task, and says so to the daemon where that has it.
+    /// Changes the app's notes about a task, and sends them to the daemon if it has the task.
     func changeNotes(_ change: (inout TaskState) -> Void) {
         mutex.withLock { state in
             change(&state)

@@ -11,7 +11,7 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// A task that has ended, before everybody was told.
+/// A task that has ended, before its result is delivered.
 struct TaskCompletion: Sendable {
     var session: URLSession?
     var audience: TaskAudience
@@ -32,13 +32,11 @@ struct TaskCompletion: Sendable {
     }
 }
 
-/// The end of a task: its last state, and the result for whoever waits.
+/// The end of a task: its final state, and the delivery of its result.
 extension URLSessionTask {
-    /// Completes the task.
+    /// Completes the task; returns nil if it was already complete.
     ///
-    /// Nil if it was complete.
-    ///
-    /// A task that was given up ends as cancelled, whatever its load came to meanwhile.
+    /// A task that the app cancelled ends as cancelled, whatever the result of its load.
     func complete(_ outcome: TaskOutcome) -> TaskCompletion? {
         let completion: TaskCompletion? = mutex.withLock { state in
             let wasGivenUp = state.isGivenUp
@@ -75,10 +73,10 @@ extension URLSessionTask {
         return completion
     }
 
-    /// Completes the task where all there is to do is to wake the caller that waits for its data: the way of most loads, on which nothing
-    /// is made for others.
+    /// Completes the task if nothing is left to do but to wake the caller that waits for its data: the fast path, which most loads
+    /// take, and which creates no objects for delegates.
     ///
-    /// Nil where there is more to do, or less.
+    /// Returns nil if the task needs the general path.
     func hand(_ outcome: TaskOutcome) -> Waking? {
         guard case .success(let body) = outcome.result else { return nil }
         var session: URLSession?
@@ -95,9 +93,9 @@ extension URLSessionTask {
         return waking
     }
 
-    /// Hands the result to the handler or caller that waits for it.
+    /// Delivers the result to the completion handler or the caller that waits for it.
     ///
-    /// Handlers run here and now.
+    /// Completion handlers run synchronously.
     func deliver(_ completion: TaskCompletion) {
         let response = completion.response
         switch completion.audience {
@@ -130,7 +128,7 @@ extension URLSessionTask {
         for handler in completion.resumeDataHandlers { handler(completion.resumeData) }
     }
 
-    /// A custom `URLProtocol` can finish without ever reporting a response.
+    /// The error of a load whose custom `URLProtocol` finished without reporting a response.
     static var withoutResponse: any Error {
         ErrorTranslation.appError(.badServerResponse, "the load ended without a response", url: nil)
     }
@@ -139,7 +137,7 @@ extension URLSessionTask {
 
     /// Runs the task and waits for its data.
     ///
-    /// Inlined, as every async function that waits takes room in the caller's memory, and looks for its executor when it goes on.
+    /// Inlined, because each suspended async function needs a frame of its own, and looks up its executor when it continues.
     @inline(__always)
     nonisolated(nonsending) func data() async throws -> (Data, URLResponse) {
         let priority = Self.priorityInPool(#isolation)
@@ -153,7 +151,7 @@ extension URLSessionTask {
         return (data, try endedResponse())
     }
 
-    /// Runs the task and waits for its file, which then belongs to the caller.
+    /// Runs the task and waits for its file, which is then owned by the caller.
     nonisolated(nonsending) func file() async throws -> (URL, URLResponse) {
         let file = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
@@ -170,13 +168,13 @@ extension URLSessionTask {
         }
     }
 
-    /// The response as the app sees it, made on the thread of the app's that asks for it.
+    /// The response, converted on the app's thread that asks for it.
     private func endedResponse() throws -> URLResponse {
         guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.withoutResponse }
         return response
     }
 
-    /// The priority of the calling Swift task; nil where it does not go on in the process's pool of threads.
+    /// The priority of the calling Swift task; nil if it does not continue on the process's thread pool.
     private static func priorityInPool(_ isolation: (any Actor)?) -> UInt8? {
         guard isolation == nil else { return nil }
         return withUnsafeCurrentTask { task in
@@ -203,10 +201,10 @@ extension URLSessionTask {
 }
 
 extension TaskState {
-    /// The URL that is being loaded.
+    /// The URL of the current request.
     var url: URL? { sentRequest?.url ?? (current ?? original)?.url }
 
-    /// Takes over what the end of the load says of the task.
+    /// Records the final counts and the response of the load.
     fileprivate mutating func noteEnd(_ outcome: TaskOutcome, wasGivenUp: Bool) {
         sentCount = max(sentCount, outcome.sentBodyBytes)
         receivedCount = max(receivedCount, outcome.receivedBodyBytes)
@@ -215,7 +213,7 @@ extension TaskState {
         receivedCount = Int64(data.count)
     }
 
-    /// Whoever was to be told is released, at the latest when the mutex is free.
+    /// Releases the recipients of the result; they are deallocated when the mutex is released, at the latest.
     fileprivate mutating func releaseAudience() {
         ownDelegate = nil
         bridge = nil

@@ -11,11 +11,11 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The commands of a task: what `TaskLifecycle` decides is said to the engine while the task's mutex is held.
+/// The commands of a task: what `TaskLifecycle` decides is sent to the engine while the task's mutex is held.
 extension URLSessionTask {
-    /// Resumes the task, unless what is to be looked at first is against it.
+    /// Resumes the task, if a condition, checked under the mutex, allows it.
     func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
-        // The loop that is woken may take this thread's processor, and soon needs the mutex.
+        // Woken after the mutex is released: the event loop may preempt this thread, and soon needs the mutex.
         var asleep: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
             guard isWanted(&state) else { return nil }
@@ -70,7 +70,7 @@ extension URLSessionTask {
                 error.uploadResumeData = state.upload?.resuming
                 return (client(&state), error)
             case nil:
-                // A WebSocket that ends in order may still be cut short.
+                // A WebSocket in its closing handshake may still be cancelled.
                 if case .cancel = command, state.webSocket != nil, state.lifecycle.phase == .cancelling { say(command, state) }
                 return nil
             case .start, .pause, .unpause, .complete:
@@ -89,7 +89,7 @@ extension URLSessionTask {
 
     func consumed(_ count: Int) {
         guard count > 0 else { return }
-        // The loop is woken when the mutex is free: it has the next data to tell by then.
+        // The loop is woken after the mutex is released, because it needs the mutex to deliver the next data.
         let asleep = mutex.withLock { state -> (any LoadingService)? in
             guard let service = state.session?.service, service.command(.consumed(bytes: count), for: identity) else {
                 return nil
@@ -104,7 +104,7 @@ extension URLSessionTask {
         service.wake()
     }
 
-    /// Orders the load, or returns why that is refused and who is to hear of it.
+    /// Submits the load; if that is refused, returns the reason and the client to report it to.
     private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let equipment = session.equipment
@@ -141,7 +141,7 @@ extension URLSessionTask {
         }
         if state.ownDelegate != nil { order.connectionHolder = state.bridge?.connectionHolder }
         state.changeOrder { $0.queued = [] }
-        // What the app said is the load's.
+        // The load now owns the commands that were queued here.
         if case .byteStream(var stream) = state.delivery {
             stream.queued = []
             state.delivery = .byteStream(stream)
@@ -151,7 +151,7 @@ extension URLSessionTask {
         return nil
     }
 
-    /// Whether an upload says that it can be continued: its body can be had once more, and the session wants it.
+    /// Whether an upload can be resumed: its body can be read again, and the session wants it.
     private func mayContinue(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
         guard equipment.settings.snapshot.policy.usesResumableUploads else { return false }
         guard case .stream = body else { return true }
@@ -159,7 +159,7 @@ extension URLSessionTask {
         return calls?.mayImplement(.newBodyStream) == true || calls?.mayImplement(.newBodyStreamFromOffset) == true
     }
 
-    /// Who hears of the load: a bridge to the delegates where there are any, else the task itself.
+    /// The client for the load's events: a bridge to the delegates if there are any, otherwise the task itself.
     func client(_ state: inout TaskState) -> any LoadClient {
         if let bridge = state.bridge { return bridge }
         guard let session = state.session else { return self }
@@ -181,7 +181,7 @@ extension URLSessionTask {
             interests.formUnion(Self.counts)
             if state.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
         case .data, .download: interests.formUnion(Self.counts)
-        // A delegate knows the task, and may look at it. Others have to ask for it, which begins to watch it.
+        // A delegate has the task and may read its counts. Other code has to ask for the task, which starts the reports.
         case .caller, .waitingForData, .waitingForFile, .bytes:
             if state.isWatched || state.bridge != nil { interests.formUnion(Self.counts) }
         }
@@ -190,7 +190,7 @@ extension URLSessionTask {
 
     private static let counts: TaskOrder.Interests = [.sentBytes, .receivedBytes]
 
-    /// Somebody looks at how far the task is: the load tells it from now on, if it did not so far.
+    /// Makes the load report its byte counts from now on, because the app reads them.
     func watch(_ state: inout TaskState) {
         guard !state.isWatched else { return }
         state.isWatched = true
@@ -216,7 +216,7 @@ extension URLSessionTask {
             progress.isCancellable = true
             progress.isPausable = true
             progress.totalUnitCount = -1
-            // Complete before another thread can have it: Foundation reads these without a lock.
+            // Configured before another thread can get it: Foundation reads these properties without a lock.
             progress.cancellationHandler = { [weak self] in self?.cancel() }
             progress.pausingHandler = { [weak self] in self?.suspend() }
             progress.resumingHandler = { [weak self] in self?.resume() }
@@ -228,14 +228,14 @@ extension URLSessionTask {
         return progress
     }
 
-    /// Held while counts of any task's progress change: a change climbs to the parent, which tasks on several threads may
+    /// Held while the counts of any task's progress change: a change propagates to the parent, which tasks on several threads may
     /// share, and `Progress` has no lock of its own.
     private static let changingProgress = Mutex<Void>(())
 
-    /// Brings `progress` up to date, outside the task's lock.
+    /// Updates `progress`, outside the task's lock.
     func updateProgress() {
         guard mutex.withLock({ $0.progress != nil }) else { return }
-        // What was read first is also set first: no count falls back.
+        // The counts are read and set under one lock, so that they never decrease.
         Self.changingProgress.withLock { _ in
             guard let (progress, counts) = mutex.withLock({ Self.progressCounts(of: $0) }) else { return }
             if progress.totalUnitCount != counts.total { progress.totalUnitCount = counts.total }
@@ -254,7 +254,7 @@ extension URLSessionTask {
 }
 
 extension RequestBody {
-    /// The number of bytes, where it is known before the body is read.
+    /// The length of the body, if it is known before the body is read.
     var knownLength: Int64 {
         switch self {
         case .none: 0

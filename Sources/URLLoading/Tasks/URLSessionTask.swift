@@ -11,27 +11,27 @@ public import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// A task of a session: one resource to load, with its state, its counters, and what came of it.
+/// A task of a session: the load of one resource, with its state, counters and result.
 ///
-/// Tasks are made by `URLSession`, suspended; `resume()` starts them. The session holds them from then until they ended, so that the app
-/// need not; a task that is not wanted after all is cancelled. Copying a task returns the task itself.
+/// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its start to its completion, so the
+/// app need not. Cancel a task that is no longer needed. Copying a task returns the task itself.
 ///
-/// All mutable state is one `Mutex`; commands reach the engine while it is held, so that they arrive in the order in which they
-/// took effect here. No code of the app runs under it.
+/// One `Mutex` guards all mutable state. Commands are sent to the engine while it is held, so that they arrive in the order in
+/// which they took effect here. No code of the app runs under it.
 open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {
-    /// What a task is doing.
+    /// The state of a task.
     public enum State: Int, Sendable {
-        /// The load runs, or waits for its turn.
+        /// The load is running or queued.
         case running = 0
-        /// Not started, or held back by the app.
+        /// The task was not started, or was suspended.
         case suspended = 1
-        /// Given up by the app; its end has not been told yet.
+        /// The task was cancelled, but its completion has not been reported yet.
         case canceling = 2
-        /// Over: no more messages come, except the last that tells so.
+        /// The task is complete: no more messages follow, except the one that reports the completion.
         case completed = 3
     }
 
-    /// The priority of a task that was given none: 0.5.
+    /// The default priority: 0.5.
     public class var defaultPriority: Float { 0.5 }
     /// A priority below the default: 0.25.
     public class var lowPriority: Float { 0.25 }
@@ -41,7 +41,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     let identity: Int
     let mutex: Mutex<TaskState>
 
-    /// Makes a task that belongs to no session and does nothing, for programs that put objects of their own in place of tasks.
+    /// Makes a task that belongs to no session and does nothing, for programs that mock tasks with their own subclasses.
     public override init() {
         identity = 0
         mutex = Mutex(TaskState(session: nil, request: nil, delivery: .collect, audience: .delegate))
@@ -54,12 +54,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ) {
         identity = identifier
         let state = TaskState(session: session, request: request, delivery: delivery, audience: audience, uploadBody: uploadBody)
-        // Without `consume` it is copied, and then destroyed.
+        // Without `consume` the state would be copied and then destroyed.
         mutex = Mutex(consume state)
         super.init()
     }
 
-    /// Takes the place of a task whose load goes on as another kind of task.
+    /// Replaces a task whose load continues as another kind of task.
     init(succeeding state: consuming TaskState, identifier: Int) {
         identity = identifier
         mutex = Mutex(consume state)
@@ -76,18 +76,18 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// - Returns: The task.
     open func copy(with zone: NSZone? = nil) -> Any { self }
 
-    // MARK: What it is
+    // MARK: Properties
 
-    /// The number of the task, unique within its session.
+    /// The task's identifier, unique within its session.
     open var taskIdentifier: Int { identity }
 
-    /// The request the task was made with, or nil for a task made from resume data that did not name one.
+    /// The request that the task was made with; nil for a task made from resume data that contains none.
     open var originalRequest: URLRequest? { mutex.withLock { $0.original } }
 
-    /// The request that is being loaded now: differs from the original once it was completed with the session's fields, or redirected.
+    /// The current request: differs from the original after the session's header fields were added, or after a redirect.
     open var currentRequest: URLRequest? { mutex.withLock { $0.visibleRequest() } }
 
-    /// The response, once there is one.
+    /// The response, or nil if it has not arrived yet.
     open var response: URLResponse? {
         mutex.withLock { state in
             watch(&state)
@@ -95,20 +95,21 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// Why the task failed, once it did.
+    /// The error of the task, or nil if it has not failed.
     open var error: (any Error)? { mutex.withLock { $0.error } }
 
-    /// A text of the app's; default nil.
+    /// A description that the app may set; default nil.
     open var taskDescription: String? {
         get { mutex.withLock { $0.description } }
         set { changeNotes { $0.description = newValue } }
     }
 
-    /// A delegate for this task alone; default nil.
+    /// The task-specific delegate; default nil.
     ///
-    /// What it does not implement goes to the session's delegate, method by method.
+    /// Methods that it does not implement are called on the session's delegate.
     ///
-    /// It can be set until the task is first resumed; setting it later has no effect. It is held until the task completes, then nil.
+    /// It must be set before the task is first resumed; setting it later has no effect. It is retained until the task completes,
+    /// then nil.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { mutex.withLock { $0.ownDelegate }?.task }
         set {
@@ -117,9 +118,9 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    // MARK: Running it
+    // MARK: Controlling the task
 
-    /// Whether the task runs, waits, was given up or is over.
+    /// The current state.
     open var state: State {
         switch mutex.withLock({ $0.lifecycle.phase }) {
         case .unstarted, .paused: .suspended
@@ -129,90 +130,90 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// Starts the task, or lets it go on; needed once for the new task and once more for each `suspend()`.
+    /// Starts or continues the task; a new task needs one call, and each `suspend()` one more.
     open func resume() { resumeLoad() }
 
-    /// Holds the task back: no traffic, no timeouts.
+    /// Suspends the task: no traffic, and timeouts do not run.
     ///
-    /// What has arrived may still be told.
+    /// Data that has already arrived may still be delivered.
     open func suspend() { suspendLoad() }
 
-    /// Gives the task up.
+    /// Cancels the task.
     ///
-    /// It ends with `URLError.cancelled`; until that is told, some work may still be reported.
+    /// It completes with `URLError.cancelled`; before that, some progress may still be reported.
     open func cancel() { cancelLoad() }
 
-    /// How urgent the task is beside others of its session: 0 to 1; default 0.5, ``defaultPriority``.
+    /// The urgency of the task relative to others of its session, from 0 to 1; default 0.5, ``defaultPriority``.
     ///
-    /// A hint that may change at any time.
+    /// A hint that can be changed at any time.
     open var priority: Float {
         get { mutex.withLock { $0.priority } }
         set { changePriority(newValue) }
     }
 
-    /// The time before which the load does not begin; default nil: at once.
+    /// The earliest time at which the load may begin; default nil: immediately.
     ///
-    /// Takes effect when set before the task is first resumed.
+    /// It must be set before the task is first resumed.
     open var earliestBeginDate: Date? {
         get { mutex.withLock { $0.earliestBegin } }
         set { mutex.withLock { $0.earliestBegin = newValue } }
     }
 
-    /// Whether data is handed over as it arrives: true for data and upload tasks whose delegate gets the data.
+    /// Whether data is delivered as it arrives: true for data and upload tasks that deliver to the delegate.
     ///
-    /// Setting it has no effect: what the kind of task says is what happens.
+    /// Setting it has no effect: the kind of task determines the delivery.
     open var prefersIncrementalDelivery: Bool {
         get { mutex.withLock { $0.prefersIncrementalDelivery } }
         set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
     }
 
-    /// Takes over what comes of a WebSocket, before the app hears of it.
+    /// Handles an event of a WebSocket, before the app receives it.
     func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
 
-    /// Takes over what comes of a byte stream, before the app hears of it.
+    /// Handles an event of a byte stream, before the app receives it.
     func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
 
-    /// The task completed, with this error.
+    /// Called when the task has completed, with its error.
     func loadEnded(_ error: (any Error)?) {}
 
-    /// The task is complete, and its load serves a pair of captured streams.
+    /// Whether the task is complete and its load serves a pair of captured streams.
     var isCaptured: Bool { false }
 
-    /// The load ended after the task had completed.
+    /// Called when the load ended after the task had completed.
     func loadEndedLate(_ outcome: TaskOutcome) {}
 
-    // MARK: Counting
+    // MARK: Progress
 
-    /// How far the task is, in bytes sent and received.
+    /// The progress of the task in bytes sent and received.
     ///
-    /// Pausing, resuming and cancelling it does so to the task.
+    /// Pausing, resuming or canceling it suspends, resumes or cancels the task.
     open var progress: Progress { visibleProgress() }
 
-    /// The app's guess at the bytes it will send; `NSURLSessionTransferSizeUnknown` unless set.
+    /// The app's estimate of the bytes to send; default `NSURLSessionTransferSizeUnknown`.
     ///
-    /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
+    /// Background sessions use it for scheduling; other sessions ignore it.
     open var countOfBytesClientExpectsToSend: Int64 {
         get { mutex.withLock { $0.clientExpectsToSend } }
         set { changeNotes { $0.clientExpectsToSend = newValue } }
     }
 
-    /// The app's guess at the bytes it will receive; `NSURLSessionTransferSizeUnknown` unless set.
+    /// The app's estimate of the bytes to receive; default `NSURLSessionTransferSizeUnknown`.
     ///
-    /// It is for the scheduling of background sessions; other sessions keep it and make nothing of it.
+    /// Background sessions use it for scheduling; other sessions ignore it.
     open var countOfBytesClientExpectsToReceive: Int64 {
         get { mutex.withLock { $0.clientExpectsToReceive } }
         set { changeNotes { $0.clientExpectsToReceive = newValue } }
     }
 
-    /// Bytes of the request's body that were sent.
+    /// The number of request body bytes sent.
     open var countOfBytesSent: Int64 { count { $0.sentCount } }
 
-    /// Bytes of the response's body that were received.
+    /// The number of response body bytes received.
     open var countOfBytesReceived: Int64 { count { $0.receivedCount } }
 
-    /// Bytes of the request's body, or `NSURLSessionTransferSizeUnknown` for a stream.
+    /// The length of the request body, or `NSURLSessionTransferSizeUnknown` for a stream.
     open var countOfBytesExpectedToSend: Int64 { count { $0.expectedToSend } }
 
-    /// Bytes of the response's body as the server announced them, or `NSURLSessionTransferSizeUnknown`.
+    /// The length of the response body that the server announced, or `NSURLSessionTransferSizeUnknown`.
     open var countOfBytesExpectedToReceive: Int64 { count { $0.expectedToReceive } }
 }

@@ -9,18 +9,19 @@
 
 public import Foundation
 
-/// A data task that sends a body of its own: data, a file, or a stream.
+/// A data task that sends a body: data, a file, or a stream.
 open class URLSessionUploadTask: URLSessionDataTask, @unchecked Sendable {
-    /// Gives the upload up and keeps what is needed to continue it.
+    /// Cancels the upload and calls a completion handler with the data needed to resume it.
     ///
-    /// The handler gets resume data for ``URLSession/uploadTask(withResumeData:)`` if the server supports resumable uploads
-    /// (draft-ietf-httpbis-resumable-upload) and has said where this one is continued; otherwise nil. It is called on no particular thread,
-    /// once the load has ended. An upload that is answered by then completes as any other, and the handler gets nil.
+    /// The handler receives resume data for ``URLSession/uploadTask(withResumeData:)`` if the server supports resumable uploads
+    /// (draft-ietf-httpbis-resumable-upload) and has sent the URL for resuming this one; otherwise nil. It is called on an
+    /// arbitrary thread, after the load has ended. If the response arrived before that, the task succeeds, and the handler receives
+    /// nil.
     open func cancel(byProducingResumeData completionHandler: @escaping @Sendable (Data?) -> Void) {
         cancelKeepingResumeData(completionHandler)
     }
 
-    /// Gives the upload up and returns what is needed to continue it, or nil where that is not possible.
+    /// Cancels the upload and returns the data needed to resume it, or nil if it cannot be resumed.
     ///
     /// - Returns: The resume data, or nil.
     open func cancelByProducingResumeData() async -> Data? {

@@ -11,24 +11,25 @@ internal import Foundation
 internal import Synchronization
 
 extension URLSessionWebSocketTask {
-    /// The messages of a WebSocket, in their order, until it is closed.
+    /// The messages of a WebSocket in order, until it is closed.
     ///
-    /// Apple does not have it.
+    /// Not in Apple's API.
     ///
-    /// The sequence ends when the closing handshake has taken place; ``URLSessionWebSocketTask/closeCode`` says why. It throws what
-    /// ``URLSessionWebSocketTask/receive()`` throws otherwise. Each message goes to one receiver: two loops at once share them.
+    /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` has the reason. In other cases it
+    /// throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is delivered once: two concurrent loops
+    /// share the messages.
     public struct Messages: AsyncSequence, Sendable {
         /// A message.
         public typealias Element = Message
 
-        /// Receives one message after another.
+        /// Receives one message at a time.
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let task: URLSessionWebSocketTask
 
-            /// The next message, or nil once the connection is closed.
+            /// The next message, or nil if the connection is closed.
             ///
             /// - Returns: The message, or nil.
-            /// - Throws: What ``URLSessionWebSocketTask/receive()`` throws.
+            /// - Throws: The error of ``URLSessionWebSocketTask/receive()``.
             public nonisolated(nonsending) func next() async throws -> Message? {
                 do {
                     return try await task.receive()
@@ -41,14 +42,14 @@ extension URLSessionWebSocketTask {
 
         fileprivate let task: URLSessionWebSocketTask
 
-        /// An iterator, which shares the messages with others.
+        /// Makes an iterator, which shares the messages with other iterators.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task: task) }
     }
 
-    /// The messages that come, in their order, until the connection is closed.
+    /// The received messages in order, until the connection is closed.
     ///
-    /// Apple does not have it. The task has to be resumed.
+    /// Not in Apple's API. The task must be resumed.
     public var messages: Messages { Messages(task: self) }
 }

@@ -12,8 +12,8 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSessionWebSocketTask {
-    /// Says something to the load, in the order in which the calls are made, and adds who waits for what comes of it; or is refused, where
-    /// the task is over or was given up.
+    /// Sends a command to the load, in the order of the calls, and registers the caller that waits for its result; reports an error
+    /// if the task has completed or was cancelled.
     func say(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
         var asleep: (any LoadingService)?
         let refusal: (any Error)? = calls.withLock { calls in
@@ -27,7 +27,7 @@ extension URLSessionWebSocketTask {
         if let refusal { refused(refusal) }
     }
 
-    /// Why the load takes nothing more.
+    /// Why the load accepts no more commands.
     private func reasonForRefusal() -> any Error {
         let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.error, $0.url) }
         return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: url))
@@ -42,7 +42,7 @@ extension URLSessionWebSocketTask {
         asleep?.wake()
     }
 
-    /// Changes what counts until the task is first resumed.
+    /// Changes an option, which takes effect only before the task is first resumed.
     func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
         mutex.withLock { if $0.lifecycle.isUnstarted { $0.changeOrder(change) } }
     }
@@ -51,7 +51,7 @@ extension URLSessionWebSocketTask {
         abandonLoad(with: .webSocket(.close(code: code, reason: reason)))
     }
 
-    /// What calls are told that come when the closing handshake has taken place.
+    /// The error of calls made after the closing handshake.
     func closed() -> any Error {
         ErrorTranslation.appError(
             LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN)), url: mutex.withLock { $0.url })
@@ -59,12 +59,12 @@ extension URLSessionWebSocketTask {
 }
 
 extension TaskState {
-    /// What the load is told of its WebSocket; nil for other tasks.
+    /// The WebSocket options of the load; nil for other tasks.
     var webSocket: WebSocketOrder? { if case .webSocket(let order) = delivery { order } else { nil } }
 
     mutating func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
         guard case .webSocket(var order) = delivery else { return }
-        // Nothing else refers to it while it changes.
+        // Releases the only other reference, so that the change does not copy.
         delivery = .stream
         change(&order)
         delivery = .webSocket(order)

@@ -11,58 +11,59 @@ public import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// A task that exchanges messages over the WebSocket protocol (RFC 6455), as Apple's `URLSessionWebSocketTask`.
+/// A task that exchanges messages over the WebSocket protocol (RFC 6455), like Apple's `URLSessionWebSocketTask`.
 ///
-/// The task is made with a `ws` or `wss` URL, and connects once it is resumed; what is sent before waits for the handshake. Its cookies,
-/// credentials, redirects and trust are those of a load of `http` or `https`. Messages that the app does not receive are left with the
-/// server after about 1.5 MB, and what the server does not read waits with ``send(_:)``. The request's timeout is that of the handshake.
+/// The task is made with a `ws` or `wss` URL, and connects when it is resumed; messages sent before are queued until the handshake
+/// is complete. Cookies, credentials, redirects and trust work as for `http` and `https`. If the app does not receive messages, the
+/// task stops reading after about 1.5 MB; if the server does not read, ``send(_:)`` waits. The request timeout applies to the
+/// handshake.
 ///
-/// When the connection is over, calls that wait fail: with the task's error where it has one, and with `networkConnectionLost` where the
-/// closing handshake took place. A server that breaks the protocol is `badServerResponse`, a message beyond ``maximumMessageSize``
+/// When the connection ends, waiting calls fail: with the task's error if there is one, and with `networkConnectionLost` after a
+/// closing handshake. A protocol violation by the server is `badServerResponse`, a message longer than ``maximumMessageSize``
 /// `dataLengthExceedsMaximum`.
 ///
-/// Background sessions have no such tasks: there it fails with `unsupportedURL` once it is resumed.
+/// Background sessions do not support WebSocket tasks: there the task fails with `unsupportedURL` when it is resumed.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
-    /// What one side sends to the other, whole.
+    /// A complete message.
     public enum Message: Sendable {
-        /// Bytes, in a binary message.
+        /// A binary message.
         case data(Data)
-        /// A text, in UTF-8 on the wire.
+        /// A text message, sent as UTF-8.
         case string(String)
     }
 
-    /// Why a connection was closed (RFC 6455, section 7.4).
+    /// The reason why a connection was closed (RFC 6455, section 7.4).
     ///
-    /// On Apple's platforms, the type also takes numbers that have no name, as those from 3000 to 4999 are for apps and frameworks to give a
-    /// meaning to; here these are ``other(_:)``.
+    /// On Apple's platforms, the type also has values without a name, because apps and frameworks may define the codes from 3000 to
+    /// 4999; here these are ``other(_:)``.
     public enum CloseCode: RawRepresentable, Hashable, Sendable {
         /// The connection is not closed.
         case invalid
-        /// What the connection was for is done (1000).
+        /// The purpose of the connection is fulfilled (1000).
         case normalClosure
-        /// One side goes away: a server that stops, a page that is left (1001).
+        /// An endpoint is going away, such as a server that shuts down or a page that was left (1001).
         case goingAway
-        /// The other side broke the protocol (1002).
+        /// The peer violated the protocol (1002).
         case protocolError
-        /// A message is of a kind that is not taken (1003).
+        /// A message has a type that the endpoint does not accept (1003).
         case unsupportedData
         /// The close frame had no code; never sent.
         case noStatusReceived
         /// The connection ended without a close frame; never sent.
         case abnormalClosure
-        /// A message is not what its kind says: text that is not UTF-8 (1007).
+        /// A message does not match its type, such as text that is not UTF-8 (1007).
         case invalidFramePayloadData
-        /// A message breaks a rule of the one that closes (1008).
+        /// A message violates the endpoint's policy (1008).
         case policyViolation
-        /// A message is larger than is taken (1009).
+        /// A message is too large (1009).
         case messageTooBig
-        /// The server did not agree to an extension that was needed (1010).
+        /// The server did not negotiate a required extension (1010).
         case mandatoryExtensionMissing
-        /// Something went wrong in the server (1011).
+        /// The server encountered an error (1011).
         case internalServerError
         /// Never sent.
         case tlsHandshakeFailure
-        /// A code that has no name above.
+        /// A code without a name above.
         case other(Int)
 
         private static let named: [Int: CloseCode] = [
@@ -71,10 +72,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
             1009: .messageTooBig, 1010: .mandatoryExtensionMissing, 1011: .internalServerError, 1015: .tlsHandshakeFailure,
         ]
 
-        /// The code that stands for a number; ``other(_:)`` where it has no name.
+        /// The code with a number; ``other(_:)`` if it has no name.
         public init?(rawValue: Int) { self = Self.named[rawValue] ?? .other(rawValue) }
 
-        /// The number, as it is in close frames.
+        /// The number in close frames.
         public var rawValue: Int {
             switch self {
             case .invalid: 0
@@ -98,7 +99,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     let calls = Mutex(WebSocketCalls())
     private let queue: OperationQueue?
 
-    /// Makes a task that belongs to no session and does nothing, for programs that put objects of their own in place of tasks.
+    /// Makes a task that belongs to no session and does nothing, for programs that mock tasks with their own subclasses.
     public override init() {
         queue = nil
         super.init()
@@ -121,10 +122,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Messages
 
-    /// Sends a message behind those that were sent before.
+    /// Queues a message for sending.
     ///
-    /// The handler is called on the delegate queue, once the message was handed to the system, or could not be sent; no answer of the
-    /// server's is waited for.
+    /// The handler is called on the delegate queue, after the message was handed to the system or could not be sent. It does not
+    /// wait for a reply of the server.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         say(.send(message.traffic)) {
             $0.sends.append(.handler(completionHandler))
@@ -133,9 +134,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Sends a message behind those that were sent before, and returns once it was handed to the system.
+    /// Queues a message for sending, and returns after it was handed to the system.
     ///
-    /// - Throws: A `URLError` where the connection is over, or the task was given up.
+    /// - Throws: A `URLError` if the connection has ended or the task was cancelled.
     open nonisolated(nonsending) func send(_ message: Message) async throws {
         try await withUnsafeThrowingContinuation { (continuation: UnsafeContinuation<Void, any Error>) in
             say(.send(message.traffic)) {
@@ -146,7 +147,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Receives the next message, once it is complete; the handler is called on the delegate queue.
+    /// Receives the next complete message; the handler is called on the delegate queue.
     ///
     /// Each call receives one message, in the order of the calls.
     open func receive(completionHandler: @escaping @Sendable (Result<Message, any Error>) -> Void) {
@@ -159,14 +160,14 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Receives the next message, once it is complete.
+    /// Receives the next complete message.
     ///
-    /// Where the calling Swift task is cancelled, the call ends with `CancellationError`, and the message is the next call's.
+    /// If the calling Swift task is cancelled, the call throws `CancellationError`, and the next call receives the message.
     ///
     /// - Returns: The message.
-    /// - Throws: A `URLError` where the connection is over, or the task was given up.
+    /// - Throws: A `URLError` if the connection has ended or the task was cancelled.
     open nonisolated(nonsending) func receive() async throws -> Message {
-        // What is here needs no way to withdraw.
+        // A message that is already here needs no cancellation handler.
         if !Task.isCancelled, let received = calls.withLock({ $0.receive() }) {
             switch received {
             case .message(let message, let credit):
@@ -192,7 +193,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         return Message(message)
     }
 
-    /// Sends a ping; the handler is called on the delegate queue, when its pong came or will not come.
+    /// Sends a ping; the handler is called on the delegate queue when the pong has arrived, or with an error if none will.
     ///
     /// Handlers are called in the order of the pings.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -203,61 +204,61 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    // MARK: The end
+    // MARK: Closing
 
-    /// Sends a close frame behind the messages that were sent before, and ends the task once the server has answered it, or after five
-    /// seconds.
+    /// Sends a close frame after the queued messages; the task completes when the server has replied to it, or after five seconds.
     ///
-    /// Where the handshake is not over, the task is cancelled.
+    /// If the handshake is not complete, the task is cancelled.
     ///
     /// - Parameters:
-    ///   - closeCode: Why. One that may not be sent (`invalid`, 1004, 1005, 1006, 1015 and those that are not defined) is left out.
-    ///   - reason: A text in UTF-8, of which 123 bytes are sent at most.
+    ///   - closeCode: The reason. A code that must not be sent (`invalid`, 1004, 1005, 1006, 1015 and undefined ones) is omitted.
+    ///   - reason: A UTF-8 text, of which at most 123 bytes are sent.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
         closeLoad(code: UInt16(exactly: closeCode.rawValue), reason: reason ?? Data())
     }
 
-    /// Why the connection was closed: `invalid` until it is.
+    /// The close code of the connection; `invalid` while it is open.
     open var closeCode: CloseCode { calls.withLock { CloseCode(rawValue: Int($0.closeCode)) ?? .invalid } }
 
-    /// What the server said when it closed the connection, in UTF-8; nil where it said nothing, or has not closed it.
+    /// The reason in the server's close frame, in UTF-8; nil if there is none, or the server has not closed the connection.
     open var closeReason: Data? { calls.withLock { $0.closeReason } }
 
     // MARK: Options
 
-    /// The largest message that is received, in bytes after decoding; default 1,048,576 (1 MiB).
+    /// The maximum size of a received message, in bytes after decoding; default 1,048,576 (1 MiB).
     ///
-    /// A larger one fails the task, and all calls that wait, with `dataLengthExceedsMaximum`; the server is told so (1009).
+    /// A larger message fails the task and all waiting calls with `dataLengthExceedsMaximum`; the server receives close code 1009.
     open var maximumMessageSize: Int {
         get { mutex.withLock { $0.webSocket?.maximumMessageSize ?? 0 } }
         set { setMaximumMessageSize(max(newValue, 0)) }
     }
 
-    /// Whether the task offers to compress messages (permessage-deflate, RFC 7692); default false.
+    /// Whether the task offers message compression (permessage-deflate, RFC 7692); default false.
     ///
-    /// Apple does not have it. A connection that compresses takes up to 300 KiB of memory, and who sees the length of messages that hold both a secret and text of
-    /// somebody else's may find the secret out. Takes effect when set before the task is first resumed.
+    /// Not in Apple's API. Compression takes up to 300 KiB of memory per connection. An observer of message lengths may be able to
+    /// recover a secret from messages that contain both the secret and text that an attacker chose. Must be set before the task is
+    /// first resumed.
     open var offersCompression: Bool {
         get { mutex.withLock { $0.webSocket?.offersCompression ?? false } }
         set { changeOrder { $0.offersCompression = newValue } }
     }
 
-    /// Seconds between pings of the task's own; nil, the default, sends none.
+    /// The interval in seconds between automatic pings; nil, the default, sends none.
     ///
-    /// Apple does not have it. A server that leaves one unanswered until the next is due is taken for dead, and the task fails with `timedOut`. Takes effect when set
-    /// before the task is first resumed.
+    /// Not in Apple's API. If the server has not replied to a ping when the next one is due, the task fails with `timedOut`. Must
+    /// be set before the task is first resumed.
     open var pingInterval: TimeInterval? {
         get { mutex.withLock { $0.webSocket?.pingInterval } }
         set { changeOrder { $0.pingInterval = newValue } }
     }
 
-    // MARK: What the load tells
+    // MARK: Events of the load
 
     override func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {
         let queue = isOnDelegateQueue ? nil : queue
         let wakes = calls.withLock { $0.heard(event) }
         wakes.run(on: queue)
-        // No message follows, though the connection may stand for a while.
+        // No message follows, even if the connection stays open for a while.
         if case .closed = event { calls.withLock { $0.end(with: closed(), inOrder: true) }.run(on: queue) }
         consumed(wakes.credit)
     }

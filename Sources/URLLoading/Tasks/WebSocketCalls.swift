@@ -11,9 +11,9 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The calls of an app that wait for something of its WebSocket, and the messages that wait for a call.
+/// The pending calls of a WebSocket task, and the messages not yet received by a call.
 struct WebSocketCalls: Sendable {
-    /// Names a call that may be withdrawn, even before it is made.
+    /// Identifies a call that may be withdrawn, even before it is made.
     final class Ticket: Sendable {
         fileprivate let isWithdrawn = Atomic(false)
     }
@@ -23,15 +23,15 @@ struct WebSocketCalls: Sendable {
         case caller(UnsafeContinuation<WebSocketMessage, any Error>, Ticket)
     }
 
-    /// Who waits for a message to be sent, or a ping to be answered.
+    /// A call that waits until a message is sent or a pong arrives.
     enum Waiter: Sendable {
         case handler(@Sendable ((any Error)?) -> Void)
         case caller(UnsafeContinuation<Void, any Error>)
     }
 
-    /// What a call to receive gets at once.
+    /// The immediate result of a call to receive.
     enum Received {
-        /// And the credit that the load is to be given.
+        /// The message, and the flow-control credit to return to the load.
         case message(WebSocketMessage, credit: Int)
         case over(any Error)
     }
@@ -40,25 +40,26 @@ struct WebSocketCalls: Sendable {
     var pings = WaitingLine<Waiter>()
     private var receivers = WaitingLine<Receiver>()
     private var inbox = WaitingLine<WebSocketMessage>()
-    /// For messages that were taken, and not given to the load yet.
+    /// Credit for messages that were taken, which has not been returned to the load yet.
     private var credit = 0
     private(set) var end: (any Error)?
-    /// The closing handshake took place, and the app did not give the task up.
+    /// Whether the closing handshake took place, and the app did not cancel the task.
     private(set) var endedInOrder = false
     private var isOpen = false
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
-    /// The load is given so much at once, or more: a small part of what it may have outstanding, as each time costs as much as a message.
+    /// Credit is returned in steps of at least this size: a small part of what may be outstanding, because returning it costs as
+    /// much as a message.
     private static let creditStep = 131_072
 
-    /// Nil where a call has to wait.
+    /// The next message or the end, or nil if the call has to wait.
     mutating func receive() -> Received? {
         if let message = inbox.popFirst() { return .message(message, credit: take(message)) }
         return end.map { .over($0) }
     }
 
-    /// Nil where the call waits.
+    /// The next message or the end, or nil after queuing the receiver.
     mutating func receive(_ receiver: Receiver) -> Received? {
         if case .caller(_, let ticket) = receiver, ticket.isWithdrawn.load(ordering: .relaxed) {
             return .over(CancellationError())
@@ -68,7 +69,7 @@ struct WebSocketCalls: Sendable {
         return nil
     }
 
-    /// A call has the message: the credit that the load is to be given now.
+    /// Counts a message as taken, and returns the credit to return to the load now.
     private mutating func take(_ message: WebSocketMessage) -> Int {
         credit += message.cost
         guard credit >= Self.creditStep else { return 0 }
@@ -76,7 +77,7 @@ struct WebSocketCalls: Sendable {
         return credit
     }
 
-    /// The caller whose call waits no more; nil where it had its message, or has not begun to wait.
+    /// The continuation of the withdrawn call; nil if it already has its message, or has not begun to wait.
     mutating func withdraw(_ ticket: Ticket) -> UnsafeContinuation<WebSocketMessage, any Error>? {
         let found = receivers.removeFirst { receiver in
             if case .caller(_, let other) = receiver { other === ticket } else { false }
@@ -104,7 +105,7 @@ struct WebSocketCalls: Sendable {
         return wakes
     }
 
-    /// The connection is over: all that wait are told so, but for messages that came before.
+    /// Ends the connection: all waiting calls fail; messages that arrived before can still be received.
     mutating func end(with error: any Error, inOrder: Bool) -> Wakes {
         guard end == nil else { return Wakes() }
         end = error
@@ -117,14 +118,14 @@ struct WebSocketCalls: Sendable {
         return wakes
     }
 
-    /// What is to be called once no lock is held.
+    /// The calls to resume after the lock is released.
     struct Wakes {
         fileprivate var received: (Receiver, Result<WebSocketMessage, any Error>)?
         fileprivate var done: [Waiter] = []
-        /// Why it failed for those.
+        /// The error for the calls in `done`; nil if they succeeded.
         fileprivate var error: (any Error)?
         fileprivate var failed: [(Receiver, any Error)] = []
-        /// What the load is to be given.
+        /// The credit to return to the load.
         fileprivate(set) var credit = 0
 
         func run(on queue: OperationQueue?) {
@@ -154,7 +155,7 @@ struct WebSocketCalls: Sendable {
     }
 }
 
-/// First in, first out; what was taken costs no moving of the rest.
+/// A FIFO queue that removes elements without moving the others.
 struct WaitingLine<Element: Sendable>: Sendable {
     private var elements: [Element?] = []
     private var head = 0
@@ -174,7 +175,7 @@ struct WaitingLine<Element: Sendable>: Sendable {
         return nil
     }
 
-    /// As many of the first as there are, and `count` at most.
+    /// Removes and returns up to `count` elements.
     mutating func popFirst(_ count: Int) -> [Element] {
         var taken: [Element] = []
         while taken.count < count, let element = popFirst() { taken.append(element) }
