@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 /// Decides which of a host's addresses to try, and when (RFC 8305, "Happy Eyeballs").
 ///
-/// Both families are looked up at once. IPv6 addresses are tried as soon as they are there; IPv4 addresses that come first wait 50 ms
-/// for them (section 3). The families alternate (section 4); an attempt gets 250 ms before the next begins beside it, and a failing
-/// one makes room at once (section 5). The first attempt that succeeds wins, and the others are abandoned.
+/// Both families are looked up in parallel. IPv6 addresses are tried as soon as they arrive; IPv4 addresses that arrive first wait
+/// up to 50 ms for them (section 3). The families alternate (section 4). The next attempt starts 250 ms after the previous one, or
+/// at once when that one fails (section 5). The first attempt that succeeds wins, and the others are abandoned.
 ///
-/// It ends with `win` or `lose`, or silently with `cancelled`; every attempt is then over or abandoned, and no timer runs. Every
-/// later event is answered with `[]`.
+/// The race ends with `win` or `lose`, or silently after `cancelled`. Then every attempt is finished or abandoned, and no timer
+/// runs. All later events return `[]`.
 package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     package enum Family: Hashable, Sendable, CaseIterable {
         case v4
@@ -21,9 +21,9 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     }
 
     package enum Timer: Hashable, Sendable, CaseIterable {
-        /// Section 5, "Connection Attempt Delay", recommended value; in section 8 the same.
+        /// Section 5, "Connection Attempt Delay": the recommended value, which section 8 repeats.
         case attemptDelay
-        /// Section 3, "Resolution Delay", recommended value.
+        /// Section 3, "Resolution Delay": the recommended value.
         case resolutionDelay
 
         package var nanoseconds: Int64 {
@@ -36,7 +36,7 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
 
     package enum Event: Hashable, Sendable {
         case started
-        /// A family's addresses, in the order of the resolver's preference; empty if it has none or the lookup failed.
+        /// The addresses of a family in the resolver's order of preference; empty if there are none or the lookup failed.
         case resolved(Family, [Address])
         case attemptSucceeded(Int)
         case attemptFailed(Int)
@@ -47,9 +47,9 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
     package enum Action: Hashable, Sendable {
         case resolve(Family)
         case connect(Int, Address)
-        /// Ends a running attempt whose outcome does not matter any more.
+        /// Ends a running attempt whose outcome no longer matters.
         case abandon(Int)
-        /// Starts a timer, or starts it anew.
+        /// Starts a timer, or restarts it.
         case startTimer(Timer)
         case stopTimer(Timer)
         case win(Int)
@@ -61,14 +61,14 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         case idle
         /// No address is known yet.
         case resolving
-        /// IPv4 addresses are known, and IPv6 ones may come within the resolution delay.
+        /// IPv4 addresses are known; IPv6 addresses may arrive within the resolution delay.
         case lingering
         case racing
         case over
     }
 
     private var stage = Stage.idle
-    /// What is still to try, the next one last; nil as long as the family is not looked up.
+    /// The addresses left to try, the next one last; nil until the family is looked up.
     private var v4: [Address]?
     private var v6: [Address]?
     private var nextFamily = Family.v6
@@ -127,7 +127,7 @@ package struct AddressRace<Address: Hashable & Sendable>: Sendable {
         }
     }
 
-    /// Begins the next attempt, or finds that there is none.
+    /// Starts the next attempt, or loses if there is none.
     private mutating func advance() -> [Action] {
         guard let address = nextAddress() else {
             if !isResolved || !running.isEmpty { return [] }

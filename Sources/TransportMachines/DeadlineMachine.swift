@@ -9,28 +9,28 @@
 
 import HTTPWire
 
-/// Watches the time of every load of a session with one timer: how long nothing came (the request timeout) and how long it took
-/// altogether (the resource timeout).
+/// Tracks the timeouts of all loads of a session with one timer: the time without progress (the request timeout) and the total time
+/// (the resource timeout).
 ///
-/// Progress, which is noted for every piece of data, only stores the instant. The timer is set for the earliest instant at which
-/// something may be due; when it fires, whatever is due expires, and it is set anew for the rest. So it fires now and then for nothing,
-/// at most once per shortest timeout. Since it looks at every load, it fires the less often the more there are; and what is due at the
-/// same time expires a part at a time, so that whoever owns the timer can do other things in between.
+/// Progress, which is noted for every piece of data, only stores the instant. The timer is set to the earliest instant at which a
+/// load may be due. When it fires, the loads that are due expire, and it is set again for the rest. So it fires needlessly at most
+/// once per shortest timeout. Because each run scans all loads, it fires less often the more loads there are. Loads that are due at
+/// the same time expire in batches, so that the owner of the timer can do other work in between.
 ///
-/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed; once it was idle for too
-/// long only its deadline is left to come, and after its deadline nothing is.
+/// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed. After its idle timeout
+/// only its deadline can still expire, and after its deadline nothing can.
 package struct DeadlineMachine: Sendable {
     package enum Expiry: Hashable, Sendable {
-        /// Nothing came for as long as the load allows.
+        /// There was no progress for the idle timeout.
         case idle
-        /// The whole load took longer than it may.
+        /// The whole load took longer than allowed.
         case resource
     }
 
     package enum Action: Hashable, Sendable {
         /// Starts the one timer, or moves it.
         case startTimer(at: Int64)
-        /// The load in a slot is out of time.
+        /// The load in a slot has timed out.
         case expire(slot: Int, Expiry)
     }
 
@@ -43,9 +43,9 @@ package struct DeadlineMachine: Sendable {
         var due: Int64 { min(idleDue, deadline) }
     }
 
-    /// How many loads expire at once; the others follow a moment later.
+    /// The number of loads that expire in one batch; the others follow after ``pause``.
     package static let expiriesAtOnce = 128
-    /// That moment, in nanoseconds.
+    /// The pause between batches, in nanoseconds.
     package static let pause: Int64 = 100_000
 
     /// Free slots hold nil.
@@ -55,16 +55,16 @@ package struct DeadlineMachine: Sendable {
 
     package init() {}
 
-    /// The timer is never set to less than this ahead, in nanoseconds: a millisecond, and one more for each thousand loads.
+    /// The minimum delay of the timer in nanoseconds: a millisecond, plus a microsecond per load.
     private var shortestDelay: Int64 { 1_000_000 + 1_000 * Int64(watches.count - freeSlots.count) }
 
-    /// Begins to watch a load.
+    /// Starts to track a load.
     ///
     /// - Parameters:
-    ///   - idleTimeout: How long the load may be without progress; nil for ever.
-    ///   - deadline: The instant by which it must be complete; nil for never.
-    ///   - now: The present instant; the idle time counts from here.
-    /// - Returns: The slot by which the load is known from now on, and what to do.
+    ///   - idleTimeout: How long the load may make no progress; nil for no limit.
+    ///   - deadline: The instant by which it must be complete; nil for none.
+    ///   - now: The current instant, from which the idle time counts.
+    /// - Returns: The slot that identifies the load from now on, and the actions.
     package mutating func add(idleTimeout: Int64?, deadline: Int64?, now: Int64) -> (slot: Int, actions: [Action]) {
         let watch = Watch(idleTimeout: max(0, idleTimeout ?? .max), lastProgress: now, deadline: deadline ?? .max)
         let slot: Int
@@ -78,12 +78,14 @@ package struct DeadlineMachine: Sendable {
         return (slot, startTimer(for: watch.due, now: now))
     }
 
-    /// Notes that something came or went: the idle time counts from here.
+    /// Notes progress: the idle time counts from here.
     package mutating func progress(_ slot: Int, now: Int64) {
         watches[slot]?.lastProgress = now
     }
 
-    /// Gives the slot back; the timer stays as it is, and will find nothing to do.
+    /// Frees the slot.
+    ///
+    /// The timer is left as it is, and may fire needlessly.
     package mutating func remove(_ slot: Int) {
         guard watches[slot] != nil else { return }
         watches[slot] = nil

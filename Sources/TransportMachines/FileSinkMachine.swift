@@ -7,52 +7,52 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What becomes of a file that is written to beside the event loop, and what the thread that is at it does next.
+/// The state of a file that is written off the event loop: which step its thread takes next, and how the file ends.
 ///
-/// One thread, or a pump, is at the file at a time. The bytes themselves, and who is called back, are its shell's.
+/// One thread or one pump uses the file at a time. The shell holds the bytes and the completion handlers.
 package struct FileSinkMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        /// So many bytes wait to be written.
+        /// Bytes to write were queued; their count.
         case brought(Int)
         /// Small batches are to be written, too.
         case flush
-        /// The file is to be completed, or kept as far as it is there.
+        /// The file is to be completed, or kept with the bytes written so far.
         case end(End)
         case abort
         case pumpEntered
         case pumpLeft
-        /// A pump put so many bytes into the file.
+        /// A pump moved this many bytes into the file.
         case moved(Int64)
-        /// Of a batch of so many bytes so many were written.
+        /// The bytes written of a batch, and the size of the batch.
         case wrote(Int64, of: Int)
-        /// Something could not be written: because the disk is full, or otherwise.
+        /// A write failed because the disk is full, or for another reason.
         case failed(isFull: Bool)
-        /// The thread asks what to do.
+        /// The thread asks for its next step.
         case threadIsFree
     }
 
     package enum End: Hashable, Sendable {
-        /// The file is whole.
+        /// The file is complete.
         case close
-        /// Another load goes on with it, also where the disk had no more room.
+        /// Another load continues the file, even if the disk is full.
         case keep
     }
 
     package enum Step: Hashable, Sendable {
         case nothing
-        /// Sends a thread to the file.
+        /// Starts a thread for the file.
         case start
-        /// Writes what waits, or as much of it as can be written at once.
+        /// Writes the queued bytes, or as many as can be written at once.
         case write
-        /// Closes the file; what filled the disk is closed as far as it is there.
+        /// Closes the file; after a full disk, with the bytes written so far.
         case close(isFull: Bool)
-        /// Says again how the file ended, or that it cannot end so.
+        /// Reports again how the file ended, or that it cannot end this way.
         case tell
         /// Deletes the file, and closes it if it is open.
         case discard(isOpen: Bool)
-        /// Has no broken file be found; it is closed at the end.
+        /// Unlinks the failed file, so that no incomplete file is found; it is closed at the end.
         case unlink
-        /// The thread leaves.
+        /// The thread leaves the file.
         case leave
     }
 
@@ -73,16 +73,16 @@ package struct FileSinkMachine: Sendable {
         case pump(besideThread: Bool)
     }
 
-    /// Below this, bytes are gathered rather than written.
+    /// Smaller batches are gathered instead of written.
     package static let batchSize = 160 << 10
 
     private var life = Life.gathering
     private var occupant = Occupant.nobody
-    /// The end that is asked for, and not begun.
+    /// The requested end, until it begins.
     private var end: End?
-    /// What is there outlasts a disk that has no more room.
+    /// The bytes written so far are kept if the disk is full.
     private var staysWhenFull = false
-    /// Bytes that wait or are being written; no matter after a failure.
+    /// Bytes that are queued or being written; meaningless after a failure.
     package private(set) var outstanding = 0
     package private(set) var written: Int64
 

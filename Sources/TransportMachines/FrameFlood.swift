@@ -9,32 +9,32 @@
 
 package import HTTPWire
 
-/// Bounds what a peer can have us do with frames that carry nothing: PING, SETTINGS, empty frames, resets of what is gone.
+/// Limits the work that a peer can cause with frames that carry nothing: PING, SETTINGS, empty frames, resets of closed streams.
 ///
-/// Each takes a token, of which there are two thousand, and fifty more come each second; what carries something brings one along. No
-/// honest peer comes near that: a keep-alive pings every few seconds.
+/// Each of them takes a token from a bucket of 2,000, which is refilled with 50 per second; each frame that carries something adds
+/// one. No honest peer comes near that: keep-alive pings are seconds apart.
 package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
-    /// What servers' windows come to, and more: what was sent long ago excuses no flood.
+    /// Larger than servers' windows: content that was sent long ago excuses no flood.
     private static let mostUnansweredContent = 67_108_864
-    /// How many answers may wait for a server that does not read.
+    /// The maximum number of replies that may be queued for a server that does not read.
     package static let mostUnreadAnswers = 10_000
 
     private var tokens = Self.limit
-    /// Nanoseconds.
+    /// When the bucket was last refilled, in nanoseconds.
     private var filled: Int64
-    /// Content that went out and that no WINDOW_UPDATE has answered: once of its stream, and once of the connection.
+    /// Content that was sent and not yet covered by WINDOW_UPDATE frames: counted once for its stream, and once for the connection.
     private var unansweredContent = 0
-    /// Answers to PING and SETTINGS that were written while the server read nothing.
+    /// Replies to PING and SETTINGS that were written while the server read nothing.
     private var unreadAnswers = 0
 
     package init(now: Int64) { filled = now }
 
-    /// A frame came that carries something.
+    /// Counts a received frame that carries something.
     package mutating func earn() { tokens = min(Self.limit, tokens + 1) }
 
-    /// A frame came that carries nothing.
+    /// Counts a received frame that carries nothing.
     package mutating func spend(now: Int64) throws(HTTP2Failure) {
         if tokens == 0 {
             let earned = (now - filled) * Self.perSecond / 1_000_000_000
@@ -54,13 +54,13 @@ package struct FrameFlood: Sendable, Hashable {
         unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
     }
 
-    /// A WINDOW_UPDATE came for which nothing waits: servers may say piece by piece that they took what was sent, also when all of it was.
+    /// Counts a WINDOW_UPDATE that no content waits for: servers may acknowledge piece by piece, even if all content was sent.
     package mutating func spend(onUpdate increment: Int, now: Int64) throws(HTTP2Failure) {
         guard increment >= 256, increment <= unansweredContent else { return try spend(now: now) }
         unansweredContent -= increment
     }
 
-    /// A frame that carries nothing wants an answer, which waits if the server does not read.
+    /// Counts a reply to a frame that carries nothing; the reply is queued if the server does not read.
     package mutating func answer(isRead: Bool) throws(HTTP2Failure) {
         guard !isRead else { return }
         unreadAnswers += 1

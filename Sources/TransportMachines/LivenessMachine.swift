@@ -7,37 +7,37 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Whether a server is there still: when something came from it last, and what it is asked when nothing comes (RFC 9113, section 6.7).
+/// Tracks whether a server is still alive: when it last sent something, and when to send it a PING (RFC 9113, section 6.7).
 ///
-/// A server that does not answer is given up, but not while content goes out that its question stands behind: on a slow line that
-/// takes its time. Instants and durations are nanoseconds on any monotonic clock.
+/// A server that does not answer is given up, but not while content is being sent ahead of the PING: on a slow link that takes
+/// time. Instants and durations are nanoseconds on any monotonic clock.
 package struct LivenessMachine: Sendable {
     package enum Event: Hashable, Sendable {
         case requestBegan
-        /// The time of a request is up that began then.
+        /// A request timed out that began at this instant.
         case requestWasLate(began: Int64)
-        /// The timer that was set for a question fired.
+        /// The timer of a PING fired.
         case timerFired(UInt64)
         case ended
     }
 
     package enum Action: Hashable, Sendable {
-        /// Asks by PING; the number tells questions apart.
+        /// Sends a PING; the number identifies it.
         case ask(UInt64)
         case startTimer(UInt64, after: Int64)
         case stopTimer
-        /// Has no request begin here for the time being, or has them begin here again.
+        /// Stops new requests from starting on this connection, or allows them again.
         case bar(Bool)
-        /// Requests that wait get another connection.
+        /// Moves queued requests to another connection.
         case doubt
         case giveUp
     }
 
-    /// After so long without a word from the server, a request comes with a question.
+    /// If the server has been silent for longer, a new request comes with a PING.
     private static let silence: Int64 = 10_000_000_000
-    /// After so long without the answer, requests that begin now get another connection.
+    /// If the PING is unanswered for longer, new requests get another connection.
     private static let doubtfulAfter: Int64 = 1_000_000_000
-    /// How long the server has for the answer.
+    /// How long the server has for its answer.
     private static let patience: Int64 = 5_000_000_000
 
     private struct Question {
@@ -46,15 +46,15 @@ package struct LivenessMachine: Sendable {
     }
 
     private let began: Int64
-    /// When something was read last.
+    /// When the server last sent something.
     package private(set) var lastRead: Int64
-    /// When the socket took content last.
+    /// When the socket last accepted content.
     private var lastSent: Int64 = 0
     private var question: Question?
     private var questionCount: UInt64 = 0
-    /// It takes no requests until the server has given a sign of life.
+    /// No requests start here until the server sends something.
     package private(set) var isBarred = false
-    /// How long the server's answer to SETTINGS took.
+    /// How long the server took to acknowledge SETTINGS.
     private var measuredRoundTrip: Int64?
 
     package init(now: Int64) {
@@ -62,14 +62,14 @@ package struct LivenessMachine: Sendable {
         lastRead = now
     }
 
-    /// At most so long does the server's answer to what is written take, where the handshake took that long.
+    /// An upper bound of the round-trip time, given that of the handshake.
     package func roundTrip(handshake: Int64) -> Int64 { measuredRoundTrip ?? max(lastRead - began, handshake) }
 
     package mutating func settingsWereAcknowledged(now: Int64) { measuredRoundTrip = measuredRoundTrip ?? now - began }
 
     package mutating func sentContent(now: Int64) { lastSent = now }
 
-    /// Whatever comes is a sign of life: a server that is busy with others is there.
+    /// Any frame proves that the server is alive, even if it is busy with other streams.
     package mutating func read(now: Int64) -> [Action] {
         lastRead = now
         guard question != nil else { return [] }
@@ -81,11 +81,11 @@ package struct LivenessMachine: Sendable {
         switch event {
         case .requestBegan: return now - lastRead > Self.silence ? ask(now) : []
         case .requestWasLate(let began):
-            // Where nothing came since it began, the connection may be dead.
+            // If nothing arrived since it began, the connection may be dead.
             guard lastRead <= began else { return [] }
             return bar(true) + ask(now)
         case .timerFired(let number):
-            // A timer that was due when it was stopped fires all the same.
+            // A timer that was due when it was stopped fires nevertheless.
             guard number == questionCount, let question else { return [] }
             let isAnswerable = lastSent > question.asked
             guard question.isDoubtful else {

@@ -6,19 +6,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Decides which names are looked up when, for all sessions of the process: one look-up of a name and family for all who want it, a
-/// bounded number at a time, and a short memory of the answers.
+/// Schedules the host name lookups of all sessions of the process: one lookup per name and family for all its callers, a limited
+/// number at a time, with a short-lived cache of the answers.
 ///
-/// A look-up holds a thread for as long as the name servers do not answer, and cannot be ended. So look-ups are dealt out by
-/// ``ThreadShares``, by session and domain: a thousand names of a slow domain, or of a session, leave threads to the others, and among a session's
-/// own the newest have every other turn. One that has not begun is dropped with the last who wants it.
+/// A lookup occupies a thread until the name servers answer, and cannot be cancelled. ``ThreadShares`` therefore divides the
+/// threads by session and domain: a thousand names of one slow domain, or of one session, leave threads to the others. Among a
+/// session's own lookups, every other turn is the newest's. A lookup that has not started is dropped with its last caller.
 ///
-/// It has no end; every caller is answered or refused once, or leaves.
+/// The machine has no final state. Each caller gets an answer or a refusal exactly once, or leaves.
 package struct LookupMachine<Answer: Sendable>: Sendable {
     package enum Family: Hashable, Sendable {
         case v4
         case v6
-        /// Asked for together.
+        /// Both families in one lookup.
         case both
     }
 
@@ -39,22 +39,22 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     package enum Event: Sendable {
         /// A session wants an answer.
         case wanted(Question, by: Caller, of: Owner)
-        /// A caller needs no answer any more.
+        /// A caller no longer needs an answer.
         case left(Caller)
-        /// What a look-up found out, and for how many nanoseconds that is worth remembering.
+        /// The result of a lookup, and how long to cache it, in nanoseconds.
         case answered(Question, Answer, keptFor: Int64)
-        /// Nothing that was found out before is to be used any more.
+        /// All earlier results are invalid.
         case forgotten
     }
 
     package enum Action: Sendable {
         case lookUp(Question)
-        /// The caller waits for others' look-ups; `began` follows, where it is not answered before, or leaves.
+        /// The caller waits for other lookups. `began` follows, unless an answer comes first or the caller leaves.
         case waits(Caller)
-        /// What these waited for has begun.
+        /// The lookup of these waiting callers has started.
         case began([Caller])
         case answer([Caller], Answer)
-        /// Too many wait already.
+        /// Too many lookups are queued.
         case refuse(Caller)
     }
 
@@ -65,11 +65,11 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     private struct Lookup {
         var callers: Set<Caller> = []
-        /// Those of them who were told that they wait.
+        /// The callers that were told that they wait.
         var waiting: Set<Caller> = []
-        /// Who has an entry in line for it.
+        /// The owners that have a queue entry for it.
         var owners: Set<Owner> = []
-        /// Tells its entries from those of an earlier one that was dropped.
+        /// Distinguishes its entries from those of an earlier lookup that was dropped.
         var ticket: Int
         var place: ThreadShares<Owner, Substring, Entry>.Place?
     }
@@ -82,13 +82,13 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
     private var known: [Question: (answer: Answer, until: Int64)] = [:]
     private var ticketCount = 0
     private var forgottenTicket = 0
-    /// Entries in line for look-ups that were dropped, or begun in another's turn.
+    /// Queue entries of lookups that were dropped, or were started by another owner's entry.
     private var strayCount = 0
 
     /// - Parameters:
-    ///   - threadCount: How many look-ups may run at a time.
-    ///   - waitingLimit: How many may wait; a session may have as many of these as are left.
-    ///   - memoryLimit: How many answers are remembered.
+    ///   - threadCount: The maximum number of lookups that run at a time.
+    ///   - waitingLimit: The maximum number of queued lookups; one session may queue up to half of what others leave free.
+    ///   - memoryLimit: The maximum number of cached answers.
     package init(threadCount: Int, waitingLimit: Int, memoryLimit: Int) {
         shares = ThreadShares(threadCount: threadCount)
         self.waitingLimit = waitingLimit
@@ -109,7 +109,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
             if known.until > now { return [.answer([caller], known.answer)] }
             self.known[question] = nil
         }
-        // No copies of a look-up are held while it changes: there may be thousands of callers in it.
+        // Changed in place, never copied: a lookup may have thousands of callers.
         let isNew = lookups[question] == nil
         let needsEntry = isNew || lookups[question]?.place == nil && lookups[question]?.owners.contains(owner) == false
         guard !needsEntry || shares.waitingCount(of: owner) < waitingLimit - shares.waitingCount else { return [.refuse(caller)] }
@@ -137,7 +137,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         guard let lookup = lookups[question], lookup.callers.isEmpty, lookup.place == nil else { return [] }
         lookups[question] = nil
         strayCount += lookup.owners.count
-        // They are passed over when their turn comes, and dropped before they are most of the line.
+        // Stray entries are skipped at their turn, and removed before they are most of the queue.
         if strayCount > 64, 2 * strayCount > shares.waitingCount {
             shares.removeWaiting { [lookups] in !Self.isWanted($0, lookups) }
             strayCount = 0
@@ -149,7 +149,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         guard let lookup = lookups[question], let place = lookup.place else { return [] }
         lookups[question] = nil
         shares.ended(at: place)
-        // What was asked before the memory was emptied is as old as what was in it.
+        // A lookup that started before the cache was emptied is as stale as its entries.
         if lifetime > 0, lookup.ticket > forgottenTicket { remember(question, answer, until: now + lifetime, now: now) }
         let callers = lookup.callers.sorted()
         for caller in callers { questions[caller] = nil }
@@ -192,7 +192,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         known[question] = (answer, until)
     }
 
-    /// What names of one owner have in common as a rule: the last two labels.
+    /// The part that names of one owner usually share: the last two labels.
     private static func domain(of host: String) -> Substring {
         let labels = host.split(separator: ".")
         guard labels.count > 2 else { return Substring(host) }

@@ -9,30 +9,32 @@
 
 package import HTTPWire
 
-/// What a server said in SETTINGS, and until then what RFC 9113 says (section 6.5.2).
+/// The server's SETTINGS; until the first frame, the defaults of RFC 9113 (section 6.5.2).
 package struct PeerSettings: Sendable {
-    /// What the windows of streams that are open change by: at the end of the frame, and at the most in it.
+    /// The change to the windows of open streams: at the end of the frame, and the largest within it.
     package struct WindowChange: Hashable, Sendable {
         package var total: Int
         package var largest: Int
     }
 
-    /// Where the server has no limit.
+    /// The limit that we use if the server has none.
     package static let largestCapacity = 256
 
-    /// Of a new stream.
+    /// The initial send window of a new stream.
     package private(set) var window = FlowControl.initialWindow
     package private(set) var frameSize = HTTP2Settings.frameSizes.lowerBound
-    /// Of a request's fields; nil where the server has no limit, or has not said it yet.
+    /// The maximum size of a request's header list; nil if the server has no limit, or has not sent one yet.
     package private(set) var listSize: Int?
     /// Whether CONNECT may name a protocol (RFC 8441, section 3).
     package private(set) var allowsExtendedConnect = false
-    /// How many streams there may be; nil before the first SETTINGS.
+    /// The maximum number of streams; nil before the first SETTINGS.
     package private(set) var capacity: Int?
 
     package init() {}
 
-    /// Takes a frame's word; answers what changes for the streams that are open, and how many there may be, where that is another number.
+    /// Applies a frame.
+    ///
+    /// Returns the change for open streams, and the maximum number of streams if it changed.
     package mutating func take(_ settings: HTTP2Settings) -> (window: WindowChange?, capacity: Int?) {
         allowsExtendedConnect = settings.enableConnectProtocol ?? allowsExtendedConnect
         frameSize = settings.maxFrameSize ?? frameSize

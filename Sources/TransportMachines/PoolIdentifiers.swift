@@ -7,17 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A name that this process gives out itself, in order.
+/// An identifier that this process assigns, in sequence.
 ///
-/// Nobody can choose such numbers so that they collide, so tables of them go without the keyed hash that guards those of other keys: a
-/// request looks up half a dozen.
+/// No attacker can choose these numbers so that they collide, so tables keyed by them do without the keyed hash that protects
+/// tables with other keys: a request does half a dozen lookups.
 package protocol NumberedIdentifier: Hashable, Sendable {
     var number: Int { get }
 }
 
 extension NumberedIdentifier {
-    /// The seed is the table's own, so that one filled in the order of another does not bunch up.
-    // The requirement by which the standard library's own numbers do without a `Hasher`; it is public there, under this name.
+    /// The seed is the table's own, so that filling one table in the order of another does not cluster.
+    // The requirement by which the standard library's integers avoid a `Hasher`; it is public there, under this name.
     // swift-format-ignore: NoLeadingUnderscores
     @inlinable
     package func _rawHashValue(seed: Int) -> Int {
@@ -26,7 +26,7 @@ extension NumberedIdentifier {
     }
 }
 
-/// Names one request's wish for a connection; the pool's shell numbers them.
+/// Identifies one request's wait for a connection; the pool's shell assigns them.
 package struct LeaseID: NumberedIdentifier {
     package let number: Int
 
@@ -34,7 +34,7 @@ package struct LeaseID: NumberedIdentifier {
     package init(_ number: Int) { self.number = number }
 }
 
-/// Names a connection from the moment its dial begins; `PoolMachine` numbers them and never uses a number twice.
+/// Identifies a connection from the start of its dial; `PoolMachine` assigns them and never reuses a number.
 package struct ConnectionID: NumberedIdentifier {
     package let number: Int
 
@@ -42,7 +42,7 @@ package struct ConnectionID: NumberedIdentifier {
     package init(_ number: Int) { self.number = number }
 }
 
-/// Names what connections are interchangeable for: scheme, host, port and whatever else the shell interns with them.
+/// Identifies the set of requests that may share a connection: scheme, host, port and whatever else the shell interns with them.
 package struct OriginID: NumberedIdentifier {
     package let number: Int
 

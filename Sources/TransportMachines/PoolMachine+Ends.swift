@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The end of connections that idle, and of the pool.
+/// Closing idle connections, and shutting down the pool.
 extension PoolMachine {
-    /// Refuses the first in line if the dials that remain are not enough for everybody; the next in line then gets a dial.
+    /// Refuses the first queued lease if the remaining dials are not enough for all; the next lease then gets a dial.
     mutating func fail(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         let origin = entry.origin
         var actions: [Action] = []
         if let place = origins.index(forKey: origin),
             origins.values[place].line.count > origins.values[place].dials.count - 1,
-            // Who could not have a second connection waits for the first.
+            // A lease that waits for a second connection falls back to the first.
             origins.values[place].shared.isEmpty, let lease = popFirst(origin)
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
-        // Those that counted on it have dials of their own from now on.
+        // The leases that counted on this dial get dials of their own from now on.
         origins[origin]?.mayBeShared = false
         origins[origin]?.mayHaveSecond = false
         remove(connection)
@@ -35,7 +35,7 @@ extension PoolMachine {
         return dialIfNeeded(entry.origin)
     }
 
-    /// Every idle connection is looked at by one timer, which is only moved when one must close sooner than it is due.
+    /// One timer serves all idle connections; it is moved only if one must close sooner.
     mutating func startSweep(at instant: Int64, now: Int64) -> [Action] {
         let delay = max(instant - now, Self.shortestSweep)
         if let sweepDue, sweepDue <= now + delay { return [] }
@@ -65,12 +65,12 @@ extension PoolMachine {
         return actions + dial(for: left)
     }
 
-    /// The origin of a connection that is shared, for which some may wait though it carries nothing.
+    /// The origin of a shared connection: leases may wait for it although it carries nothing.
     func sharedOrigin(_ connection: ConnectionID) -> OriginID? {
         connections[connection].flatMap { $0.sharing == nil ? nil : $0.origin }
     }
 
-    /// Dials for those who waited for shared connections that are no more.
+    /// Dials for the leases that waited for shared connections that are gone.
     mutating func dial(for origins: [OriginID]) -> [Action] {
         var actions: [Action] = []
         for origin in origins { actions += dialIfNeeded(origin) }

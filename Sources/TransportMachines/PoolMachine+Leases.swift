@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The line of those that wait for a connection.
+/// The queue of leases that wait for a connection.
 extension PoolMachine {
     mutating func want(
         _ lease: LeaseID, _ origin: OriginID, _ priority: Float, onlyNew: Bool, mayBeShared: Bool
@@ -16,7 +16,7 @@ extension PoolMachine {
         if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
         let actions = onlyNew ? closeIdle(of: origin) : []
-        // What carries other leases is new enough: were it gone, they would have been the first to know.
+        // A shared connection with other leases is new enough: if it were dead, those leases would have noticed first.
         if onlyNew, let connection = takeIdle(origin) { return actions + [.grant(lease, connection, reused: true)] }
         if origins[origin] == nil { origins[origin] = Origin(mayBeShared: mayBeShared) }
         join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
@@ -30,7 +30,7 @@ extension PoolMachine {
         _ = left(lease, origin)
         guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
             forgetIfEmpty(origin)
-            // The dial that was for all may never end: those that remain get dials of their own.
+            // The one dial for all may never end: the remaining leases get dials of their own.
             guard isLate, origins[origin]?.mayBeShared == true, origins[origin]?.dials.isEmpty == false else { return [] }
             origins[origin]?.mayBeShared = false
             return dialIfNeeded(origin)
@@ -59,7 +59,7 @@ extension PoolMachine {
         joined(lease, origin)
     }
 
-    /// Takes the first in line out of it.
+    /// Removes the first lease from the queue.
     mutating func popFirst(_ origin: OriginID) -> LeaseID? {
         guard let place = origins.index(forKey: origin), !origins.values[place].line.isEmpty,
             let lease = origins.values[place].line.popFirst(from: &waiters)
@@ -68,6 +68,6 @@ extension PoolMachine {
         return lease
     }
 
-    /// A number that can be put in order; what is not one counts as Apple's default priority.
+    /// A sortable priority; NaN counts as Apple's default priority.
     private static func sortable(_ priority: Float) -> Float { priority.isNaN ? 0.5 : priority }
 }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Room for connections, of which the process has so much: dials ask for it, and origins that want one take turns.
+/// The process-wide budget for connections: dials ask for a place in it, and origins that need one take turns.
 extension PoolMachine {
     mutating func waitForRoom(_ origin: OriginID) -> [Action] {
         if origins[origin]?.isStarved == false {
@@ -17,7 +17,7 @@ extension PoolMachine {
         return askForRoom()
     }
 
-    /// Whether everybody who waits for the origin is of a priority below those that apps give.
+    /// Whether all leases that wait for the origin have a priority below those that apps set.
     private func isBackground(_ origin: OriginID) -> Bool { (origins[origin]?.line.highestPriority ?? 0) < 0 }
 
     private mutating func askForRoom() -> [Action] {
@@ -26,9 +26,9 @@ extension PoolMachine {
         return [.askForRoom]
     }
 
-    /// Begins the dial whose turn it is.
+    /// Starts the dial whose turn it is.
     ///
-    /// An origin that wants another one goes to the end of the line.
+    /// An origin that needs another one moves to the end of the queue.
     mutating func useRoom() -> [Action] {
         isAskingForRoom = false
         while let origin = starved.popFirst() {
@@ -44,21 +44,21 @@ extension PoolMachine {
         return [.giveRoomBack]
     }
 
-    /// Whoever waits for the origin goes on waiting; its turn is the next.
+    /// The leases of the origin keep waiting, and it queues for a place again.
     mutating func starve(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         remove(connection)
         return dialIfNeeded(entry.origin)
     }
 
-    /// Closes a part of what idles, the longest first.
+    /// Closes some of the idle connections, those idle longest first.
     mutating func makeRoom() -> [Action] {
         var idle: [(since: Int64, id: ConnectionID)] = []
         for (id, connection) in connections {
             if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
         }
         idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
-        // To find them takes the longer the more there are.
+        // Finding them takes longer the more connections there are, so close more at a time.
         let count = idle.isEmpty ? 0 : 1 + idle.count / 64
         let left = idle.prefix(count).compactMap { sharedOrigin($0.id) }
         for entry in idle.prefix(count) { remove(entry.id) }
@@ -67,13 +67,15 @@ extension PoolMachine {
     }
 }
 
-/// Origins that take turns: those in the background when no other waits, and after seven others in a row.
+/// Origins that take turns.
+///
+/// Background origins are served when no other waits, and after seven others in a row.
 struct OriginQueue: Sendable {
     private static let longestRun = 7
 
     private var ordinary = OriginLine()
     private var background = OriginLine()
-    /// How many were served in a row while some in the background waited.
+    /// The number of origins served in a row while background origins waited.
     private var run = 0
 
     var isEmpty: Bool { ordinary.isEmpty && background.isEmpty }
@@ -98,12 +100,12 @@ struct OriginQueue: Sendable {
     }
 }
 
-/// Origins in the order in which they came; each is in it once at most.
+/// Origins in FIFO order, without duplicates.
 private struct OriginLine: Sendable {
     private var entries: [OriginID?] = []
     private var head = 0
     private var places: [OriginID: Int] = [:]
-    /// How many entries were given back in front of the first.
+    /// The number of entries that were removed from the front of the array.
     private var dropped = 0
 
     var isEmpty: Bool { places.isEmpty }

@@ -7,38 +7,39 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Connections that carry many leases at a time, as those of HTTP/2 do.
+/// Connections that carry many leases at a time, such as HTTP/2 connections.
 ///
-/// Nobody can know before a dial has ended whether its connection is one. So where it may be, one dial runs for the whole line; should the
-/// connection be of the other kind, or the dial fail, those in line get dials as ever. While a shared connection takes leases there is
-/// no second one: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC 9113, section 9.1).
+/// Whether a connection can be shared is known only after its dial. If it may be, one dial runs for the whole queue. If the
+/// connection turns out not to be shared, or the dial fails, the queued leases get dials as usual. While a shared connection takes
+/// leases there is no second one: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC
+/// 9113, section 9.1).
 extension PoolMachine {
     struct Sharing {
-        /// How many leases it may have; zero where the peer allows none for the time being.
+        /// The maximum number of leases; zero while the peer allows none.
         var capacity: Int
-        /// The peer has said how many.
+        /// The peer has announced its limit.
         var isSettled = false
         var leaseCount = 0
 
         var hasPlace: Bool { leaseCount < capacity }
-        /// It is the peer alone that keeps others from it: it has not said anything, or allows nothing.
+        /// Only the peer blocks further leases: it has not announced a limit, or allows none.
         var isBarred: Bool { !isSettled || leaseCount == 0 && capacity == 0 }
     }
 
-    /// Whether all there is of the origin is a dial, and those that wait for it.
+    /// Whether the origin has nothing but one dial, and leases that wait for it.
     package func hasSingleDial(_ origin: OriginID) -> Bool {
         origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
     }
 
-    /// Whether the app is asked about a connection to the origin that is being made, or its name waits for others.
+    /// Whether the app is asked about a connection of the origin that is being made, or its host name lookup waits for others.
     package func appIsAsked(_ origin: OriginID) -> Bool { origins[origin].map { $0.questionCount > 0 } ?? false }
 
-    /// Whether a shared connection takes leases, now or when it has a place again.
+    /// Whether a shared connection takes leases, now or once it has capacity again.
     package func takesLeases(_ connection: ConnectionID) -> Bool {
         connections[connection].map { $0.sharing != nil && !$0.isRetired } ?? false
     }
 
-    /// Leases a shared connection that has a place, if there is one.
+    /// Takes a lease of a shared connection that has capacity, if there is one.
     mutating func takeShared(_ place: Dictionary<OriginID, Origin>.Index) -> ConnectionID? {
         for connection in origins.values[place].shared {
             guard let slot = connections.index(forKey: connection), connections.values[slot].sharing?.hasPlace == true else {
@@ -65,7 +66,7 @@ extension PoolMachine {
         origins[entry.origin]?.mayHaveSecond = false
         origins[entry.origin]?.shared.append(connection)
         var actions = serve(connection, reused: false)
-        // One is enough.
+        // One connection is enough.
         for dial in origins[entry.origin]?.dials ?? [] {
             remove(dial)
             actions.append(.cancelDial(dial))
@@ -78,7 +79,7 @@ extension PoolMachine {
         guard let entry = connections[connection], entry.sharing != nil else { return [] }
         connections[connection]?.sharing?.capacity = max(0, capacity)
         connections[connection]?.sharing?.isSettled = true
-        // Its peer is there, and takes requests.
+        // Its peer is alive and takes requests.
         if capacity > 0 { origins[entry.origin]?.mayHaveSecond = false }
         unsettled.append(entry.origin)
         return serve(connection, reused: true)
@@ -94,7 +95,7 @@ extension PoolMachine {
         return dialIfNeeded(entry.origin)
     }
 
-    /// Has it take no more leases.
+    /// Stops the connection from taking further leases.
     mutating func retire(_ connection: ConnectionID) {
         guard let entry = connections[connection], !entry.isRetired else { return }
         connections[connection]?.isRetired = true
@@ -115,16 +116,16 @@ extension PoolMachine {
         }
         let actions = serve(connection, reused: true)
         guard connections[connection]?.sharing?.leaseCount == 0 else { return actions }
-        // Whoever waits all the same waits for the peer.
+        // Any lease that still waits is blocked by the peer.
         unsettled.append(entry.origin)
         connections[connection]?.stage = .idle(since: now, until: now + Self.idleLimit)
         idles(since: now)
         return actions + startSweep(at: now + Self.idleLimit, now: now)
     }
 
-    // MARK: A second one
+    // MARK: Second connections
 
-    /// Whether nobody gets a place on the one shared connection, all that there is of the origin.
+    /// Whether queued leases wait for the origin's only connection, a shared one without capacity.
     private func standsBehindOne(_ entry: Origin) -> Bool {
         guard entry.total == 1, !entry.line.isEmpty, let only = entry.shared.first, let sharing = connections[only]?.sharing
         else {
@@ -133,17 +134,17 @@ extension PoolMachine {
         return !sharing.hasPlace && entry.questionCount == 0
     }
 
-    /// Whether a second shared connection is to be dialled: its origin may have it, and somebody waits for it.
+    /// Whether to dial a second shared connection: the origin may have it, and a lease waits for it.
     func needsSecond(_ entry: Origin) -> Bool { entry.mayHaveSecond && standsBehindOne(entry) }
 
-    /// Has the line be looked at after a while, where it stands.
+    /// Has the queue checked after a while, if it is blocked.
     mutating func watch(_ origin: OriginID) -> [Action] {
         guard let entry = origins[origin], entry.watchedGrants == nil, standsBehindOne(entry) else { return [] }
         origins[origin]?.watchedGrants = entry.sharedGrants
         return [.lineStands(origin)]
     }
 
-    /// Lets the origin have a second connection where nobody has got a place meanwhile.
+    /// Allows the origin a second connection if no lease was granted meanwhile.
     mutating func look(atLineOf origin: OriginID) -> [Action] {
         guard let entry = origins[origin], let grants = entry.watchedGrants else { return [] }
         origins[origin]?.watchedGrants = nil
@@ -159,7 +160,7 @@ extension PoolMachine {
         return dialIfNeeded(entry.origin)
     }
 
-    /// Gives the connection to those in line, as far as it has places.
+    /// Grants the connection to queued leases, up to its capacity.
     private mutating func serve(_ connection: ConnectionID, reused: Bool) -> [Action] {
         guard let entry = connections[connection], !entry.isRetired, var sharing = entry.sharing else { return [] }
         let wasIdle = sharing.leaseCount == 0

@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Who of those that wait is connecting: as many from the front of the line as dials run, without those that are suspended, and none
-/// while the app is asked.
+/// Determines which queued leases count as connecting: as many from the front of the queue as there are dials, without suspended
+/// ones, and none while the app is asked.
 ///
-/// All of them, where one dial may serve them all, or where it is the peer of a shared connection that keeps them waiting.
+/// All of them count if one dial may serve all, or if only the peer of a shared connection blocks them.
 extension PoolMachine {
-    /// A lease left the line; answers whether it was connecting.
+    /// Removes a lease that left the queue; returns whether it was connecting.
     mutating func left(_ lease: LeaseID, _ origin: OriginID) -> Bool {
         guard let place = origins.index(forKey: origin) else { return false }
         if !origins.values[place].suspended.isEmpty { origins.values[place].suspended.remove(lease) }
@@ -24,7 +24,7 @@ extension PoolMachine {
         return origins.values[place].connecting.remove(lease) != nil
     }
 
-    /// A lease joined the line: at its end, unless others are of another priority.
+    /// Adds a lease that joined the queue; it is the last, unless others have another priority.
     mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease
@@ -33,7 +33,7 @@ extension PoolMachine {
         unsettled.append(origin)
     }
 
-    /// A lease that stays in the line is suspended, or resumed.
+    /// Suspends or resumes a queued lease.
     mutating func suspend(_ lease: LeaseID, _ isSuspended: Bool) -> [Action] {
         guard let origin = waiters[lease]?.origin, let place = origins.index(forKey: origin),
             origins.values[place].suspended.contains(lease) != isSuspended
@@ -55,7 +55,7 @@ extension PoolMachine {
         return []
     }
 
-    /// Tells what changed in this event.
+    /// The actions for leases whose state changed in this event.
     mutating func settle() -> [Action] {
         var actions: [Action] = []
         for origin in unsettled { actions += settle(origin) + watch(origin) }
@@ -72,7 +72,7 @@ extension PoolMachine {
         let isReordered = origins.values[place].isReordered
         origins.values[place].isReordered = false
         guard before != count || isReordered && count < lineCount else { return [] }
-        // Most often, one joined and has a dial of its own.
+        // The most common case: one lease joined and has a dial of its own.
         if count == lineCount, before == count - 1, suspended.isEmpty, let last = origins.values[place].lastJoined,
             waiters[last]?.origin == origin, origins.values[place].connecting.insert(last).inserted
         {
@@ -88,14 +88,14 @@ extension PoolMachine {
 
     private func connectingLimit(_ origin: Origin) -> Int {
         guard !origin.shared.isEmpty else { return origin.mayBeShared && !origin.dials.isEmpty ? .max : origin.dials.count }
-        // Whoever waits for others' streams waits for these, though a second connection is being dialled.
+        // Leases that wait for other loads' streams keep doing so while a second connection is dialed.
         let isBarred = origin.shared.allSatisfy { connections[$0]?.sharing?.isBarred ?? false }
         return isBarred ? .max : 0
     }
 }
 
 extension PoolMachine.Origin {
-    /// Nobody waits any more.
+    /// Removes all queued leases.
     mutating func clearLine() {
         line = WaitingLine()
         connecting = []

@@ -7,156 +7,158 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Decides which connection serves which request, when to dial another and when to let one go.
+/// Decides which connection serves which request, when to dial another one, and when to close one.
 ///
-/// It holds for every origin: dials, leased and idle connections together are never more than `maximumPerHost`, not counting shared
-/// ones that take no more requests and may have one that never ends; a request takes the most recently used idle connection, since
-/// that is the least likely to be stale; without one it waits, and a dial is begun if more wait than dial and the limit allows; the
-/// first connection that becomes free serves the first in line (late binding), so no dial belongs to a request. A request that found
-/// its connection gone wants a new one: those that idle are closed, and one that becomes free while it is first in line makes room.
+/// For every origin: the number of dials, leased and idle connections never exceeds `maximumPerHost`, not counting draining shared
+/// connections, whose last request may never end. A request takes the most recently used idle connection, which is the least likely
+/// to be stale. If there is none, it waits, and a dial starts if more requests wait than dials run and the limit allows it. The
+/// first connection that becomes available serves the first queued request (late binding), so no dial belongs to a request. A
+/// request that found its connection gone asks for a new one: idle connections are closed, and a connection that is released while
+/// that request is first in the queue is closed as well.
 ///
-/// Of those that wait, as many as there are dials are connecting: their time is the server's. The others are held up, and all of them
-/// while the app is asked about a connection to the origin.
+/// As many queued requests as there are dials count as connecting: their waiting time is the server's. The others are held up: they
+/// wait for other loads, and the time does not count as idle. While the app is asked about a connection to the origin, all are.
 ///
 /// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
 ///
-/// Where the process has a budget for connections, a dial begins when there is room for it; origins that want one take turns
+/// If the process has a budget for connections, a dial waits for a place in it; origins that need one take turns
 /// (`PoolMachine+Room.swift`).
 ///
-/// Every `wanted` lease is answered exactly once: granted, refused, or withdrawn by the shell. It ends with `shutdown`: what waits is
-/// refused, what idles or dials is closed, and connections still leased are closed as they are released. From then on `wanted` is
-/// refused, and late events are answered with `[]`.
+/// Every `wanted` lease ends exactly once: it is granted, refused, or withdrawn by the shell. After `shutdown`, queued leases are
+/// refused, dials are cancelled, idle connections are closed, and leased connections are closed as they are released. From then on
+/// `wanted` is refused, and late events return `[]`.
 package struct PoolMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        /// Where it may be shared, a connection to the origin may turn out to carry many leases at once: one is dialled alone until
-        /// that is known.
+        /// A request wants a connection. If it may be shared, a single dial runs until it is known whether the connection can carry
+        /// many leases at once.
         case wanted(LeaseID, OriginID, priority: Float, onlyNew: Bool = false, mayBeShared: Bool = false)
-        /// A lease that still waits is not wanted any more, because its time is up or for another reason. (A granted one is `released`.)
+        /// A queued lease is no longer wanted, because of a timeout or for another reason. (A granted one is `released`.)
         case withdrawn(LeaseID, isLate: Bool = false)
         case reprioritised(LeaseID, Float)
-        /// A lease that waits is suspended and keeps its place, or is resumed. Meanwhile those behind it are connecting in its stead.
+        /// A queued lease is suspended and keeps its position, or is resumed. Meanwhile the leases behind it count as connecting
+        /// instead.
         case suspended(LeaseID, Bool)
-        /// A dial came to a connection: of one lease at a time, or shared, and then of so many until the peer says how many.
+        /// A dial succeeded: for one lease at a time, or for a shared connection, whose capacity holds until the peer announces
+        /// another.
         case opened(ConnectionID, capacity: Int? = nil)
-        /// The peer of a shared connection allows another number of leases at a time; what is beyond it goes on.
+        /// The peer of a shared connection allows another number of leases at a time; leases beyond it continue.
         case capacityChanged(ConnectionID, Int)
-        /// A shared connection takes no more leases; it is closed when those that it has are over.
+        /// A shared connection takes no more leases; it is closed after its last one.
         case drains(ConnectionID)
         case dialFailed(ConnectionID)
-        /// The lease of a connection is over. `now` is in nanoseconds on any monotonic clock; `keepAlive` is how long the server
+        /// The lease of a connection ended. `now` is in nanoseconds on any monotonic clock; `keepAlive` is how long the server
         /// promised to keep the idle connection (the `timeout` of its `Keep-Alive` field), in nanoseconds.
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
         /// A connection, leased or idle, is gone. A leased one needs no `released` after it.
         case closed(ConnectionID)
-        /// A connection, leased or idle, serves another origin from now on: it was made somebody's own.
+        /// A connection, leased or idle, serves another origin from now on: it was reserved for one user.
         case moved(ConnectionID, OriginID)
-        /// A kept connection to the origin turned out to be gone: those that idle are no better.
+        /// A kept connection to the origin turned out to be gone: its idle connections are presumed to be gone as well.
         case wentStale(OriginID)
         case timer(now: Int64)
-        /// A connection to the origin that is being made waits for others than its server, or does so no more: the app is asked about it, or
-        /// its name waits for other look-ups.
+        /// A connection that is being made waits for something other than its server, or no longer does: the app is asked about it,
+        /// or its host name lookup is queued behind others.
         case appIsAsked(OriginID, Bool)
-        /// The time is up that began with `lineStands`.
+        /// The time that began with `lineStands` is over.
         case lineWasWatched(OriginID)
-        /// The peer of a shared connection may be gone: those who come now may have another one.
+        /// The peer of a shared connection may be gone: new requests may get another one.
         case isDoubtful(ConnectionID)
-        /// The process had no descriptor for the dial: it is over, and its origin asks for room again.
+        /// The process had no descriptor for the dial: the dial ended, and its origin asks for a place again.
         case dialHadNoRoom(ConnectionID)
-        /// There is room for the dial that was asked for.
+        /// There is a place for the requested dial.
         case roomMade
-        /// There is none yet; `roomMade` follows some time.
+        /// There is none yet; `roomMade` follows later.
         case roomAwaited
-        /// Others need the room of the connections that idled longest.
+        /// Others need the places of the connections that have been idle longest.
         case roomNeeded
-        /// From now on requests start on new connections: idle ones are closed, and leased ones when they are released.
+        /// From now on requests start on new connections: idle connections are closed, and leased ones when they are released.
         case closeIdle
         case shutdown
     }
 
     package enum Action: Hashable, Sendable {
         case dial(ConnectionID, OriginID)
-        /// `reused` says that the connection idled or served before, so it may turn out to be stale.
+        /// `reused` means that the connection was idle or served before, so it may turn out to be stale.
         case grant(LeaseID, ConnectionID, reused: Bool)
         /// `failedDial` is the dial whose error explains the refusal; nil if the pool is shut down.
         case refuse(LeaseID, failedDial: ConnectionID?)
-        /// The dial's outcome is of no interest any more; no event about it should follow.
+        /// The dial's outcome no longer matters; no event about it should follow.
         case cancelDial(ConnectionID)
-        /// Closes the connection; a `closed` that follows is ignored.
+        /// Closes the connection; a subsequent `closed` is ignored.
         case close(ConnectionID)
-        /// Starts the one timer, or starts it anew if it is running; nanoseconds.
+        /// Starts or restarts the one timer; in nanoseconds.
         case startTimer(after: Int64)
         case stopTimer
-        /// A waiting lease is served by a dial that runs, as things stand: the time it waits is its server's from here on.
+        /// A running dial is expected to serve a queued lease: from here on its waiting time is the server's.
         case connecting(LeaseID)
-        /// It waits for others again. (So does each lease at first.)
+        /// The lease waits for other loads again, so its waiting time does not count as idle. (All leases start in this state.)
         case heldUp(LeaseID)
-        /// All that wait for the origin wait for one shared connection that has no place: whether that lasts is to be looked at after a while.
+        /// All queued leases of the origin wait for one shared connection without capacity; check after a while whether that lasts.
         case lineStands(OriginID)
-        /// Asks for room for one dial; the next event is `roomMade`, or `roomAwaited` where that comes later.
+        /// Asks for a place for one dial; the next event is `roomMade`, or `roomAwaited` if it comes later.
         case askForRoom
-        /// The room that was made is not needed any more.
+        /// The place is no longer needed.
         case giveRoomBack
     }
 
-    /// How long a connection may idle: 60 seconds, in nanoseconds.
+    /// The maximum idle time of a connection: 60 seconds, in nanoseconds.
     ///
-    /// CFNetwork closes idle HTTP/1 connections after about a minute;
-    /// curl keeps them 118 s and Chrome 300 s, but servers do not (nginx 75 s, Apache 5 s, most load balancers 60 s), and a connection
-    /// that the server is about to close costs a retry.
+    /// CFNetwork closes idle HTTP/1 connections after about a minute, curl after 118 s, Chrome after 300 s. Servers close them sooner
+    /// (nginx 75 s, Apache 5 s, most load balancers 60 s), and a connection that the server is about to close costs a retry.
     package static let idleLimit: Int64 = 60_000_000_000
-    /// The sweep does not fire more often than once a second.
+    /// The minimum interval of the sweep, in nanoseconds.
     static let shortestSweep: Int64 = 1_000_000_000
 
     enum Stage {
-        /// Being connected; nobody has it.
+        /// Being connected; not leased.
         case dialling
         case leased
-        /// It has no lease. `until` is when to close it; nil if it has idled since it opened, until the next sweep sets its time.
+        /// Not leased. `until` is when to close it; nil if it has been idle since it opened, until the next sweep sets the time.
         case idle(since: Int64, until: Int64?)
     }
 
     struct Connection {
         var origin: OriginID
         var stage: Stage
-        /// It takes no more leases: leased before `closeIdle` came, or draining.
+        /// It takes no more leases: it was leased when `closeIdle` came, or is draining.
         var isRetired = false
-        /// What is known of a connection that is shared.
+        /// The state of a shared connection.
         var sharing: Sharing?
     }
 
     struct Origin {
         var dials: [ConnectionID] = []
-        /// How many questions the app thinks about.
+        /// The number of open questions to the app.
         var questionCount = 0
-        /// Leases in the line that are connecting, and that are suspended.
+        /// The queued leases that are connecting, and those that are suspended.
         var connecting: Set<LeaseID> = []
         var suspended: Set<LeaseID> = []
-        /// Somebody joined the line before others, so that who is connecting must be found out anew.
+        /// A lease joined ahead of others, so the connecting leases must be determined again.
         var isReordered = false
-        /// Who joined last.
+        /// The lease that joined last.
         var lastJoined: LeaseID?
-        /// It waits for room for a dial.
+        /// It waits for a place for a dial.
         var isStarved = false
-        /// Those of one lease at a time; the most recently used last.
+        /// Idle connections for one lease at a time, the most recently used last.
         var idle: [ConnectionID] = []
-        /// Those that are shared, and take leases.
+        /// Shared connections that take leases.
         var shared: [ConnectionID] = []
-        /// How many leases shared connections have got.
+        /// The number of leases granted on shared connections.
         var sharedGrants = 0
-        /// That number when the line was seen to stand; nil where nothing is looked at.
+        /// That number when the queue was found blocked; nil if it is not being checked.
         var watchedGrants: Int?
-        /// The shared connection may have a second one beside it.
+        /// A second shared connection is allowed.
         var mayHaveSecond = false
-        /// The next connection may turn out to be a shared one.
+        /// The next connection may turn out to be shared.
         var mayBeShared = false
-        /// Dialling, leased and idle.
+        /// Dialing, leased and idle connections.
         var total = 0
-        /// Of these, shared ones that take no more leases.
+        /// The draining shared connections among them.
         var drainingCount = 0
         var takersCount: Int { total - drainingCount }
         var line = WaitingLine()
 
-        /// Lets a connection idle, unless somebody waits for one.
+        /// Keeps a connection idle, unless a lease waits for one.
         mutating func keepIdle(_ connection: ConnectionID) -> Bool {
             guard line.isEmpty else { return false }
             idle.append(connection)
@@ -165,7 +167,7 @@ package struct PoolMachine: Sendable {
     }
 
     private let maximumPerHost: Int
-    /// Whether a dial needs room.
+    /// Whether a dial needs a place in the budget.
     let asksForRoom: Bool
     var connections: [ConnectionID: Connection] = [:]
     var origins: [OriginID: Origin] = [:]
@@ -175,13 +177,13 @@ package struct PoolMachine: Sendable {
     /// When the sweep is due; `Int64.max` if its timer was started without knowing the time, nil if it is not running.
     var sweepDue: Int64?
     var isShutDown = false
-    /// Those that wait for room, in their turn.
+    /// The origins that wait for a place, in order.
     var starved = OriginQueue()
     var isAskingForRoom = false
-    /// Of which it is to be found out who is connecting.
+    /// The origins whose connecting leases must be determined.
     var unsettled: [OriginID] = []
     private var idleCount = 0
-    /// Since when connections have idled without a break, or longer ago than the one that idles longest; nil where none idles.
+    /// A lower bound for when the longest idle connection became idle; nil if none is idle.
     package internal(set) var idleSince: Int64?
 
     package init(maximumPerHost: Int, asksForRoom: Bool = false) {
@@ -189,28 +191,29 @@ package struct PoolMachine: Sendable {
         self.asksForRoom = asksForRoom
     }
 
-    /// The dials to the origin that run.
+    /// The running dials to the origin.
     package func dials(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.dials ?? [] }
 
-    /// The connections to the origin that are shared and take more.
+    /// The shared connections to the origin that take leases.
     package func shared(_ origin: OriginID) -> [ConnectionID] { origins[origin]?.shared ?? [] }
 
-    /// Whom the next connection to the origin is for.
+    /// The lease that the next connection to the origin is for.
     package mutating func firstInLine(_ origin: OriginID) -> LeaseID? { origins[origin]?.line.first(of: waiters) }
 
     package func hasIdle(_ origin: OriginID) -> Bool { !(origins[origin]?.idle.isEmpty ?? true) }
 
-    /// How many connections of the origin dial, are leased or idle.
+    /// The number of dialing, leased and idle connections of the origin.
     package func count(_ origin: OriginID) -> Int { origins[origin]?.total ?? 0 }
 
-    /// Whether anything of the origin dials, is leased, idles or waits.
+    /// Whether the origin has any connection, dial or queued lease.
     package func isKnown(_ origin: OriginID) -> Bool { origins[origin] != nil }
 
-    /// True when nothing dials, is leased, idles or waits.
+    /// Whether there is no connection, dial or queued lease.
     package var isEmpty: Bool { connections.isEmpty && waiters.isEmpty }
 
-    /// Leases the idle connection that was used last, or answers nil where there is none: `wanted` for the one case that most requests
-    /// meet, without a list of actions.
+    /// Leases the most recently used idle connection, or returns nil if there is none.
+    ///
+    /// This is `wanted` for the most common case, without an array of actions.
     package mutating func takeIdle(_ origin: OriginID) -> ConnectionID? {
         guard let place = origins.index(forKey: origin) else { return nil }
         guard let connection = origins.values[place].idle.popLast() else { return takeShared(place) }
@@ -222,7 +225,7 @@ package struct PoolMachine: Sendable {
 
     package mutating func handle(_ event: Event) -> [Action] {
         let actions = decide(event)
-        // Where a dial may begin with the next event, who is connecting is found out then, and not twice.
+        // If the next event may start a dial, the connecting leases are determined then, and only once.
         return unsettled.isEmpty || actions.last == .askForRoom ? actions : actions + settle()
     }
 
@@ -302,7 +305,7 @@ extension PoolMachine {
     }
 
     private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {
-        // A shared connection is nobody's own.
+        // A shared connection cannot be reserved for one user.
         guard let entry = connections[connection], entry.origin != origin, entry.sharing == nil else { return [] }
         if case .dialling = entry.stage { return [] }
         connections[connection]?.origin = origin
@@ -341,7 +344,7 @@ extension PoolMachine {
     func needsDial(_ origin: OriginID) -> Bool {
         guard let entry = origins[origin], entry.takersCount < maximumPerHost else { return false }
         guard entry.shared.isEmpty else { return needsSecond(entry) }
-        // One dial is for all, as long as it may come to a connection for all.
+        // One dial serves all leases as long as its connection may be shared.
         return entry.line.count > (entry.mayBeShared && !entry.dials.isEmpty ? .max : entry.dials.count)
     }
 
@@ -360,7 +363,7 @@ extension PoolMachine {
         unsettled.append(entry.origin)
     }
 
-    /// Forgets a connection, whatever its stage.
+    /// Removes a connection in any stage.
     mutating func remove(_ connection: ConnectionID) {
         guard let entry = connections.removeValue(forKey: connection) else { return }
         switch entry.stage {

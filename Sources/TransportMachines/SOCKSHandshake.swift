@@ -9,12 +9,12 @@
 
 /// Asks a SOCKS proxy for a connection: SOCKS 5 (RFC 1928) with or without a password (RFC 1929), SOCKS 4 and 4a.
 ///
-/// Ends with `opened` or `fail`; what comes later is answered with nothing.
+/// Ends with `opened` or `fail`; later events return `[]`.
 package struct SOCKSHandshake: Sendable {
     package enum Version: Sendable, Hashable { case four, five }
 
     package enum Destination: Sendable, Hashable {
-        /// The proxy looks it up.
+        /// A host name, which the proxy looks up.
         case name(String)
         /// 4 or 16 bytes.
         case address([UInt8])
@@ -23,7 +23,7 @@ package struct SOCKSHandshake: Sendable {
     package enum Event: Sendable, Hashable {
         case started
         case received([UInt8])
-        /// The proxy sends no more.
+        /// The proxy has closed its side.
         case closed
     }
 
@@ -35,13 +35,13 @@ package struct SOCKSHandshake: Sendable {
     }
 
     package enum Failure: Error, Sendable, Hashable {
-        /// What is asked for cannot be said in this version of SOCKS.
+        /// The request cannot be expressed in this version of SOCKS.
         case cannotAsk(String)
-        /// What came is not SOCKS.
+        /// The reply is not SOCKS.
         case malformed(String)
-        /// The proxy wants a password, or does not accept the one that it was given.
+        /// The proxy demands a password, or rejects the one that was sent.
         case demandsPassword(String)
-        /// It has its reasons.
+        /// The proxy refuses the connection.
         case refused(String)
         case closed
     }
@@ -55,9 +55,9 @@ package struct SOCKSHandshake: Sendable {
     private let password: String?
     private var stage = Stage.idle
     private var buffer: [UInt8] = []
-    /// The server may be the first to speak, so that its bytes may lie behind the proxy's last ones.
+    /// Whether the server may send first, so that its bytes may follow the proxy's last ones.
     private let serverMaySpeakFirst: Bool
-    /// What the server said right behind the proxy's reply.
+    /// The server's bytes that followed the proxy's reply.
     package private(set) var early: [UInt8] = []
 
     package init(
@@ -94,7 +94,7 @@ package struct SOCKSHandshake: Sendable {
             stage = .reply
             return [.send(try requestOfFour())]
         }
-        // What cannot be asked for is not begun.
+        // Check first that the later messages can be encoded.
         _ = try requestOfFive()
         _ = try login()
         stage = .method
@@ -128,7 +128,7 @@ package struct SOCKSHandshake: Sendable {
         }
     }
 
-    /// Some servers put their own version in place of the negotiation's.
+    /// Some servers send the SOCKS version instead of the version of the subnegotiation.
     private mutating func readVerdict() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 1, first != 5 { throw .malformed("its verdict on the password is malformed") }
         guard let verdict = try take(2) else { return [] }
@@ -139,7 +139,7 @@ package struct SOCKSHandshake: Sendable {
 
     private mutating func readReplyOfFive() throws(Failure) -> [Action] {
         if let first = buffer.first, first != 5 { throw .malformed("its reply is malformed") }
-        // A refusal may be cut short.
+        // A refusal may be truncated.
         guard buffer.count > 1 else { return [] }
         guard buffer[1] == 0 else { throw .refused(Self.reason(buffer[1])) }
         guard buffer.count > 4 else { return [] }
@@ -210,7 +210,7 @@ package struct SOCKSHandshake: Sendable {
 
     private var portBytes: [UInt8] { [UInt8(port >> 8), UInt8(truncatingIfNeeded: port)] }
 
-    /// Nil until as many bytes are there; more are of nobody who was asked.
+    /// The next message, or nil until it is complete; bytes beyond it are unsolicited.
     private mutating func take(_ count: Int) throws(Failure) -> [UInt8]? {
         guard buffer.count >= count else { return nil }
         guard buffer.count == count else { throw .malformed("it sent bytes that nobody asked for") }
@@ -219,7 +219,7 @@ package struct SOCKSHandshake: Sendable {
     }
 
     private mutating func open(after count: Int) throws(Failure) -> [Action] {
-        // Whoever speaks before the server was spoken to is not the server.
+        // Bytes that arrive before anything was sent to the server are not the server's.
         guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent bytes that nobody asked for") }
         early = Array(buffer.dropFirst(count))
         stage = .over

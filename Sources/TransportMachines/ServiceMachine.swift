@@ -8,17 +8,17 @@
 //===----------------------------------------------------------------------===//
 import DequeModule
 
-/// Decides which services of the local network are asked about when, for all who want one: each service once, in several ways, and a bounded
-/// number of services at a time.
+/// Schedules the queries for services of the local network for all callers: one query per service, in several ways, and a limited
+/// number at a time.
 ///
-/// The ways find the addresses of one host by different protocols. When one has found it the others have a moment more. Where nobody has such
-/// a service there is no answer: it is asked about until all who want it have left, and after a while of silence gives its place to one that waits
-/// in line. Those that were not asked about yet come first there.
+/// The ways find the addresses of one host over different protocols. After one of them has found it, the others have a short time
+/// more. If no host has such a service, no answer comes: the query continues until all callers have left, but after a period of
+/// silence it yields its slot to a queued service. Services that have not been queried yet come first in the queue.
 ///
-/// It has no end; every caller is answered or failed once, or leaves.
+/// The machine has no final state. Each caller gets an answer or a failure exactly once, or leaves.
 package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Failure: Sendable>: Sendable {
     package typealias Caller = Int
-    /// A number of its own for each time that a service is asked about.
+    /// Identifies one query; a service that is queried again gets a new number.
     package typealias Question = Int
 
     package enum Event: Sendable {
@@ -32,18 +32,18 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     }
 
     package enum Timer: Hashable, Sendable {
-        /// How long a service keeps its place without an answer.
+        /// How long a service keeps its slot without an answer.
         case silence
-        /// How long the other ways have when one has found it.
+        /// How long the other ways have after one has found it.
         case moment
     }
 
     package enum Action: Sendable {
         case ask(Question, Service)
-        /// Its timers end with it.
+        /// Ends the query, and its timers.
         case drop(Question)
         case startTimer(Question, Timer)
-        /// The parts in the order of their ways.
+        /// The parts are in the order of their ways.
         case answer([Caller], [Part])
         case fail([Caller], Failure)
     }
@@ -56,7 +56,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
 
     private struct Lookup: Sendable {
         var callers: Set<Caller> = []
-        /// Nil in line.
+        /// Nil while queued.
         var question: Question?
         var outcomes: [Outcome] = []
     }
@@ -66,7 +66,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     private var lookups: [Service: Lookup] = [:]
     private var services: [Caller: Service] = [:]
     private var asked: [Question: Service] = [:]
-    /// In line for the first time, and again; both may have services that were left, or are asked about.
+    /// Services queued for the first time, and queued again; both may contain services that have no callers or are being queried.
     private var fresh: Deque<Service> = []
     private var stale: Deque<Service> = []
     /// Queries without an answer, the oldest first; some may have ended.
@@ -74,14 +74,14 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     private var questionCount = 0
 
     /// - Parameters:
-    ///   - wayCount: In how many ways each service is asked about.
-    ///   - limit: How many services may be asked about at a time.
+    ///   - wayCount: The number of ways in which each service is queried.
+    ///   - limit: The maximum number of services that are queried at a time.
     package init(wayCount: Int, limit: Int) {
         self.wayCount = wayCount
         self.limit = limit
     }
 
-    /// No caller waits.
+    /// Whether no caller waits.
     package var isIdle: Bool { lookups.isEmpty }
 
     package mutating func handle(_ event: Event) -> [Action] {
@@ -111,7 +111,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         lookups[service]?.callers.remove(caller)
         guard lookups[service]?.callers.isEmpty == true else { return [] }
         let question = lookups.removeValue(forKey: service)?.question
-        // Those that were left are dropped before they are most of the line.
+        // Services without callers are removed before they are most of the queue.
         if question == nil, fresh.count + stale.count > 64 + 2 * (lookups.count - asked.count) {
             fresh.removeAll { [lookups] in !Self.waits($0, lookups) }
             stale.removeAll { [lookups] in !Self.waits($0, lookups) }
@@ -128,7 +128,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return isFound(question) && !wasFound ? [.startTimer(question, .moment)] : []
     }
 
-    /// By one way at least.
+    /// Whether at least one way has found the service.
     private func isFound(_ question: Question) -> Bool {
         guard let outcomes = asked[question].flatMap({ lookups[$0]?.outcomes }) else { return false }
         return outcomes.contains { if case .found = $0 { true } else { false } }
@@ -140,7 +140,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return begin()
     }
 
-    /// Answers with what was found, or says why nothing was.
+    /// Answers with the parts that were found, or with the first failure.
     private mutating func conclude(_ service: Service) -> [Action] {
         guard let lookup = lookups.removeValue(forKey: service) else { return [] }
         let callers = lookup.callers.sorted()
@@ -170,7 +170,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return [.drop(question)]
     }
 
-    /// Queries the first services in line while there is a free place, or one whose query is unanswered.
+    /// Queries the first queued services while there is a free slot, or one whose query is unanswered.
     private mutating func begin() -> [Action] {
         var actions: [Action] = []
         while let service = nextInLine() {
@@ -203,7 +203,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return nil
     }
 
-    /// Goes to the end of the line.
+    /// Moves the service to the end of the queue.
     private mutating func yield(_ question: Question) -> [Action] {
         guard let service = asked[question] else { return [] }
         lookups[service]?.question = nil

@@ -9,42 +9,43 @@
 
 import DequeModule
 
-/// The order of a byte stream's reads and writes, of closing its sides, and of what has to wait for all of them.
+/// Orders the reads and writes of a byte stream, the closing of its sides, and the operations that wait for all of them.
 ///
-/// Reads are done one after another, and so are writes, and neither waits for the other. Beginning TLS and capturing the stream wait for both,
-/// and what is asked for later waits for them. Bytes are not its business, but how many of them can be read.
+/// Reads are done one after another, and so are writes; reads and writes are independent. Starting TLS and capturing the stream
+/// wait for all earlier reads and writes, and later ones wait for them. The machine does not handle bytes, only the number of bytes
+/// that can be read.
 package struct StreamMachine: Sendable {
     package enum Command: Hashable, Sendable {
         case read(Int, minimum: Int, maximum: Int)
         case write(Int)
         case closeRead, closeWrite
-        /// Closes the reading side before reads that wait.
+        /// Closes the reading side ahead of queued reads.
         case stopReading
         case secure, capture
     }
 
     package enum Event: Hashable, Sendable {
         case asked(Command)
-        /// The connection stands; nothing is done before.
+        /// The connection is established; nothing is done before.
         case opened
         /// The app suspended or resumed the task.
         case held(Bool)
-        /// So many bytes came.
+        /// Bytes arrived; their count.
         case received(Int)
-        /// The peer has ended its side.
+        /// The peer has closed its side.
         case inputEnded
-        /// The system has all of the write that was begun.
+        /// The system has accepted all bytes of the current write.
         case written
-        /// The end of the writing side was handed to the system.
+        /// The close of the writing side was handed to the system.
         case outputClosed
-        /// TLS stands; before ``opened`` where it stood from the beginning.
+        /// TLS is established; comes before ``opened`` if the stream starts with TLS.
         case secured
         case timedOut(Int)
     }
 
     /// Why a read or write is refused.
     package enum Refusal: Hashable, Sendable {
-        /// Its lengths make no sense.
+        /// Its lengths are invalid.
         case lengths
         /// That side of the stream is closed.
         case closed
@@ -52,24 +53,25 @@ package struct StreamMachine: Sendable {
     }
 
     package enum Action: Hashable, Sendable {
-        /// Gives so many of the bytes that came to a read.
+        /// Delivers this many of the received bytes to a read.
         case deliver(Int, count: Int, isAtEnd: Bool)
         case write(Int)
         case refuse(Int, Refusal)
         case closeOutput
-        /// What comes is of no use any more.
+        /// Received bytes are no longer needed.
         case discardInput
         case secure, capture
         case tellReadClosed, tellWriteClosed
-        /// Both sides are closed, and all that came was read.
+        /// Both sides are closed, and all received bytes were read.
         case end
-        /// The stream cannot go on: a write ended in its middle, or bytes came in clear that would be taken for secured ones.
+        /// The stream cannot continue: a write timed out in the middle, or cleartext bytes arrived that would be taken for secured
+        /// ones.
         case fail(Failure)
     }
 
     package enum Failure: Hashable, Sendable { case partialWrite, unreadBytes, endedBeforeTLS }
 
-    /// What waits for both reads and writes.
+    /// An operation that waits for both reads and writes.
     private enum Barrier: Hashable, Sendable { case secure, capture }
 
     private enum Reading: Hashable, Sendable {
@@ -91,7 +93,7 @@ package struct StreamMachine: Sendable {
     private var available = 0
     private var inputHasEnded = false
     private var readIsClosed = false
-    /// The write that is being carried out, or the closing of that side.
+    /// Whether the current write, or the close of that side, is in progress.
     private var isWriting = false
     private var writeIsClosed = false
     private var isSecuring = false
@@ -100,10 +102,10 @@ package struct StreamMachine: Sendable {
 
     package init() {}
 
-    /// Whether the app may read what came before the connection was lost: until it wants more than that.
+    /// Whether the app may read what arrived before the connection was lost, until it asks for more than that.
     package var hasUnread: Bool { available > 0 && !readIsClosed && (isHeld || reads.isEmpty && writes.isEmpty) }
 
-    /// How many bytes the read that is next cannot do without.
+    /// The minimum number of bytes that the next read needs.
     package var wanted: Int { if case .read(_, let minimum, _)? = reads.first { minimum } else { 0 } }
 
     package mutating func handle(_ event: Event) -> [Action] {
@@ -174,7 +176,7 @@ package struct StreamMachine: Sendable {
         actions.append(.fail(.partialWrite))
     }
 
-    /// Does what can be done.
+    /// Performs all operations that are ready.
     private mutating func advance(_ actions: inout [Action]) {
         while isOpen, !isHeld, !isSecuring, !isOver, step(&actions) {}
         guard !isOver, writeIsClosed, readIsClosed || inputHasEnded && available == 0, reads.isEmpty, writes.isEmpty else {
@@ -233,7 +235,7 @@ package struct StreamMachine: Sendable {
         return true
     }
 
-    /// What waits for both sides begins when it is the next on both.
+    /// Starts an operation that waits for both sides once it is next on both.
     private mutating func pass(_ actions: inout [Action]) -> Bool {
         guard case .barrier(let barrier)? = reads.first, writes.first == .barrier(barrier) else { return false }
         switch barrier {

@@ -9,20 +9,20 @@
 
 package import HTTPWire
 
-/// The numbers of a connection's streams (RFC 9113, section 5.1.1), and what frames may name.
+/// The identifiers of a connection's streams (RFC 9113, section 5.1.1), and which of them frames may name.
 ///
-/// For streams that we reset, or that failed, frames may be on their way (section 5.1).
+/// Frames may still be in flight for streams that we reset, or that failed (section 5.1).
 package struct StreamNumbers: Sendable {
     package static let last: UInt32 = 0x7FFF_FFFF
-    /// So many resets are remembered one by one.
+    /// The number of resets that are remembered individually.
     private static let limit = 4_096
 
-    /// Of the stream that is opened next.
+    /// The identifier of the next stream.
     package private(set) var next: UInt32 = 1
     private var reset: Set<UInt32> = []
     private var order: [UInt32] = []
     private var oldest = 0
-    /// Some were forgotten.
+    /// The highest reset stream that is no longer remembered individually.
     private var highestForgotten: UInt32 = 0
 
     package init() {}
@@ -38,9 +38,9 @@ package struct StreamNumbers: Sendable {
         oldest = (oldest + 1) % Self.limit
     }
 
-    /// A frame names a stream that is not open.
+    /// Validates a frame for a stream that is not open.
     ///
-    /// What was on its way when we reset a stream is nobody's fault; after END_STREAM nothing may come, unless `mayBeOver`.
+    /// Frames in flight when we reset a stream are no error; after END_STREAM none may come, unless `mayBeOver`.
     package func accept(_ stream: UInt32, mayBeOver: Bool) throws(HTTP2Failure) {
         guard stream % 2 == 1, stream < next else {
             throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(stream))")

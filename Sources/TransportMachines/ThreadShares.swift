@@ -8,17 +8,18 @@
 //===----------------------------------------------------------------------===//
 package import DequeModule
 
-/// Deals a bounded number of threads out among those who have work for them, so that what is slow for some does not hold up the others.
+/// Divides a limited number of threads, so that slow work of one user does not block the work of others.
 ///
-/// Work belongs to a group (a session, a file system) and in it to a member (a domain, a file). A group may occupy as many threads as are
-/// free beside it, and a member half as many ("Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", Choudhury and Hahne,
-/// 1998): whoever is alone has half of them, and however much one has to do, others find a free thread. Groups take turns, the members of a
-/// group do, and the work of a member begins in its order. Where many members wait, every other turn is that of the one that came last: behind
-/// a hundred whose work never ends, one whose work is short does not wait for them all.
+/// Work belongs to a group (a session, a file system) and within it to a member (a domain, a file). A group may occupy as many
+/// threads as it leaves free, and a member half as many ("Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
+/// Choudhury and Hahne, 1998). A single group thus gets half of the threads, and however much work one group has, others find a
+/// free thread. Groups take turns, the members of a group take turns, and the work of a member starts in FIFO order. If many
+/// members wait, every other turn is the newest's: behind a hundred members whose work never ends, short work does not wait for all
+/// of them.
 ///
-/// It decides only which work may begin; whoever asks it runs the work, and says when it ended.
+/// It only decides which work may start. The caller runs the work, and reports when it ended.
 package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Sendable, Work: Sendable>: Sendable {
-    /// Whose share some work is.
+    /// The group and member that work belongs to.
     package struct Place: Hashable, Sendable {
         package var group: Group
         package var member: Member
@@ -45,12 +46,12 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     @usableFromInline
     struct Crowd {
         @usableFromInline var lines: [Member: Line] = [:]
-        /// The members with work that waits, each once.
+        /// The members with queued work, each once.
         @usableFromInline var turns = Deque<Member>()
         @usableFromInline var runningCount = 0
         @usableFromInline var waitingCount = 0
         @usableFromInline var isNewestsTurn = false
-        /// From how many members that wait on the newest has turns of its own.
+        /// The number of waiting members from which on the newest gets every other turn.
         @inlinable
         static var longLine: Int { 16 }
 
@@ -60,7 +61,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         @inlinable
         var isOver: Bool { waitingCount == 0 && runningCount == 0 }
 
-        /// Takes the work of the first member who may have one more thread.
+        /// Takes the work of the first member that may occupy one more thread.
         @inlinable
         mutating func take(belowCount limit: Int) -> (Work, Member)? {
             defer { isNewestsTurn.toggle() }
@@ -85,15 +86,15 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
     @usableFromInline package internal(set) var runningCount = 0
     @usableFromInline package internal(set) var waitingCount = 0
     @usableFromInline var crowds: [Group: Crowd] = [:]
-    /// The groups with work that waits, each once.
+    /// The groups with queued work, each once.
     @usableFromInline var turns = Deque<Group>()
 
     package init(threadCount: Int) { self.threadCount = threadCount }
 
-    /// How much of a group's work waits.
+    /// The number of queued items of a group.
     package func waitingCount(of group: Group) -> Int { crowds[group]?.waitingCount ?? 0 }
 
-    /// Puts work in line; ``next()`` says when it begins.
+    /// Queues work; ``next()`` returns it when it may start.
     @inlinable
     package mutating func append(_ work: Work, at place: Place) {
         var crowd = crowds.removeValue(forKey: place.group) ?? Crowd()
@@ -107,7 +108,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         waitingCount += 1
     }
 
-    /// Takes work that may begin now, and counts it as running until ``ended(at:)``.
+    /// Takes work that may start now, and counts it as running until ``ended(at:)``.
     @inlinable
     package mutating func next() -> (work: Work, place: Place)? {
         let freeCount = threadCount - runningCount
@@ -128,7 +129,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         return nil
     }
 
-    /// Work of this place is over, and its thread free.
+    /// Reports that work of this place has ended and its thread is free.
     @inlinable
     package mutating func ended(at place: Place) {
         guard (crowds[place.group]?.lines[place.member]?.runningCount ?? 0) > 0 else { return }
@@ -139,7 +140,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         if crowds[place.group]?.isOver == true { crowds[place.group] = nil }
     }
 
-    /// Strikes work out that nobody wants any more.
+    /// Removes queued work that is no longer wanted.
     package mutating func removeWaiting(where isUnwanted: (Work) -> Bool) {
         for group in crowds.keys {
             guard var crowd = crowds.removeValue(forKey: group) else { continue }

@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The leases that wait for a connection to one origin: the highest priority first, and within a priority the first come.
+/// The leases that wait for a connection to one origin: by priority, and FIFO within a priority.
 ///
-/// But nobody waits for ever behind others that keep coming: when seven of the highest priority were served while lower ones
-/// waited, the one of these that came first is next.
+/// To prevent starvation, after seven leases of the highest priority were served while lower ones waited, the lower one that joined
+/// first is next.
 ///
-/// Leaving from the middle only strikes a lease out of `Waiter`'s table; its entry is dropped when it comes to the front, or when
-/// half of the line is such entries, so every operation is constant on average.
+/// Leaving from the middle only removes a lease from the table of `Waiter`s. Its entry is dropped when it reaches the front, or
+/// when half of the queue consists of such entries, so every operation takes amortized constant time.
 struct WaitingLine {
-    /// What is known of a lease while it waits.
+    /// The state of a queued lease.
     struct Waiter {
         var origin: OriginID
         var priority: Float
-        /// A connection that served before is not for it.
+        /// A connection that served before must not be used for it.
         var onlyNew: Bool
-        /// Changes when the lease moves to another priority, so that its former entry is recognised as struck out.
+        /// Changes when the lease moves to another priority, so that its former entry is recognized as removed.
         var ticket: Int
     }
 
@@ -35,10 +35,10 @@ struct WaitingLine {
         var entries: [Entry]
         var head = 0
 
-        /// Drops what was struck out from the front; answers whether anybody is left.
+        /// Drops removed entries from the front; returns whether any entry is left.
         mutating func trim(_ waiters: [LeaseID: Waiter]) -> Bool {
             while head < entries.count, waiters[entries[head].lease]?.ticket != entries[head].ticket { head += 1 }
-            // The front of a long band is given back once half of it is behind the head.
+            // The consumed front of a long band is released once it is half of the band.
             if head > 32, 2 * head > entries.count {
                 entries.removeFirst(head)
                 head = 0
@@ -47,22 +47,24 @@ struct WaitingLine {
         }
     }
 
-    /// How many of the highest priority are served before one that waits behind them.
+    /// The number of highest-priority leases served before a lower one gets its turn.
     private static let longestRun = 7
 
-    /// Sorted, the highest priority last; apps use a handful of priorities, so there are a handful of bands.
+    /// Sorted, the highest priority last.
+    ///
+    /// Apps use only a few priorities, so there are few bands.
     private var bands: [Band] = []
     private var entryCount = 0
-    /// How many of the highest priority were served in a row while others waited.
+    /// The number of highest-priority leases served in a row while others waited.
     private var run = 0
     private(set) var count = 0
 
     var isEmpty: Bool { count == 0 }
 
-    /// Whether all that wait are of one priority, so that who joins is the last.
+    /// Whether all leases have the same priority, so that a joining lease is the last.
     var isInOrderOfJoining: Bool { bands.count < 2 }
 
-    /// That of those who wait, or waited a moment ago.
+    /// The highest priority of a queued lease; may be one that has just left.
     var highestPriority: Float? { bands.last?.priority }
 
     mutating func append(_ lease: LeaseID, _ waiter: Waiter) {
@@ -77,7 +79,7 @@ struct WaitingLine {
         count += 1
     }
 
-    /// Takes the first in line out of it, and out of `waiters`.
+    /// Removes the first lease from the queue and from `waiters`.
     mutating func popFirst(from waiters: inout [LeaseID: Waiter]) -> LeaseID? {
         trim(waiters)
         guard let index = next(after: run, heads: bands.map(\.head)) else { return nil }
@@ -91,13 +93,13 @@ struct WaitingLine {
         return lease
     }
 
-    /// The first in line, which stays there.
+    /// The first lease, which stays in the queue.
     mutating func first(of waiters: [LeaseID: Waiter]) -> LeaseID? {
         trim(waiters)
         return next(after: run, heads: bands.map(\.head)).map { bands[$0].entries[bands[$0].head].lease }
     }
 
-    /// Those that are served next if nobody joins, at most so many.
+    /// The leases that are served next if no other joins, at most `maximum`.
     mutating func first(_ maximum: Int, of waiters: [LeaseID: Waiter]) -> [LeaseID] {
         trim(waiters)
         var leases: [LeaseID] = []
@@ -114,7 +116,7 @@ struct WaitingLine {
         return leases
     }
 
-    /// To be called after a lease of this line was struck out of `waiters`, or given another ticket.
+    /// To be called after a lease of this queue was removed from `waiters`, or got another ticket.
     mutating func didStrikeOut(waiters: [LeaseID: Waiter]) {
         count -= 1
         guard entryCount > 32, entryCount > 2 * count else { return }
@@ -132,7 +134,7 @@ struct WaitingLine {
         return waiters[entry.lease]?.ticket != entry.ticket
     }
 
-    /// The band whose turn it is, where each is read up to its `head`.
+    /// The band whose turn it is, given that each is consumed up to its `head`.
     private func next(after run: Int, heads: [Int]) -> Int? {
         guard let top = heads.indices.last(where: { heads[$0] < bands[$0].entries.count }) else { return nil }
         guard run >= Self.longestRun else { return top }
@@ -140,7 +142,7 @@ struct WaitingLine {
         return lower.min { bands[$0].entries[heads[$0]].ticket < bands[$1].entries[heads[$1]].ticket } ?? top
     }
 
-    /// Has every band begin with one that waits.
+    /// Makes every band begin with a queued lease.
     private mutating func trim(_ waiters: [LeaseID: Waiter]) {
         var isLeft = true
         for index in bands.indices {

@@ -9,38 +9,40 @@
 
 package import HTTPWire
 
-/// The life of an open WebSocket connection: who closes it and how, and which pong answers which ping (RFC 6455, sections 5.5 and 7).
+/// The state of an open WebSocket connection: the closing handshake, and which pong answers which ping (RFC 6455, sections 5.5 and
+/// 7).
 ///
-/// Messages are not its business, but whether they may be sent and are heard. An event that says nothing in a state is answered with
-/// nothing. It ends for the app by one ``Action/ended(code:reason:isClean:)``, which may come before the transport's end.
+/// It does not handle messages, only whether they may be sent and are received. An event that has no meaning in a state returns
+/// `[]`. For the app it ends with one ``Action/ended(code:reason:isClean:)``, which may precede the end of the transport.
 package struct WebSocketMachine: Sendable {
     package enum State: Hashable, Sendable, CaseIterable {
         case open
-        /// Our close frame was sent, and the peer's is waited for. What comes until then is heard: "an endpoint that has sent a Close frame"
-        /// may be sent whole messages all the same (section 5.5.1).
+        /// Our close frame was sent, and the peer's is pending. Messages are received until then: "an endpoint that has sent a
+        /// Close frame" may still be sent whole messages (section 5.5.1).
         case closing
-        /// Both close frames were sent, and the server is to end the transport (section 7.1.1).
+        /// Both close frames were sent, and the server is to close the transport (section 7.1.1).
         case answered
-        /// The connection failed: the transport ends as soon as our close frame is written, and nothing is heard any more (section 7.1.7).
+        /// The connection failed: the transport is closed as soon as our close frame is written, and nothing more is received
+        /// (section 7.1.7).
         case failed
-        /// The transport has ended, or is ended at once.
+        /// The transport has closed, or is being dropped.
         case closed
     }
 
     package enum Event: Hashable, Sendable {
-        /// The app closes. A code that may not be sent is left out, and so is a reason without a code.
+        /// The app closes. A code that may not be sent is omitted, and so is a reason without a code.
         case appCloses(WebSocketClose)
-        /// The app wants to know whether the peer is there; ``State/open`` alone has a ping sent.
+        /// The app checks whether the peer is alive; a ping is sent only in ``State/open``.
         case appPings
         case received(Frame)
-        /// The pong that was to be sent last is out of our hands.
+        /// The transport took the last pong.
         case pongWritten
-        /// What came breaks a rule, or is too large.
+        /// The received data violates the protocol, or is too large.
         case failed(WebSocketFailure)
-        /// The connection is given up without a closing handshake: the task is cancelled, or the peer does not answer pings.
+        /// The connection is abandoned without a closing handshake: the task is cancelled, or the peer does not answer pings.
         case abandoned
         case transportEnded
-        /// The timer that was started for closing fired.
+        /// The close timer fired.
         case closeTimeout
     }
 
@@ -54,35 +56,35 @@ package struct WebSocketMachine: Sendable {
     package enum Action: Hashable, Sendable {
         /// Sends a close frame; no data frame is sent after it.
         case sendClose(WebSocketClose)
-        /// Sends a pong, and says ``Event/pongWritten`` when the transport took it.
+        /// Sends a pong, and reports ``Event/pongWritten`` when the transport took it.
         case sendPong([UInt8])
         /// Sends a ping with this payload.
         case sendPing([UInt8])
-        /// So many of our pings, the oldest ones, are answered.
+        /// The number of our oldest pings that are answered.
         case answerPings(UInt64)
-        /// Starts the timer for closing: ``closePatience``.
+        /// Starts the close timer: ``closePatience``.
         case startCloseTimer
         case stopCloseTimer
-        /// Ends the transport in order, once all that was to be sent is written.
+        /// Closes the transport once everything queued is written.
         case closeTransport
-        /// Ends the transport at once, whatever is not written.
+        /// Closes the transport at once, dropping unwritten data.
         case dropTransport
-        /// The connection is closed, as the app sees it: pings that were not answered will not be, and nothing more is heard.
+        /// The connection is closed for the app: unanswered pings fail, and nothing more is received.
         ///
-        /// The code is the peer's; 1005 stands for a close frame without one, 1006 for none (section 7.1.5). Clean is that both sides sent
-        /// a close frame (section 7.1.4).
+        /// The code is the peer's; 1005 stands for a close frame without a code, 1006 for no close frame (section 7.1.5). The close
+        /// is clean if both sides sent a close frame (section 7.1.4).
         case ended(code: UInt16, reason: String?, isClean: Bool)
     }
 
-    /// In nanoseconds: from our close frame, or the answer to the peer's, to the transport's end.
+    /// The time from our close frame, or from the answer to the peer's, to the end of the transport, in nanoseconds.
     package static let closePatience: Int64 = 5_000_000_000
 
     private enum Pong: Hashable {
         case none
-        /// One is on its way.
+        /// A pong is being written.
         case writing
-        /// Another ping came meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping frame"
-        /// (section 5.5.3), so that pings that a peer does not read the answers of take no more memory than two.
+        /// Another ping came meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping
+        /// frame" (section 5.5.3). So a peer that does not read our pongs occupies the memory of at most two.
         case writingAnd([UInt8])
     }
 
@@ -96,7 +98,7 @@ package struct WebSocketMachine: Sendable {
     /// Whether messages may be sent.
     package var maySendMessages: Bool { state == .open }
 
-    /// Whether what comes is to be read.
+    /// Whether received data is processed.
     package var hears: Bool { state == .open || state == .closing }
 
     package mutating func handle(_ event: Event) -> [Action] {
@@ -106,7 +108,7 @@ package struct WebSocketMachine: Sendable {
             sentPings += 1
             return [.sendPing(Self.payload(ofPing: sentPings))]
 
-        // "Unless it already received a Close frame" (section 5.5.2): ours is no reason not to answer.
+        // "Unless it already received a Close frame" (section 5.5.2): a close frame of ours does not matter.
         case (.open, .received(.ping(let payload))), (.closing, .received(.ping(let payload))): return answer(payload)
         case (.open, .pongWritten), (.closing, .pongWritten): return nextPong()
         case (.open, .received(.pong(let payload))), (.closing, .received(.pong(let payload))): return take(payload)
@@ -136,11 +138,11 @@ package struct WebSocketMachine: Sendable {
         // It is closing already.
         case (.closing, .appCloses), (.answered, .appCloses), (.failed, .appCloses), (.closed, .appCloses): return []
         case (.closing, .appPings), (.answered, .appPings), (.failed, .appPings), (.closed, .appPings): return []
-        // Nothing is heard any more.
+        // Nothing more is received.
         case (.answered, .received), (.failed, .received), (.closed, .received): return []
         case (.answered, .failed), (.failed, .failed), (.closed, .failed): return []
         case (.answered, .pongWritten), (.failed, .pongWritten), (.closed, .pongWritten): return []
-        // It was stopped, and fires all the same.
+        // The timer was stopped, but fired nevertheless.
         case (.open, .closeTimeout), (.closed, .closeTimeout): return []
         case (.closed, .abandoned), (.closed, .transportEnded): return []
         }
@@ -159,7 +161,7 @@ package struct WebSocketMachine: Sendable {
         .ended(code: close.code ?? 1005, reason: close.code == nil ? nil : close.reason, isClean: true)
     }
 
-    /// What of it may be sent.
+    /// The part of it that may be sent.
     private static func sendable(_ close: WebSocketClose) -> WebSocketClose {
         guard let code = close.code, WebSocketClose.isAllowed(code) else { return WebSocketClose() }
         return close
@@ -185,8 +187,8 @@ package struct WebSocketMachine: Sendable {
         return [.sendPong(payload)]
     }
 
-    /// A pong answers the ping that it repeats and all before it (section 5.5.3); one that repeats none is unsolicited, and no answer is
-    /// expected to it.
+    /// A pong answers the ping that it repeats and all earlier ones (section 5.5.3); one that repeats none is unsolicited, and
+    /// ignored.
     private mutating func take(_ payload: [UInt8]) -> [Action] {
         guard payload.count == 8 else { return [] }
         let number = payload.reduce(0) { $0 << 8 | UInt64($1) }

@@ -11,52 +11,52 @@ package import HTTPWire
 
 extension FTPMachine {
     package enum Event: Hashable, Sendable {
-        /// The control connection stands.
+        /// The control connection is established.
         case opened(isIPv6: Bool)
-        /// TLS stands on the control connection.
+        /// TLS is established on the control connection.
         case secured
-        /// What to log in with.
+        /// The user and password to log in with.
         case login(user: [UInt8], password: [UInt8])
         case replied(FTPReply)
-        /// The control connection is over.
+        /// The control connection ended.
         case controlEnded
-        /// The data connection stands.
+        /// The data connection is established.
         case connected
-        /// TLS stands on the data connection.
+        /// TLS is established on the data connection.
         case dataSecured
-        /// So many bytes went through the data connection, and it was ended in order.
+        /// The data connection transferred this many bytes and was closed properly.
         case dataEnded(Int64)
-        /// The data connection was lost, or its TLS was.
+        /// The data connection, or its TLS session, was lost.
         case dataFailed
-        /// What was expected did not come: a reply that might have said why, or more data.
+        /// The expected data, or the reply that might have explained its absence, did not come.
         case gaveUp
     }
 
     package enum Action: Hashable, Sendable {
         case send(FTPCommand)
-        /// Begins TLS on the control connection; nothing may be left of what came in clear.
+        /// Starts TLS on the control connection; no cleartext may be left in its buffer.
         case secure
-        /// Finds out what to log in with; what the server says where it refuses what there was.
+        /// Looks up the login; `refusal` is the server's message if it refused the last one.
         case findLogin(refusal: String?)
         case loggedIn
-        /// Connects to that port of the server.
+        /// Connects to this port of the server.
         case connect(Int)
         case secureData
-        /// The transfer begins.
+        /// The transfer starts.
         case begin(Beginning)
-        /// No more is to be waited for than what is under way: the control connection has nothing more to say.
+        /// The control connection sends nothing more: wait only for data that is in flight.
         case expectEnd
-        /// All of it is done.
+        /// The transfer is complete.
         case end
         case fail(Failure)
     }
 
     package struct Beginning: Hashable, Sendable {
-        /// Bytes of the whole file, where the server says so.
+        /// The size of the whole file, if the server reports it.
         package var size: Int64?
-        /// As `MDTM` says it.
+        /// The value of `MDTM`.
         package var modified: String?
-        /// Bytes that are left out.
+        /// The number of bytes that are skipped.
         package var offset: Int64 = 0
     }
 
@@ -66,9 +66,9 @@ extension FTPMachine {
             /// TLS is required, and the server does not provide it.
             case notSecure
             case noConnection, lost
-            /// It is no FTP.
+            /// The reply is not FTP.
             case malformed
-            /// The server refuses, or says something else than it may.
+            /// The server refuses, or sends an unexpected reply.
             case refused
         }
 

@@ -9,9 +9,10 @@
 
 import HTTPWire
 
-/// The order of an FTP load: which command follows which reply, from the greeting to the end of the transfer (RFC 959, 3659, 4217).
+/// The sequence of an FTP load: which command follows which reply, from the greeting to the end of the transfer (RFC 959, 3659,
+/// 4217).
 ///
-/// It has no I/O: ``handle(_:)`` says what is to be done.
+/// It does no I/O: ``handle(_:)`` returns the actions.
 package struct FTPMachine: Sendable {
     private enum State: Hashable, Sendable {
         case connecting, greeting, authenticating, securing
@@ -23,9 +24,9 @@ package struct FTPMachine: Sendable {
         case beginning
         case securingData
         case transferring
-        /// The data connection was lost, and a reply may say why.
+        /// The data connection was lost, and a reply may explain why.
         case awaitingReason
-        /// The size is asked for of what was stored in parts.
+        /// Asking for the size of a file that was stored in parts.
         case checking
         case over
     }
@@ -35,24 +36,24 @@ package struct FTPMachine: Sendable {
     private var login: (user: [UInt8], password: [UInt8])?
     private var isIPv6 = false
     private var beginning = Beginning()
-    /// The final reply of the transfer came.
+    /// The final reply of the transfer has come.
     private var isComplete = false
-    /// So many bytes went through, all of them.
+    /// The number of bytes transferred, once all are.
     private var count: Int64?
     private var controlHasEnded = false
-    /// Why the transfer is not complete; what is under way of the data is delivered before that is told.
+    /// Why the transfer is incomplete; data in flight is delivered before the failure is reported.
     private var failure: Failure?
-    /// Replies that announced another one since the last command.
+    /// The preliminary replies since the last command.
     private var announcementCount = 0
     private static let maximumAnnouncements = 16
-    /// `REST` before `STOR` is refused, `APPE` takes its place.
+    /// The server refused `REST` before `STOR`, so `APPE` is used instead.
     private var appends = false
 
     package init(_ plan: FTPPlan) { self.plan = plan }
 
-    /// Whether there is nothing more to come.
+    /// Whether the load has ended.
     package var isOver: Bool { state == .over }
-    /// Whether ABOR would end something.
+    /// Whether there is a transfer for ABOR to end.
     package var isTransferring: Bool { [.beginning, .securingData, .transferring].contains(state) }
 
     package mutating func handle(_ event: Event) -> [Action] {
@@ -97,7 +98,7 @@ package struct FTPMachine: Sendable {
     // MARK: Replies
 
     private mutating func take(_ reply: FTPReply) -> [Action] {
-        // Said at any time: the server closes the connection (RFC 959, section 4.2.2).
+        // May come at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
             return fail(state == .greeting ? .noConnection : .lost, "the server ends the connection: \(said(reply))")
         }
@@ -135,7 +136,7 @@ package struct FTPMachine: Sendable {
             return openData()
         case .passive(let isExtended): return takePassive(reply, isExtended: isExtended)
         case .restarting:
-            // Where the server does not continue, the load begins at the beginning.
+            // If the server does not support resuming, the load starts from the beginning.
             if reply.code != 350 {
                 if plan.transfer.isStore { appends = true } else { beginning.offset = 0 }
             }
@@ -143,7 +144,7 @@ package struct FTPMachine: Sendable {
         case .beginning: return takeBeginning(reply)
         case .securingData, .transferring, .awaitingReason: return takeEnd(reply)
         case .checking:
-            // What is stored where nothing can be read is not asked about.
+            // Where files can be stored but not read, the size cannot be checked.
             if reply.isRefusal, beginning.offset == 0 { return go(to: .over, .end) }
             guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
                 return fail(.lost, "the server does not have the whole file: \(said(reply))")
@@ -193,7 +194,7 @@ package struct FTPMachine: Sendable {
 
     private mutating func changeDirectory(_ index: Int) -> [Action] {
         guard index < plan.directories.count else {
-            // Listings are text; a file's bytes are its own, unless the URL says that it is text.
+            // Listings are text; files are binary, unless the URL says that they are text.
             let isText = plan.isText || plan.transfer == .list || plan.transfer == .listNames
             return go(to: .type, .send(FTPCommand("TYPE", isText ? "A" : "I")))
         }
@@ -214,7 +215,7 @@ package struct FTPMachine: Sendable {
         return go(to: .time, .send(FTPCommand("MDTM", name)))
     }
 
-    /// From where the transfer is to begin.
+    /// Determines where the transfer starts.
     private mutating func findOffset() {
         switch plan.transfer {
         case .retrieve:
@@ -223,7 +224,7 @@ package struct FTPMachine: Sendable {
             else { return }
             beginning.offset = plan.offset
         case .store(resumes: true):
-            // More than there is to send is another file.
+            // If the server has more than there is to send, it is another file.
             if let size = beginning.size, size <= plan.length ?? .max { beginning.offset = size }
             beginning.size = nil
         case .list, .listNames, .store: break
@@ -243,13 +244,13 @@ package struct FTPMachine: Sendable {
         guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
             return fail(.refused, "the server's reply has no port for the data: \(said(reply))")
         }
-        // The address in a reply to PASV is ignored: it may be of any host (CVE-2020-8284).
+        // The address in a PASV reply is ignored: it may be that of any host (CVE-2020-8284).
         return go(to: .connectingData, .connect(port))
     }
 
     private mutating func dataStands() -> [Action] {
         guard beginning.offset > 0 else { return transfer() }
-        // Right before the transfer (RFC 3659, section 5.4).
+        // Directly before the transfer command (RFC 3659, section 5.4).
         return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))
     }
 
@@ -266,7 +267,7 @@ package struct FTPMachine: Sendable {
 
     private mutating func takeBeginning(_ reply: FTPReply) -> [Action] {
         if reply.isRefusal {
-            // Some servers say so where a directory is empty.
+            // Some servers refuse the listing of an empty directory.
             return refused(reply, by: plan.name == nil ? "the listing" : "the file")
         }
         guard reply.isPreliminary || reply.code == 226 || reply.code == 250 else {
@@ -284,7 +285,7 @@ package struct FTPMachine: Sendable {
     private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
-        // Else a server could keep a load for as long as it likes.
+        // Otherwise a server could keep a load forever.
         guard !isComplete else { return fail(.malformed, "the server says twice that the transfer is complete: \(said(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
@@ -309,7 +310,7 @@ package struct FTPMachine: Sendable {
             .fail(failure ?? Failure(kind: .lost, message: "the server did not say that the transfer is complete")))
     }
 
-    /// Whether a server that speaks TLS refuses a data connection for what it is.
+    /// Whether a TLS server may be refusing a data connection because it does not resume the control connection's session.
     private func mayWantReuse(_ reply: FTPReply) -> Bool {
         guard plan.security != .none else { return false }
         return reply.code == 522 || reply.code == 425 || state == .securingData || state == .awaitingReason && count == nil
@@ -330,7 +331,7 @@ package struct FTPMachine: Sendable {
         if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
             return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
         }
-        // A proxy that loses the end, and a server that takes that for the file's, would call it a success.
+        // If a proxy lost the end and the server took that for the end of the file, the transfer would seem to be complete.
         if plan.transfer.isStore, !plan.isText, let name = plan.name {
             return go(to: .checking, .send(FTPCommand("SIZE", name)))
         }
@@ -347,7 +348,7 @@ package struct FTPMachine: Sendable {
     private mutating func endOfControl() -> [Action] {
         controlHasEnded = true
         switch state {
-        // What comes by the data connection is still delivered; without the last reply it is no success.
+        // Data on the data connection is still delivered, but without the final reply the transfer is no success.
         case .transferring where isComplete: return []
         case .transferring where count == nil: return plan.transfer.isStore ? incomplete() : [.expectEnd]
         case .awaitingReason: return dataWasLost()

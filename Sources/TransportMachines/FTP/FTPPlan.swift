@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What an FTP transfer is to do.
+/// Describes an FTP transfer.
 package struct FTPPlan: Hashable, Sendable {
     package enum Security: Hashable, Sendable {
         case none
         /// TLS from the first byte.
         case implicit
-        /// `AUTH TLS` before the login (RFC 4217), or nothing at all.
+        /// `AUTH TLS` before the login (RFC 4217); the load fails without it.
         case explicit
     }
 
@@ -21,16 +21,16 @@ package struct FTPPlan: Hashable, Sendable {
         case retrieve
         case list
         case listNames
-        /// Where it resumes, what the server has of the file already is left out.
+        /// If it resumes, the bytes that the server has already are skipped.
         case store(resumes: Bool)
 
         package var isStore: Bool { if case .store = self { true } else { false } }
     }
 
-    /// By what two states of a file are told apart.
+    /// Distinguishes two states of a file.
     package struct Version: Hashable, Sendable {
         package var size: Int64
-        /// As `MDTM` says it: digits (RFC 3659, section 2.3).
+        /// The value of `MDTM`: digits (RFC 3659, section 2.3).
         package var modified: String
 
         package init(size: Int64, modified: String) {
@@ -45,9 +45,9 @@ package struct FTPPlan: Hashable, Sendable {
     package var name: [UInt8]?
     package var transfer: Transfer
     package var isText = false
-    /// Bytes to be stored; nil where that is not known before the end.
+    /// The number of bytes to store; nil if it is unknown until the end.
     package var length: Int64?
-    /// A file that is to be continued from `offset`, if it is still of this version.
+    /// The version of a file that is resumed from `offset`, if it is unchanged.
     package var earlier: Version?
     package var offset: Int64 = 0
 
@@ -62,7 +62,7 @@ package struct FTPPlan: Hashable, Sendable {
 
 /// One command to an FTP server.
 package struct FTPCommand: Hashable, Sendable {
-    /// In capitals; what may be said of it.
+    /// In capitals; safe to log, unlike the argument.
     package let verb: String
     private let argument: [UInt8]
 
@@ -76,7 +76,7 @@ package struct FTPCommand: Hashable, Sendable {
     package static let abort = FTPCommand("ABOR")
     package static let quit = FTPCommand("QUIT")
 
-    /// With the end of the line.
+    /// The command line, including its end.
     package var line: [UInt8] {
         Array(verb.utf8) + (argument.isEmpty ? [] : [0x20] + argument) + [0x0D, 0x0A]
     }
