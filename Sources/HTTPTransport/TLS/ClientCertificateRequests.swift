@@ -10,10 +10,11 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// Tells which handshake a server's request for a client certificate belongs to.
+/// Determines which handshake a server's request for a client certificate belongs to.
 ///
-/// NIOSSL asks by a function of the context, which all handshakes share, and says of the handshake only the server's name. It asks
-/// within the event that brought the request, though: whoever hands an event to the TLS handler says here for whom.
+/// NIOSSL reports the request through a callback of the context, which all handshakes share, and identifies the handshake only by
+/// the server's name. It does so within the event that delivered the request, though, so the code that passes an event to the TLS
+/// handler first records the handshake here.
 enum ClientCertificateRequests {
     final class Current: Sendable {
         let handshake: NIOLoopBound<TLSHandshake>
@@ -22,10 +23,10 @@ enum ClientCertificateRequests {
 
     private static let current = ThreadSpecificVariable<Current>()
 
-    /// Whatever the TLS handler does next on the loop it does for this handshake.
+    /// Attributes everything that the TLS handler does next on the loop to this handshake.
     static func enter(_ handshake: TLSHandshake, on loop: any EventLoop) -> Current {
         let mine = Current(handshake, on: loop)
-        // Behind what was there before, and before what NIOSSL executes next.
+        // Runs after tasks that are already queued, and before the ones that NIOSSL enqueues next.
         loop.execute { current.currentValue = mine }
         return mine
     }

@@ -12,6 +12,6 @@ package import FoundationEssentials
 package import LoadingModel
 
 extension ClientIdentity {
-    /// SHA-256 of its own certificate.
+    /// The SHA-256 fingerprint of the client's own certificate.
     package var fingerprint: Data? { certificates.first.map { Data(SHA256.hash(data: $0)) } }
 }

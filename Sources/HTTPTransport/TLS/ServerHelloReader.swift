@@ -8,18 +8,18 @@
 //===----------------------------------------------------------------------===//
 import NIOCore
 
-/// Reads the cipher suite from the server's first message, which is in clear in every version of TLS (RFC 8446,
-/// section 4.1.3), and notices when the server does not speak TLS at all.
+/// Reads the cipher suite from the server's first message, which is cleartext in every version of TLS (RFC 8446, section 4.1.3),
+/// and detects servers that do not speak TLS at all.
 ///
-/// NIOSSL tells neither. It stays before the TLS handler for as long as the handshake goes on, and says whose events pass
+/// NIOSSL reports neither. The handler stays in front of the TLS handler during the handshake, and records whose events pass
 /// (``ClientCertificateRequests``).
 final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// The IANA number, once it was read.
+    /// The IANA number, once it is known.
     private(set) var cipherSuite: UInt16?
-    /// The server's first byte begins no TLS record.
+    /// The server's first byte does not start a TLS record.
     private(set) var isNotTLS = false
     private(set) var hasSeenBytes = false
     private var start: [UInt8] = []
@@ -45,13 +45,13 @@ final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     /// Returns true when there is no more to learn.
     private func read() -> Bool {
         guard let type = start.first else { return false }
-        // Record types alert (21) and handshake (22); a record's header is 5 bytes, a handshake message's 4.
+        // Record types alert (21) and handshake (22); a record's header has 5 bytes, a handshake message's 4.
         guard type == 22 else {
             isNotTLS = type != 21
             return true
         }
         guard start.count > 43 else { return false }
-        // ServerHello is message 2: version (2), random (32), session id with its length, cipher suite (2).
+        // ServerHello is message type 2: version (2), random (32), session ID with its length, cipher suite (2).
         guard start[5] == 2 else { return true }
         let suite = 44 + Int(start[43])
         guard start.count >= suite + 2 else { return start.count >= 128 }

@@ -11,7 +11,7 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// The TLS contexts of the process, one for each policy: they cost milliseconds to make, and nothing of a connection is in them.
+/// The TLS contexts of the process, one per policy: creating one takes milliseconds, and they hold no state of a connection.
 enum TLSContexts {
     private enum Entry {
         case pending([@Sendable (Result<NIOSSLContext, LoadError>) -> Void])
@@ -21,7 +21,7 @@ enum TLSContexts {
     private static let maximumCount = 64
     private static let entries = Mutex<[TLSPolicy: Entry]>([:])
 
-    /// Replies at once if the context is there, and otherwise from a thread that made it off the loop.
+    /// Replies at once if the context exists, and otherwise from the thread that creates it off the loop.
     static func context(for policy: TLSPolicy, reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void) {
         let (known, mustMake) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
             switch entries[policy] {
@@ -40,7 +40,7 @@ enum TLSContexts {
             let result = make(policy)
             for reply in store(result, for: policy) { reply(result) }
         }
-        // No thread to be had: slow is better than never.
+        // If no thread is available, run it here: slow is better than never.
         if !WorkerThreads.computing.run(work) { work() }
     }
 
@@ -63,14 +63,14 @@ enum TLSContexts {
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
         configuration.applicationProtocols = policy.offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
-        // `TrustCheck` decides; BoringSSL needs no roots, and parsing the system's is what makes a context dear.
+        // `TrustCheck` decides. BoringSSL needs no roots, and parsing the system's is what makes a context expensive.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification
         if policy.requiresForwardSecrecy {
             configuration.cipherSuites = "ECDH+AESGCM:ECDH+CHACHA20:ECDH+AES256:ECDH+AES128:!aNULL:!eNULL:!MD5"
         }
         configuration.sslContextCallback = { _, promise in ClientCertificateRequests.answer(promise) }
-        // Closing says goodbye, but does not wait long for the answer.
+        // Sends close_notify on closing, but waits only briefly for the peer's.
         configuration.shutdownTimeout = .seconds(1)
         do {
             return .success(try NIOSSLContext(configuration: configuration))

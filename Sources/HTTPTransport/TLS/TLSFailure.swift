@@ -11,19 +11,19 @@ import LoadingModel
 import NIOCore
 import NIOSSL
 
-/// Puts the failure of a handshake into words that say which, and what to do about it.
+/// Describes the failure of a handshake, with advice.
 enum TLSFailure {
-    /// What the client showed of itself.
+    /// Whether the client was asked for a certificate, and presented one.
     struct Shown {
         var certificate = false
         var wasAsked = false
     }
 
-    /// What a handshake had to satisfy.
+    /// The requirements of a handshake.
     struct Terms {
-        /// The session's own.
+        /// The policy of the session.
         var policy: TLSPolicy
-        /// What App Transport Security wants besides.
+        /// The additional demands of App Transport Security.
         var demands: TLSDemands
         var host: String
     }
@@ -33,7 +33,7 @@ enum TLSFailure {
         return LoadError(kind, "securing the connection to \(terms.host): \(reason)", cause: error)
     }
 
-    /// What to write in the `NSAppTransportSecurity` dictionary for one host.
+    /// The key to set in the `NSAppTransportSecurity` dictionary for one host.
     static func key(_ name: String, of host: String) -> String { "NSExceptionDomains/\(host)/\(name) in NSAppTransportSecurity" }
 
     private static func explain(
@@ -49,10 +49,11 @@ enum TLSFailure {
             )
         }
         let text = "\(error)".uppercased()
-        // BoringSSL's names of its errors and of the alerts that the server sent.
+        // BoringSSL's names of its errors and of the server's alerts.
         if let alert = aboutClientCertificate(error, shown) { return alert }
         if text.contains("PROTOCOL_VERSION") || text.contains("UNSUPPORTED_PROTOCOL") || text.contains("WRONG_SSL_VERSION") {
-            // BoringSSL's own word for a server that answers with an older one; an alert of the server's may mean either end.
+            // BoringSSL's own error for a server that answers with an older version; an alert from the server may mean either end
+            // of the range.
             return (.secureConnectionFailed, aboutVersion(terms, isTooOld: text.contains("UNSUPPORTED_PROTOCOL")))
         }
         if text.contains("HANDSHAKE_FAILURE") || text.contains("NO_SHARED_CIPHER") || text.contains("NO_CIPHERS") {
@@ -88,10 +89,10 @@ enum TLSFailure {
         return "\(reason); App Transport Security wants a cipher with forward secrecy: \(advice), set to false, allows others"
     }
 
-    /// What an error says of the client's certificate, if anything: the alerts of a server that wants one, or another one (RFC 8446,
+    /// The failure if an error is about the client's certificate: alerts of a server that demands one, or another one (RFC 8446,
     /// section 6.2).
     ///
-    /// In TLS 1.3 they come after the handshake.
+    /// In TLS 1.3 they arrive after the handshake.
     static func aboutClientCertificate(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
         let text = "\(error)".uppercased()
         if text.contains("CERTIFICATE_REQUIRED") {
@@ -106,7 +107,7 @@ enum TLSFailure {
             guard let alert = alerts.first(where: text.contains) else { return nil }
             return (.clientCertificateRejected, "the server rejected the client certificate (\(alert.lowercased()))")
         }
-        // Before TLS 1.3 there was no alert of its own for a certificate that is missing.
+        // Before TLS 1.3 there was no separate alert for a missing certificate.
         guard shown.wasAsked, text.contains("HANDSHAKE_FAILURE") || text.contains("BAD_CERTIFICATE") else { return nil }
         return (.clientCertificateRequired, "the server asked for a client certificate, and refused to go on without")
     }

@@ -15,31 +15,31 @@ import NIOCore
 import NIOSSL
 import NIOTLS
 
-/// Waits in a pipeline, behind the TLS handler, for the handshake's end; says what was agreed on or why it failed, and leaves.
+/// Waits behind the TLS handler for the end of the handshake, reports what was negotiated or why it failed, and removes itself.
 ///
-/// It keeps the verdict on the server's certificate: the TLS handler's own error only says that the handshake failed.
+/// It keeps the verdict on the server's certificate, because the TLS handler's error only says that the handshake failed.
 final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
 
-    /// Sits before the TLS handler.
+    /// The handler in front of the TLS handler.
     private(set) lazy var hello = ServerHelloReader(of: self)
     var security: NIOSSLClientHandler?
 
     private let server: ServerName
-    /// The session's own.
+    /// The policy of the session.
     private let policy: TLSPolicy
     private let demands: TLSDemands
     private let advice: HandshakeAdvice
     private var completion: ((Result<TLSSession.Agreement, LoadError>) -> Void)?
     private var failure: LoadError?
-    /// Promises that must be kept, whatever becomes of the handshake.
+    /// Promises that must be completed, whatever the outcome of the handshake.
     private var verdict: EventLoopPromise<NIOSSLVerificationResult>?
     private var certificate: EventLoopPromise<NIOSSLContextConfigurationOverride>?
     private var identity: ClientIdentity?
     private var wasAskedForCertificate = false
     private var chain: [Data] = []
     private var isVerified = false
-    /// Of the server's chain.
+    /// The SHA-256 hashes of the keys in the server's chain.
     private var keys: [Data] = []
     private var hasStrongKeys = false
 
@@ -58,7 +58,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The server's certificate
 
-    /// Has the server's chain judged: by the app where it wants to, and else by the roots.
+    /// Evaluates the server's chain: asks the app if it wants to judge, and otherwise checks against the roots.
     func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
         self.verdict = verdict
         do {
@@ -83,13 +83,13 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         case .rejected:
             conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) was rejected by the app"))
         case .trusted where !demands.enforcesTrust:
-            // Pins hold whatever the app says, and so does what the length of keys must be.
+            // Pins and key lengths are enforced whatever the app says.
             let pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
             let failure = TrustCheck.failure(
                 ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
             )
             if let failure { return conclude(LoadError(failure.kind, failure.message + hint(on: failure))) }
-            // What the app trusts the roots may vouch for as well; then the server is verified, as without the app's word.
+            // A server that the app trusts may also chain to the roots; then it counts as verified, as without the app's decision.
             check(on: loop) { handshake, failure in
                 handshake.isVerified = failure == nil
                 handshake.hasStrongKeys = handshake.demands.requiresStrongKeys
@@ -122,7 +122,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         conclude(LoadError(failure.kind, failure.message + (isLoosened ? hint(on: failure) : "")))
     }
 
-    /// Which key would have let the app's trust count, where there is one.
+    /// The key that would have made the app's trust count, if there is one.
     private func hint(on failure: TrustFailure) -> String {
         let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
         let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host) + ", set to false,"
@@ -136,14 +136,14 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         }
     }
 
-    /// The verdict: nil if the server is to be trusted.
+    /// Applies the verdict: nil if the server is trusted.
     ///
-    /// What NIOSSL does then is part of this handshake.
+    /// NIOSSL's subsequent work is attributed to this handshake.
     private func conclude(_ failure: LoadError?) {
         guard let verdict else { return }
         self.verdict = nil
         self.failure = failure ?? self.failure
-        // NIOSSL continues the handshake a turn of the loop later, and what is executed on it comes in order.
+        // NIOSSL continues the handshake one tick of the loop later; tasks run in the order in which they are enqueued.
         let loop = verdict.futureResult.eventLoop
         let current = ClientCertificateRequests.enter(self, on: loop)
         verdict.succeed(failure == nil ? .certificateVerified : .failed)
@@ -152,13 +152,13 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The client's certificate
 
-    /// The server asks who we are.
+    /// The server requests a client certificate.
     func certificateRequested(_ promise: EventLoopPromise<NIOSSLContextConfigurationOverride>) {
         certificate = promise
         wasAskedForCertificate = true
         advice.ask(
             { [server] in $0.identity(for: server, reply: $1) },
-            // Without anybody's identity it would be of use to those alone who have none.
+            // If no load is left to ask, continue without a certificate.
             otherwise: { standing -> IdentityAnswer? in if case .nobody = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in chosen($0) }
         )
@@ -227,12 +227,12 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// The pipeline is torn down: the channel was closed before it came to anything.
+    /// The pipeline is torn down: the channel was closed before the handshake finished.
     func handlerRemoved(context: ChannelHandlerContext) {
         fail(ChannelError.eof)
     }
 
-    /// Says that the handshake came to nothing, unless its outcome was told already.
+    /// Reports the failure of the handshake, unless its outcome was reported already.
     func fail(_ error: any Error) {
         advice.end()
         verdict?.succeed(.failed)

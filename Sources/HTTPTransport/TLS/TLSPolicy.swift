@@ -8,20 +8,20 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// What a session demands of TLS; contexts and verdicts are shared by all sessions that demand the same.
+/// A session's TLS requirements; sessions with the same requirements share contexts and verdicts.
 package struct TLSPolicy: Sendable, Hashable {
-    /// As on the wire: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3.
+    /// The version number on the wire: 0x0303 is TLS 1.2, 0x0304 is TLS 1.3.
     package var minimumVersion: UInt16
-    /// Nil for the newest there is.
+    /// Nil for the newest supported version.
     package var maximumVersion: UInt16?
-    /// The only certificates a chain may end in, in DER; empty for the system's.
+    /// The only certificates a chain may end in, in DER; empty for the system's roots.
     package var trustRoots: [Data]
-    /// Whether the keys of a session must be lost with it: only suites with an ephemeral key exchange.
+    /// Whether only cipher suites with an ephemeral key exchange are allowed.
     package var requiresForwardSecrecy = false
     /// Whether the server may choose HTTP/2 (RFC 9113, section 3.2).
     package var offersHTTP2 = false
 
-    /// TLS 1.2 is the least that Apple's App Transport Security allows; RFC 8996 retired what came before.
+    /// The default minimum is TLS 1.2, as in Apple's App Transport Security; RFC 8996 deprecated earlier versions.
     package init(minimumVersion: UInt16 = 0x0303, maximumVersion: UInt16? = nil, trustRoots: [Data] = []) {
         self.minimumVersion = minimumVersion
         self.maximumVersion = maximumVersion

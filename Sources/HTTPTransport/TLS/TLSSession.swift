@@ -13,25 +13,25 @@ import LoadingTrust
 import NIOCore
 import NIOSSL
 
-/// Secures connections as one policy demands; used on any loop.
+/// Performs TLS handshakes according to one policy; may be used on any loop.
 package final class TLSSession: Sendable {
-    /// What both sides agreed on in the handshake.
+    /// The parameters that were negotiated in the handshake.
     package struct Agreement: Sendable, Hashable {
-        /// As on the wire (0x0304 is TLS 1.3).
+        /// The version number on the wire (0x0304 is TLS 1.3).
         package var version: UInt16?
         /// The IANA number of the cipher suite.
         package var cipherSuite: UInt16?
         /// The ALPN identifier; nil if the server chose none.
         package var applicationProtocol: String?
-        /// The server asked who we are.
+        /// Whether the server requested a client certificate.
         package var wasAskedForCertificate = false
-        /// It asked, and was shown a certificate.
+        /// Whether the client presented a certificate.
         package var hasShownCertificate = false
-        /// The roots vouch for the server, and not the app alone.
+        /// Whether the server's chain ends in a trusted root, rather than being trusted by the app only.
         package var isVerified = false
-        /// The server's, in DER.
+        /// The server's certificate, in DER.
         package var serverCertificate: Data? { serverChain.first }
-        /// All that it showed, its own first.
+        /// The chain that the server presented, its own certificate first.
         package var serverChain: [Data] = []
         package var trust = ConnectionTrust()
     }
@@ -40,23 +40,24 @@ package final class TLSSession: Sendable {
 
     package init(policy: TLSPolicy) { self.policy = policy }
 
-    /// Begins to make what a first handshake needs, so that it is there when the TCP connection stands.
+    /// Prepares what a first handshake needs, so that it is available once the TCP connection is established.
     package func prepare(_ demands: TLSDemands, offersHTTP2: Bool) {
         TLSContexts.context(for: policy.strengthened(by: demands, offersHTTP2: offersHTTP2)) { _ in }
         TrustRoots.prepare(policy.trustRoots)
     }
 
-    /// Does the client's handshake; to be called on the channel's loop.
+    /// Performs the client's handshake; to be called on the channel's loop.
     ///
     /// - Parameters:
     ///   - channel: Connected, but not reading yet (`autoRead` off): the handshake may have to wait for the TLS context, and what
     ///     the server sends in the meantime must not be lost.
-    ///   - server: The name or address that the server's certificate must be for.
-    ///   - demands: What App Transport Security wants of connections to this server.
-    ///   - isInner: Whether the channel is secured already, with a proxy.
+    ///   - server: The name or address that the server's certificate must be valid for.
+    ///   - demands: The requirements of App Transport Security for this server.
+    ///   - isInner: Whether the channel already uses TLS, with a proxy.
     ///   - offersHTTP2: Whether the server may choose HTTP/2.
     ///   - advice: Asked about the server's certificate, and for the client's.
-    ///   - completion: Called on the loop, once, within the event that decided it. After a failure the channel is closed.
+    ///   - completion: Called on the loop, once, within the event that decided the handshake. After a failure the channel is
+    ///     closed.
     func secure(
         _ channel: any Channel, to server: ServerName, demands: TLSDemands, isInner: Bool = false, offersHTTP2: Bool = false,
         advice: HandshakeAdvice, completion: @escaping (Result<Agreement, LoadError>) -> Void
@@ -79,7 +80,7 @@ package final class TLSSession: Sendable {
     ) {
         do {
             guard channel.isActive else { throw ChannelError.eof }
-            // SNI is for names only (RFC 6066, section 3).
+            // SNI is for host names only (RFC 6066, section 3).
             let name = AddressLiteral.isAddress(host) ? nil : host.hasSuffix(".") ? String(host.dropLast()) : host
             let security = try NIOSSLClientHandler(
                 context: try context.get(),
@@ -89,7 +90,7 @@ package final class TLSSession: Sendable {
                 }
             )
             handshake.security = security
-            // From the tail on, so that everybody is there when the TLS handler says hello.
+            // From the tail on, so that all handlers are in place when the TLS handler sends its ClientHello.
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(handshake)
             let outer = isInner ? try pipeline.handler(type: NIOSSLClientHandler.self) : nil
@@ -104,7 +105,7 @@ package final class TLSSession: Sendable {
 }
 
 extension TLSPolicy {
-    /// This policy, what App Transport Security demands for one server, and which protocols it may choose from.
+    /// This policy, combined with the demands of App Transport Security for one server and the protocols to offer.
     func strengthened(by demands: TLSDemands, offersHTTP2: Bool) -> TLSPolicy {
         var policy = self
         policy.offersHTTP2 = offersHTTP2

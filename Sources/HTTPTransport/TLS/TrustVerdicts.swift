@@ -13,16 +13,16 @@ import LoadingTrust
 import NIOCore
 import Synchronization
 
-/// What was found out about a server's chain.
+/// The result of evaluating a server's chain.
 struct TrustVerdict: Sendable {
-    /// Nil if the server is to be trusted.
+    /// Nil if the server is trusted.
     let failure: TrustFailure?
-    /// SHA-256 of the keys in the chain, the server's own first: of the chain that was validated, or else of what was sent.
+    /// The SHA-256 hashes of the keys in the chain, the server's own first: of the validated chain, or else of the presented one.
     var keys: [Data] = []
 }
 
-/// Remembers for a while which chains were found good for which host, and has a chain that many connections show at once
-/// checked once.
+/// Caches which chains were trusted for which host, and evaluates a chain only once if many connections present it at the same
+/// time.
 enum TrustVerdicts {
     fileprivate struct Key: Hashable {
         var chain: SHA256Digest
@@ -36,10 +36,10 @@ enum TrustVerdicts {
         case trusted(TrustVerdict, until: NIODeadline)
     }
 
-    /// Short enough that a certificate that expires, or roots that change, are noticed.
+    /// Short enough to notice expired certificates and changed roots.
     fileprivate static let lifetime = TimeAmount.minutes(5)
     fileprivate static let maximumCount = 256
-    /// Connections that wait for a verdict, of all sessions.
+    /// The maximum number of connections of all sessions that wait for a verdict.
     fileprivate static let maximumWaiting = 16_384
 
     fileprivate struct State {
@@ -49,7 +49,7 @@ enum TrustVerdicts {
 
     private static let state = Mutex(State())
 
-    /// Replies at once if the verdict is known, and otherwise from a thread of ours.
+    /// Replies at once if the verdict is cached, and otherwise from a thread of the library.
     static func verdict(
         on chain: [[UInt8]], host: String, roots: [Data], demands: TLSDemands, now: NIODeadline,
         reply: @escaping @Sendable (TrustVerdict) -> Void
@@ -62,7 +62,7 @@ enum TrustVerdicts {
         case .waits: return
         case .mustCheck: break
         }
-        // Not on the cooperative pool, which is the app's to block.
+        // Not on the cooperative pool, which the app may block.
         Task(executorPreference: WorkerThreads.computing) {
             var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
             question.roots = roots
@@ -103,7 +103,7 @@ extension TrustVerdicts.State {
         if case .trusted(let verdict, let until) = entries[key], until > now { return .isTrusted(verdict) }
         guard waitingCount < TrustVerdicts.maximumWaiting else { return .isTooMuch }
         waitingCount += 1
-        // Taken out while it grows, so that it is not copied for each who waits.
+        // Removed while it grows, so that the array is not copied for each waiter.
         guard case .pending(var replies) = entries.removeValue(forKey: key) else {
             entries[key] = .pending([reply])
             return .mustCheck
