@@ -9,12 +9,12 @@
 package import LoadingModel
 package import NIOCore
 
-/// What one session knows of the machine's networks.
+/// One session's view of the machine's networks.
 ///
-/// It begins to watch them when a connection leaves the machine, or a load cares for what it leads over; from then on nothing is done
-/// while nothing changes. Not `Sendable`: it is confined to its loop.
+/// It starts to watch them when a connection leaves the machine, or a load restricts its networks; after that it does no work while
+/// nothing changes. Not `Sendable`: it is confined to its loop.
 package final class NetworkView {
-    /// How long a dial waits for a monitor that has not said anything yet.
+    /// How long a dial waits for the monitor's first report.
     private static let patience = TimeAmount.seconds(1)
 
     private let loop: any EventLoop
@@ -22,23 +22,23 @@ package final class NetworkView {
     private var stop: (@Sendable () -> Void)?
     private var isOver = false
     private var path: NetworkPath?
-    /// Dials that wait for the first path; told at the latest when patience ends.
+    /// Dials that wait for the first path; they continue at the latest when `patience` fires.
     private var waitingDials: [() -> Void] = []
     private var patience: Scheduled<Void>?
-    /// It did: who has not spoken by then is not waited for again.
+    /// The monitor did not report in time; later dials do not wait for it.
     private var hasLostPatience = false
-    /// Loads that wait for a network, in the order in which they began to.
+    /// Loads that wait for a network, in FIFO order.
     private var waitingLoads: [ObjectIdentifier: (number: Int, load: Wait)] = [:]
     private var nextNumber = 0
-    /// Looks again after a while whether they may go on, should what they wait for have come unseen.
+    /// Checks periodically whether loads can continue, in case a change was missed.
     private var retry: Scheduled<Void>?
     private var retryPause = NetworkView.firstRetry
 
     private static let firstRetry = TimeAmount.seconds(2)
     private static let longestRetry = TimeAmount.seconds(60)
-    /// Told of each change, with the path as it was before.
+    /// Called on each change, with the previous path.
     var changed: ((_ before: NetworkPath, _ now: NetworkPath) -> Void)?
-    /// Told where the machine has other interfaces or addresses than before, as in another network.
+    /// Called when interfaces or addresses of the machine change, as in another network.
     package var addressesChanged: (() -> Void)?
 
     package init(_ monitor: any NetworkMonitoring, on loop: any EventLoop) {
@@ -48,7 +48,7 @@ package final class NetworkView {
 
     deinit { stop?() }
 
-    /// Ends watching; nothing that waits is left by then.
+    /// Stops watching; no load or dial may be waiting.
     package func end() {
         isOver = true
         retry?.cancel()
@@ -81,7 +81,7 @@ package final class NetworkView {
             if Self.places(before) != Self.places(new) { addressesChanged?() }
         }
         retryPause = Self.firstRetry
-        // Also where the path is as it was: what the monitor was told of may be no part of it.
+        // Wake loads even if the path is unchanged: the change may not be part of it.
         if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
     }
 
@@ -99,10 +99,10 @@ package final class NetworkView {
 
     // MARK: Dials
 
-    /// Whether connections to a host are the monitor's affair.
+    /// Whether the monitor has a say in connections to a host.
     func mayConcern(_ host: String) -> Bool { monitor.speaksForLoopback || !AddressLiteral.isLoopback(host) }
 
-    /// Runs `dial` as soon as there is a path: at once where there is one, and in a second at the latest.
+    /// Runs `dial` once there is a path: at once if it is known, and after a second at the latest.
     func whenKnown(_ dial: @escaping () -> Void) {
         begin()
         guard path == nil, !hasLostPatience else { return dial() }
@@ -118,17 +118,17 @@ package final class NetworkView {
     /// How a connection may leave the machine.
     enum Way {
         case any
-        /// By this interface, which it has to be bound to.
+        /// Through this interface, which the socket must be bound to.
         case by(String)
         case refused(LoadError)
 
         var interface: String? { if case .by(let name) = self { name } else { nil } }
     }
 
-    /// How a connection to an address may be begun.
+    /// The way for a connection to an address.
     ///
-    /// Where the system's own choice is not allowed, another interface that leads there is, unless the session says where its
-    /// connections come from: an interface's name, or an address.
+    /// If the system's own choice is prohibited, an allowed interface that also leads there is used instead, unless the session
+    /// specifies the source of its connections by an interface's name or an address.
     func way(to address: String, from source: String?, _ prohibited: ProhibitedNetworks) -> Way {
         guard mayConcern(address), monitor.speaksForLoopback || !prohibited.isEmpty else { return .any }
         guard let path else {
@@ -140,7 +140,7 @@ package final class NetworkView {
         guard path.isSatisfied || !monitor.speaksForLoopback else {
             return .refused(LoadError(.notConnectedToInternet, "there is no network"))
         }
-        // Where no route leads there, the system says so in a moment.
+        // If no route leads there, the connection attempt fails soon enough.
         let bound = source.flatMap { source in path.interfaces.first { $0.name == source } }
         guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return .any }
         if interface.isUnknown {
@@ -159,7 +159,7 @@ package final class NetworkView {
         return .refused(error)
     }
 
-    /// The interface that a connection goes by.
+    /// The interface that a connection uses.
     func interface(from localAddress: String?) -> NetworkPath.Interface? {
         guard let path, let localAddress else { return nil }
         return monitor.speaksForLoopback ? path.interfaces.first : path.interface(withAddress: localAddress)
@@ -169,14 +169,14 @@ package final class NetworkView {
 
     // MARK: Connections
 
-    /// Whether a connection that stands leads nowhere any more, or where it may not lead.
+    /// Whether an established connection no longer leads anywhere, or uses a prohibited network.
     ///
     /// - Parameters:
     ///   - local: The address at this end.
-    ///   - remote: The address at the other.
-    ///   - isBound: Whether its socket was told where to leave the machine: the kernel's own choice says nothing of it then.
-    ///   - prohibited: What it must not lead over.
-    /// - Returns: false, too, where that cannot be told.
+    ///   - remote: The address of the peer.
+    ///   - isBound: Whether the socket is bound to an interface or address: the kernel's routing then says nothing about it.
+    ///   - prohibited: The networks that it must not use.
+    /// - Returns: false, too, if it is unknown.
     func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
         guard let path, let local, let remote, mayConcern(local) else { return false }
         if monitor.speaksForLoopback {
@@ -184,7 +184,7 @@ package final class NetworkView {
             return path.interfaces.first.map { prohibited.objection(to: $0) != nil } ?? false
         }
         guard path.localAddresses.contains(local) else { return true }
-        // Within the machine, or on one link.
+        // The connection is within the machine, or on one link.
         guard let interface = path.interface(withAddress: local) else { return false }
         if prohibited.objection(to: interface) != nil { return true }
         return !isBound && monitor.interface(to: remote, in: path) == nil
@@ -192,7 +192,7 @@ package final class NetworkView {
 
     // MARK: Loads
 
-    /// A load's waiting for a network.
+    /// A load's wait for a network.
     package final class Wait {
         let control: LoadControl
         fileprivate var hasEnded = false
@@ -200,7 +200,7 @@ package final class NetworkView {
         fileprivate init(_ control: LoadControl) { self.control = control }
     }
 
-    /// The load waits until the path changes, and is woken then; the request timeout does not run meanwhile.
+    /// Makes the load wait until the path changes; the request timeout does not run meanwhile.
     package func wait(_ control: LoadControl, now: NIODeadline) {
         begin()
         let wait = Wait(control)
@@ -211,7 +211,7 @@ package final class NetworkView {
         control.stand(at: .offline(wait))
     }
 
-    /// Whether a load's waiting is over: the path changed, or the load must end.
+    /// Whether the wait is over: the path changed, or the load must end.
     package func hasEnded(_ wait: Wait, now: NIODeadline) -> Bool {
         guard wait.hasEnded || wait.control.failure != nil else { return false }
         waitingLoads[ObjectIdentifier(wait)] = nil
@@ -233,7 +233,7 @@ package final class NetworkView {
         }
     }
 
-    /// A few in each turn: there may be very many, and each begins a dial.
+    /// Wakes a few loads per turn of the loop: there may be very many, and each starts a dial.
     private func wakeLoads() {
         let waits = waitingLoads.values.sorted { $0.number < $1.number }.map(\.load)
         wake(waits[...])
@@ -250,6 +250,7 @@ package final class NetworkView {
     }
 
     private static let wokenPerTurn = 64
-    /// The kernel is asked about each: a machine may have thousands, of containers as a rule, which lead nowhere else.
+    /// Limits the queries to the kernel: a machine may have thousands of interfaces, usually of containers, which lead nowhere
+    /// else.
     private static let maximumDetourCount = 64
 }
