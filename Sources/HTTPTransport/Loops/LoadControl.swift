@@ -10,41 +10,42 @@
 package import LoadingModel
 package import NIOCore
 
-/// The one place where a load waits, and the one place that cuts it short.
+/// The one place where a load waits, and the one place that cancels it.
 ///
-/// A load waits in a loop: it looks whether what it needs is there, and calls ``wait()`` when it is not. Whoever brings something
-/// (the pool, the exchange, an answer of the app, a timer) stores it where the load looks and calls ``wake()``. Waking a load that does
-/// not wait, or waking it for nothing, does no harm, so no producer needs to know what the load is waiting for.
+/// A load waits in a loop: it checks whether what it needs is available, and calls ``wait()`` if not. A producer (the pool, the
+/// exchange, a completion handler of the app, a timer) stores its result where the load looks for it and calls ``wake()``. Waking a
+/// load that does not wait, or waking it needlessly, is harmless, so no producer needs to know what the load is waiting for.
 ///
 /// Confined to the session's event loop.
 package final class LoadControl {
-    /// Whose loop it is.
+    /// The executor of the session's loop.
     private let executor: LoopExecutor
-    // Other modules read these at each step of a load by a function, as it costs them less than the check for exclusive access to
-    // a variable of another module's.
+    // Other modules read these at each step of a load through a function, which is cheaper than the exclusivity check on a variable
+    // of another module.
     private var reason: LoadError?
     private var suspended = false
     private var progress: NIODeadline
 
-    /// Why the load must end, once it must.
+    /// Why the load must end; nil while it may continue.
     ///
-    /// The first reason stays.
+    /// The first reason is kept.
     package var failure: LoadError? { reason }
     package var isSuspended: Bool { suspended }
-    /// The last instant at which something arrived or left; the request timeout counts from here, without the time that the load was
-    /// held up since.
+    /// The last instant at which something was received or sent.
+    ///
+    /// The request timeout counts from here, without the time for which the load has been paused since.
     package var lastProgress: NIODeadline { progress }
-    /// How many things hold the load up that are not its server's: other loads before it in a line, the app, a disk.
+    /// The number of reasons why the load is paused: other loads ahead of it in a queue, the app, a disk.
     private var holdCount = 0
     private var heldSince = NIODeadline.distantPast
-    /// Where the load stands on its way to the server.
+    /// What the load waits for or uses at present.
     package enum Place {
         case elsewhere
         /// It waits for a network.
         case offline(NetworkView.Wait)
         /// It waits for a connection.
         case inLine(any PlaceInLine)
-        /// It has a connection. The exchange is told when ``LoadControl/isSuspended`` changes, so that reading stops at once.
+        /// It has a connection. The exchange is notified when ``LoadControl/isSuspended`` changes, so that reading stops at once.
         case exchanging(Exchange)
     }
 
@@ -56,7 +57,7 @@ package final class LoadControl {
     package var exchange: Exchange? { if case .exchanging(let exchange) = standing { exchange } else { nil } }
     package var line: (any PlaceInLine)? { if case .inLine(let line) = standing { line } else { nil } }
 
-    /// Who waits: the load's task, or, before it has one, the load itself.
+    /// The waiter: the load's task, or, before there is one, the load itself.
     private enum Waiter {
         case nobody
         case task(UnsafeContinuation<Void, Never>)
@@ -72,8 +73,10 @@ package final class LoadControl {
 
     package var loop: any EventLoop { executor.loop }
 
-    /// Suspends the load until ``wake()``. May return early.
-    // In line, as a load that waits would keep another frame, and come back through it.
+    /// Suspends the load until ``wake()``.
+    ///
+    /// May return early.
+    // Inlined, because otherwise a waiting load would keep another async frame, and resume through it.
     @inlinable
     @inline(__always)
     package func wait() async {
@@ -85,7 +88,7 @@ package final class LoadControl {
         waiter = .task(continuation)
     }
 
-    /// Waits without a task: the load is to go on after ``wake()``, when what goes on now is over.
+    /// Waits without a task: after ``wake()`` the load continues once the current work of the loop is done.
     package func park(_ load: any LoopCallee) {
         assert(!isParked, "a load waits in one place at a time")
         waiter = .load(load)
@@ -108,12 +111,12 @@ package final class LoadControl {
 
     package func markProgress(_ now: NIODeadline) { progress = now }
 
-    // MARK: Held up
+    // MARK: Paused time
 
     package var isHeldUp: Bool { holdCount > 0 }
 
-    /// The load waits for something else than its server from here on: the request timeout does not run until ``letGo(now:)``, which
-    /// must follow.
+    /// Pauses the request timeout, because the load waits for something other than its server, until ``letGo(now:)``, which must
+    /// follow.
     package func hold(now: NIODeadline) {
         if holdCount == 0 { heldSince = now }
         holdCount += 1
@@ -124,7 +127,7 @@ package final class LoadControl {
         if holdCount == 0 { progress = progress + (now - max(heldSince, progress)) }
     }
 
-    /// Since when the server has kept the load waiting, seen from `now`: later than the last progress by the time it was held up.
+    /// The instant from which the server has kept the load waiting, as of `now`: the last progress plus the paused time since.
     package func idleSince(now: NIODeadline) -> NIODeadline {
         holdCount == 0 ? progress : progress + (now - max(heldSince, progress))
     }
@@ -152,7 +155,7 @@ package final class LoadControl {
         guard suspended else { return }
         suspended = false
         letGo(now: now)
-        // The server may have given up meanwhile: it has all of its time again.
+        // The server may have closed the connection meanwhile; the load gets the full request timeout again.
         progress = now
         line?.resumed()
         exchange?.suspensionChanged()
@@ -166,13 +169,13 @@ package final class LoadControl {
     }
 }
 
-/// A place in the line for a connection, as the load sees it.
+/// A load's position in the queue for a connection.
 package protocol PlaceInLine: AnyObject {
-    /// The app is asked about a connection that may serve the load, or has answered: nobody in the line is late meanwhile.
+    /// The app is asked about a connection that may serve the load, or has answered: no queued load times out meanwhile.
     func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
-    /// The load was suspended: it takes no place from others.
+    /// The load was suspended: it must not occupy a position that others could use.
     func suspended()
-    /// The load that kept its place was resumed.
+    /// The load was resumed; it has kept its position.
     func resumed()
 }

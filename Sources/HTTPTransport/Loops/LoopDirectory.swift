@@ -10,24 +10,24 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Keeps the executors of each event loop for the life of the process, as executors are referenced unowned, and deals the loops of the
-/// process's group out to sessions in turn.
+/// Keeps the executors of each event loop for the lifetime of the process, because executors are referenced unowned, and assigns
+/// the loops of the process's group to sessions round-robin.
 package enum LoopDirectory {
     private static let executors = Mutex<[ObjectIdentifier: (loads: LoopExecutor, guests: LoopGuestExecutor)]>([:])
 
     package static func next() -> LoopExecutor { executor(of: MultiThreadedEventLoopGroup.singleton.next()) }
 
-    /// A loop that no session is dealt.
+    /// A loop that is not assigned to sessions.
     package static let apart = executor(of: groupApart.next())
 
     private static let groupApart = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
-    /// Whether the calling thread runs an event loop, any of them, and must not be kept waiting.
+    /// Whether the calling thread runs an event loop and must not be blocked.
     package static var isOnLoop: Bool { MultiThreadedEventLoopGroup.currentEventLoop != nil }
 
     package static func executor(of loop: any EventLoop) -> LoopExecutor { entry(of: loop).loads }
 
-    /// For tasks of the app.
+    /// The executor for tasks of the app.
     package static func guestExecutor(of loop: any EventLoop) -> LoopGuestExecutor { entry(of: loop).guests }
 
     private static func entry(of loop: any EventLoop) -> (loads: LoopExecutor, guests: LoopGuestExecutor) {

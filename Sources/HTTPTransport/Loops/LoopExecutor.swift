@@ -8,20 +8,20 @@
 //===----------------------------------------------------------------------===//
 package import NIOCore
 
-/// What is called on its loop again and again; a closure for each time would cost as much as the call.
+/// An object that is called on its loop repeatedly, without the cost of a closure per call.
 package protocol LoopCallee: AnyObject {
-    /// Goes on with what it was woken for.
+    /// Continues with the work that it was woken for.
     func goOn()
 }
 
 /// Runs a session's actor, and the tasks that call it, on one event loop.
 ///
-/// There is one per loop, kept for the life of the process: the runtime refers to executors unowned. Loads are started with it as
-/// their task executor preference, so that a continuation resumed on the loop stays there.
+/// There is one per loop, kept for the lifetime of the process, because the runtime references executors unowned. Loads are started
+/// with it as their task executor preference, so that a continuation resumed on the loop stays there.
 ///
-/// What becomes ready in one turn of the loop is handed to NIO as one piece of work, and runs in its order.
+/// Work that becomes ready during one turn of the loop is passed to NIO as one task, and runs in order.
 //
-// `@unchecked`: the work and the turns are touched on the loop alone.
+// `@unchecked`: the work and the turns are only accessed on the loop.
 package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Sendable {
     private enum Work {
         case job(UnownedJob)
@@ -31,12 +31,12 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     }
 
     package let loop: any EventLoop
-    /// For long work on the loop.
+    /// Schedules long work on the loop.
     package let turns: LoopTurns
-    // Unchecked, as every job passes: a list calls nothing that could come back here.
-    /// What was made ready on the loop and has not run.
+    // Unchecked, because every job passes through here: the arrays never call back into this class.
+    /// Work that became ready on the loop and has not run yet.
     @exclusivity(unchecked) private var ready: [Work] = []
-    /// What runs now; kept for its capacity.
+    /// The work that is running; kept for its capacity.
     @exclusivity(unchecked) private var running: [Work] = []
     private var isRunning = false
 
@@ -51,13 +51,13 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         add(.job(job))
     }
 
-    /// Calls back on the loop, from which it is called, when what is ready now has run.
+    /// Calls back on the loop, after the work that is ready now; to be called on the loop.
     package func afterwards(_ call: @escaping () -> Void) { add(.call(call)) }
 
-    /// Calls back on the loop, from which it is called, when what is ready now has run.
+    /// Calls `callee` back on the loop, after the work that is ready now; to be called on the loop.
     package func goOn(_ callee: any LoopCallee) { add(.callee(callee)) }
 
-    /// Calls back at once, from the loop's own list of work, and runs what becomes ready by that in the same turn.
+    /// Calls back at once, from a task of the loop, and runs work that becomes ready meanwhile in the same turn.
     package func enter(_ callee: any LoopCallee) {
         ready.append(.callee(callee))
         if ready.count == 1, !isRunning { runReady() }
@@ -74,7 +74,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         if ready.count == 1, !isRunning { loop.execute { self.runReady() } }
     }
 
-    /// So often what became ready meanwhile runs at once; then comes whatever else the loop was given.
+    /// The number of rounds in which newly ready work runs at once, before the loop's other tasks get their turn.
     private static let rounds = 16
 
     private func runReady() {
@@ -84,7 +84,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
             rounds += 1
             swap(&ready, &running)
             for work in running { run(work) }
-            // What a burst needed is not kept.
+            // Does not keep the capacity that a burst needed.
             running.removeAll(keepingCapacity: running.count <= 256)
         }
         isRunning = false
@@ -111,9 +111,9 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 
 /// Runs tasks of the app on an event loop.
 ///
-/// One per loop and kept for the life of the process, as that of the loads. It is another, because the runtime is told of what an
-/// executor runs: a load is isolated to its actor, the app's tasks are to nothing, and a difference would have them handed over again at
-/// each return from an `async` function.
+/// One per loop and kept for the lifetime of the process, as the loads' executor. It is separate because the runtime tracks the
+/// isolation of an executor's jobs: loads are isolated to their actor, the app's tasks to nothing. With a shared executor, the
+/// difference would cause another executor hop at each return from an `async` function.
 package final class LoopGuestExecutor: TaskExecutor {
     private let host: LoopExecutor
 

@@ -10,7 +10,7 @@
 package import LoadingModel
 package import NIOCore
 
-/// What a load waits for that comes from another thread.
+/// A value from another thread that a load waits for.
 package final class LoopSlot<Value: Sendable>: Sendable {
     private let value: NIOLoopBoundBox<Value?>
     private let control: NIOLoopBound<LoadControl>
@@ -22,7 +22,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         self.control = NIOLoopBound(control, eventLoop: loop)
     }
 
-    /// From any thread.
+    /// May be called from any thread.
     package func fill(_ value: Value) {
         loop.execute { [self] in
             self.value.value = .some(value)
@@ -30,7 +30,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends with the load, if that is earlier: what comes then is dropped.
+    /// Waits for the value; throws if the load ends first, and a later value is dropped.
     package func wait() async throws(LoadError) -> Value {
         let control = control.value
         while true {
@@ -40,7 +40,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
-    /// The same, until the load has another reason not to wait; nil then.
+    /// The same, until `isOver` returns true; returns nil then.
     func wait(unless isOver: () -> Bool) async throws(LoadError) -> Value? {
         let control = control.value
         while value.value == nil, !isOver() {
@@ -50,7 +50,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// The same for so long as it is worth it, or for longer while it moves; nil after that.
+    /// The same with a timeout, which is extended while `isMoving` returns true; returns nil after that.
     package func wait(patience: TimeAmount, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
         let control = control.value
         repeat {
@@ -65,7 +65,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// For what a load puts in order before it ends, whatever it ends with; nil where that takes too long.
+    /// For cleanup before a load ends, whatever its outcome; returns nil on a timeout.
     package func waitAtEnd(until deadline: NIODeadline) async -> Value? {
         let control = control.value
         let timer = wake(at: deadline)
@@ -80,10 +80,10 @@ package final class LoopSlot<Value: Sendable>: Sendable {
 }
 
 extension FileSink {
-    /// How long a load that has to end waits for what becomes of its file.
+    /// How long a load that has to end waits for its file.
     static let patience = TimeAmount.seconds(3)
 
-    /// Waits for a step of the sink, during which the server is not late; ends with the load.
+    /// Waits for a step of the sink, which does not count as idle time; ends with the load.
     package func wait<Value: Sendable>(
         in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async throws(LoadError) -> Value {
@@ -94,13 +94,13 @@ extension FileSink {
         return try await slot.wait().get()
     }
 
-    /// Takes the bytes, and returns at once unless too many are outstanding.
+    /// Queues the bytes, and returns at once unless too many are outstanding.
     package func write(_ buffer: ByteBuffer, in control: LoadControl) async throws(LoadError) {
         guard try !enqueue(buffer) else { return }
         try await wait(in: control, for: room)
     }
 
-    /// Waits for a step at the end of a load, for ``patience`` in all; nil where it failed, or takes longer.
+    /// Waits for a step at the end of a load, for ``patience`` in total; nil if it fails, or takes longer.
     package func waitAtEnd<Value: Sendable>(
         in control: LoadControl, for step: (@escaping Done<Value>) -> Void
     ) async -> Value? {

@@ -8,32 +8,32 @@
 //===----------------------------------------------------------------------===//
 import NIOCore
 
-/// Lets long work on an event loop be done a bit at a time, with the loop's other work in between.
+/// Splits long work on an event loop, so that the loop's other work gets its turn in between.
 ///
-/// NIO runs all that it was given before it looks at its sockets again: work that merely gives the rest of itself back to the loop, by
-/// `execute` or `Task.yield()`, keeps the sockets waiting all the same. Who waits here goes on when the loop has looked at them, one at a time
-/// and in turn, so that a turn of the loop stays short however many have much to do. What serves all loads, such as their deadlines and
-/// what the app wants of them, waits for one of the others at most for each that came before it.
+/// NIO runs all queued tasks before it polls its sockets again. Work that merely reschedules the rest of itself, by `execute` or
+/// `Task.yield()`, still starves the sockets. Work that waits here continues only after the loop has polled them, one item at a
+/// time, so that a turn of the loop stays short however much work there is. Urgent work, which serves all loads (their deadlines,
+/// requests of the app), alternates with the rest.
 ///
 /// Confined to its event loop.
 package final class LoopTurns {
-    /// Longer than the loop takes from the end of its work to its sockets.
+    /// Longer than the loop takes from the end of its tasks to polling its sockets.
     private static let pause = TimeAmount.microseconds(20)
-    /// A pause that ends so much too late was filled with work, from which the loop goes on to what is due without looking at its sockets.
+    /// A pause that ends this much late was filled with tasks, after which the loop runs due timers without polling its sockets.
     private static let lateness = TimeAmount.microseconds(500)
-    /// So often a pause is begun anew: the sockets may themselves have kept the loop.
+    /// How often a pause is repeated: handling the sockets themselves may have taken that long.
     private static let attempts = 4
 
     private let loop: any EventLoop
     private var waiting = CircularBuffer<() -> Void>()
-    /// What comes first, in turn with the others.
+    /// Urgent work, which alternates with the rest.
     private var urgent = CircularBuffer<() -> Void>()
     private var lastWasUrgent = false
     private var isArmed = false
 
     init(_ loop: any EventLoop) { self.loop = loop }
 
-    /// Goes on in a later turn of the loop.
+    /// Continues in a later turn of the loop.
     package func next() async {
         await withUnsafeContinuation { continuation in whenNext { continuation.resume() } }
     }
@@ -56,7 +56,7 @@ package final class LoopTurns {
     }
 
     private func pause(attempts: Int) {
-        // The time counts from when the loop has done what it was given before.
+        // The pause starts once the loop has run the tasks that are already queued.
         loop.assumeIsolated().execute { [self] in
             let end = NIODeadline.now() + Self.pause
             loop.assumeIsolated().scheduleTask(deadline: end) { [self] in

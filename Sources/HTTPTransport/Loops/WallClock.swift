@@ -11,9 +11,9 @@ import FoundationEssentials
 package import NIOCore
 import Synchronization
 
-/// Tells the time of day of the instants at which things happened.
+/// Converts instants to the time of day.
 ///
-/// Between two corrections of the system's clock it runs as the monotonic one does, which costs no system call.
+/// Between two checks of the system's clock it advances with the monotonic clock, without a system call.
 package enum WallClock {
     private static let clock = AdjustedClock(wall: { Date().timeIntervalSinceReferenceDate })
 
@@ -25,16 +25,16 @@ package enum WallClock {
     }
 }
 
-/// A monotonic clock that is told now and then what time it is: a machine that slept, or whose clock was set, is noticed within a
-/// second of its time.
+/// A monotonic clock that is compared to the wall clock once a second, so that it notices when the machine slept or its clock was
+/// set.
 package final class AdjustedClock: Sendable {
-    /// How long it goes on unasked, in nanoseconds, and how far off it may be meanwhile, in seconds.
+    /// The interval between checks in nanoseconds, and the tolerated deviation in seconds.
     private static let interval: Int64 = 1_000_000_000
     private static let tolerance = 1.0
 
     private let monotonic: @Sendable () -> Int64
     private let wall: @Sendable () -> Double
-    /// What is to be added to the monotonic seconds: the bits of a `Double`.
+    /// The offset to the monotonic seconds: the bits of a `Double`.
     private let offset: Atomic<UInt64>
     private let checkedAt: Atomic<Int64>
 

@@ -10,25 +10,26 @@
 import NIOCore
 import SystemThreads
 
-/// Threads for what may block: one is started for work that finds none free, up to a bound, and ends when nothing came for a while.
+/// Threads for blocking work.
 ///
-/// Work begins in the order in which it came. To be kept for the life of the process: its threads keep it, and executors are referenced
-/// unowned.
+/// One is started, up to a limit, for work that finds none idle, and ends after a period without work.
+///
+/// Work starts in FIFO order. An instance lives as long as the process: its threads keep it, and executors are referenced unowned.
 // Sendable because the lock of `monitor` guards the state.
 package final class WorkerThreads: @unchecked Sendable {
     package typealias Work = @Sendable () -> Void
 
     private struct State {
         var waiting = CircularBuffer<Work>()
-        /// Threads that wait for work; some may have been woken for what is in `waiting`.
+        /// Threads that wait for work; some may have been woken for items in `waiting`.
         var idleCount = 0
         var count = 0
     }
 
-    /// For what computes for milliseconds and waits for nobody: checks of certificates, TLS contexts.
+    /// For computations of milliseconds that wait for nothing: evaluating certificates, creating TLS contexts.
     package static let computing = WorkerThreads("url-computing", maximumCount: max(2, System.coreCount))
 
-    /// How long a thread waits for more work: long enough that busy times start none anew.
+    /// How long a thread waits for more work: long enough that no threads are restarted in busy times.
     private static let patience = 5.0
 
     private let name: String
@@ -38,16 +39,16 @@ package final class WorkerThreads: @unchecked Sendable {
     private var state = State()
 
     /// - Parameters:
-    ///   - name: What the threads are called in the system's tools; at most 15 bytes.
-    ///   - maximumCount: How many there are at most.
+    ///   - name: The threads' name in system tools; at most 15 bytes.
+    ///   - maximumCount: The maximum number of threads.
     package init(_ name: String, maximumCount: Int) {
         self.name = name
         self.maximumCount = maximumCount
     }
 
-    /// Runs work on one of the threads: at once where one is free or may be started, and otherwise after what came before.
+    /// Runs work on one of the threads: at once if one is idle or may be started, and otherwise after earlier work.
     ///
-    /// - Returns: false where there is no thread and the system has none to give; the work is not run then.
+    /// - Returns: false if there is no thread and the system cannot create one; the work is not run then.
     package func run(_ work: @escaping Work) -> Bool {
         let (isTaken, isForIdle) = monitor.locked { () -> (Bool, Bool) in
             state.waiting.append(work)
@@ -60,12 +61,12 @@ package final class WorkerThreads: @unchecked Sendable {
             _ = state.waiting.popLast()
             return (false, false)
         }
-        // Not under the lock, which the thread that wakes would only wait for.
+        // Not under the lock, for which the woken thread would only have to wait.
         if isForIdle { monitor.wakeOne() }
         return isTaken
     }
 
-    /// The life of a thread.
+    /// The body of a thread.
     private func work() {
         while let work = next() { work() }
     }
@@ -90,7 +91,7 @@ extension WorkerThreads: TaskExecutor {
     package func enqueue(_ job: consuming ExecutorJob) {
         let job = UnownedJob(job)
         let work: Work = { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
-        // No thread to be had: slow is better than never.
+        // If no thread is available, run it here: slow is better than never.
         if !run(work) { work() }
     }
 }
