@@ -11,25 +11,25 @@ package import LoadingModel
 import NIOCore
 package import SystemThreads
 
-/// A regular file that is to be the body of a request, as it was when the request was composed.
+/// A regular file that is the body of a request, as it was when the request was created.
 ///
-/// It is not open: uploads wait for connections by the thousand, and the process may open a thousand files in all. Whoever sends it opens
-/// it, so that no more files are open than there are connections, and opens it again to send it once more.
+/// It is not kept open: thousands of uploads may wait for connections, and the process may open about a thousand files. It is
+/// opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
 package struct BodyFile: Sendable {
     package let path: String
-    /// What the request announces.
+    /// The length that the request announces.
     package private(set) var length: Int64
-    /// Where in the file that begins.
+    /// The offset of the body in the file.
     package private(set) var start: Int64 = 0
-    /// What the file was when it was found.
+    /// The state of the file when the request was created.
     package let found: FileVersion
-    /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS.
+    /// Whether its parts are sent with sendfile(2), in cleartext, or through memory, for TLS.
     package var usesSendfile = true
     private let identity: FileSource.Identity
-    /// What it has to be whenever it is opened; nil where only its length is announced.
+    /// The state that the file must have whenever it is opened; nil if only its length matters.
     private let version: FileVersion?
 
-    /// Finds out whether a file can be sent and how long it is, which may take as long as the file system does.
+    /// Determines whether a file can be sent, and its length; may block on the file system.
     package static func findNow(path: String, as version: FileVersion? = nil) throws(LoadError) -> BodyFile {
         let source = try FileSource.openNow(path: path)
         defer { source.close() }
@@ -38,7 +38,7 @@ package struct BodyFile: Sendable {
         return body
     }
 
-    /// A part of the file, which has to be what it was when it was found; nil where it does not have so much.
+    /// A range of the file, or nil if it is beyond the end; the file must be unchanged.
     package func part(from start: Int64, count: Int64?) -> BodyFile? {
         guard start >= 0, start <= found.size else { return nil }
         let count = count ?? (found.size - start)
@@ -56,7 +56,7 @@ package struct BodyFile: Sendable {
         self.version = version
     }
 
-    /// Opens the file off the event loop and answers on it.
+    /// Opens the file off the event loop, and replies on it.
     func open(_ room: FileRoom, on loop: any EventLoop, reply: @escaping (Result<FileSource, LoadError>) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: FilePlace(opening: path)) {
@@ -65,10 +65,10 @@ package struct BodyFile: Sendable {
         }
     }
 
-    /// Opens the file to send it, if it is still what the request announces.
+    /// Opens the file to send it, if it still matches what the request announces.
     ///
-    /// One that was put in its place, and is as long, is sent: it is all of one file. One that has grown, as a log does, is not: its beginning would
-    /// be no content that the file ever had.
+    /// A file that replaced it and has the same length is sent, because it is a complete file. A file that has grown, such as a
+    /// log, is not: its beginning would be content that the file never had.
     package func openNow(room: FileRoom? = nil) throws(LoadError) -> FileSource {
         let source = try FileSource.openNow(path: path, room: room)
         try check(source)
@@ -87,7 +87,9 @@ package struct BodyFile: Sendable {
         }
     }
 
-    /// Opens the file for a moment and reads a part of it, which it may have grown behind; what was put in its place is another file.
+    /// Opens the file temporarily and reads a range of it.
+    ///
+    /// The file may have grown; a file that replaced it is an error.
     func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         Result { () throws(LoadError) in try FileSource.openNow(path: path) }.flatMap { source in
             defer { source.close() }

@@ -9,16 +9,15 @@
 
 import NIOCore
 
-/// Keeps NIO from taking bytes out of a socket that is lent to a ``SplicePump``.
+/// Keeps NIO from reading from a socket that is lent to a ``SplicePump``.
 ///
-/// Without automatic reading NIO still reads everything once it learns that the peer has closed its side. With this in place it
-/// asks the socket for no bytes, is told that it got none, takes that for the end, and closes the channel; the bytes stay where
-/// they are.
+/// Even without automatic reading, NIO reads everything once it learns that the peer has closed its side. With this allocator it
+/// reads into an empty buffer, takes the result for the end of the stream, and closes the channel; the bytes stay in the socket.
 struct ClosedIntake: RecvByteBufferAllocator {
     func buffer(allocator: ByteBufferAllocator) -> ByteBuffer { ByteBuffer() }
     mutating func record(actualReadBytes: Int) -> Bool { false }
 
-    /// Reading as it was before.
+    /// Restores the previous allocator.
     struct Reopening {
         fileprivate let channel: any Channel
         fileprivate let allocator: any RecvByteBufferAllocator
@@ -28,7 +27,7 @@ struct ClosedIntake: RecvByteBufferAllocator {
         }
     }
 
-    /// Stops the intake of a channel, on its event loop; answers nil where the channel is closed already.
+    /// Stops the intake of a channel, on its event loop; returns nil if the channel is already closed.
     static func close(on channel: any Channel) -> Reopening? {
         guard let options = channel.syncOptions, let allocator = try? options.getOption(.recvAllocator) else { return nil }
         try? options.setOption(.recvAllocator, value: ClosedIntake())

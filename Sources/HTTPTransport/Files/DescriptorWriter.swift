@@ -14,14 +14,14 @@ import NIOCore
 enum DescriptorWriter {
     static let maximumPieces = 32
 
-    /// Writes at most ``maximumPieces`` buffers; returns 0 or the negative error, and the bytes written either way.
+    /// Writes at most ``maximumPieces`` buffers; returns 0 or the negative error, and the bytes written in either case.
     static func write(_ buffers: [ByteBuffer], to descriptor: CInt) -> (status: CInt, count: Int64) {
         var pieces: [cls_piece] = []
         pieces.reserveCapacity(buffers.count)
         return write(buffers[...], after: &pieces, to: descriptor)
     }
 
-    /// Every buffer's bytes stay in place only within its closure, so the closures are nested.
+    /// The closures are nested because each buffer's bytes are valid only within its closure.
     private static func write(
         _ buffers: ArraySlice<ByteBuffer>,
         after pieces: inout [cls_piece],

@@ -6,12 +6,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Where a file is, as far as waiting for it goes: what is slow in one place holds up no other.
+/// The location of a file for scheduling: slow work in one place does not block work in others.
 package struct FilePlace: Hashable, Sendable {
     enum Group: Hashable {
         /// A file system.
         case device(UInt64)
-        /// Where the file system is not known yet: the first two names of the path, as in `/mnt/backup`, below which is one as a rule.
+        /// The first two components of a path whose file system is not known yet, such as `/mnt/backup`: usually all below is on
+        /// one.
         case folder([Substring])
     }
 

@@ -12,13 +12,13 @@ import NIOCore
 package import SystemThreads
 
 extension LoadControl {
-    /// How long a load waits before it looks again whether the system has a descriptor.
+    /// How long a load waits before it checks again whether the system has a descriptor.
     private static let moment = TimeAmount.milliseconds(250)
 
-    /// Takes room for a file; waits in line while all of it is taken.
+    /// Reserves a descriptor for a file; waits in a queue while the budget is used up.
     ///
-    /// It is no server's time, as in the line for a connection. A load that is suspended takes no place from others: it lets go of its own, and
-    /// begins again at the end of the line when it is resumed.
+    /// The wait does not count as idle, like the wait for a connection. A suspended load leaves the queue, and joins it again at
+    /// the end when it is resumed.
     package func roomForFile(
         _ part: FileBudget.Part, of budget: FileBudget = .shared
     ) async throws(LoadError) -> FileRoom {
@@ -31,7 +31,7 @@ extension LoadControl {
         }
     }
 
-    /// Room when it is the load's turn; nil where the load is suspended by then.
+    /// The reservation when it is the load's turn; nil if the load is suspended by then.
     private func roomInTurn(_ part: FileBudget.Part, of budget: FileBudget) async throws(LoadError) -> FileRoom? {
         let slot = LoopSlot<FileRoom>(self)
         let place: FileBudget.Place
@@ -39,15 +39,15 @@ extension LoadControl {
         case .room(let room): return room
         case .inLine(let line): place = line
         }
-        // What comes after that is dropped with the slot, and so given back.
+        // A reservation that arrives later is dropped with the slot, and so released.
         defer { budget.leave(place) }
         let room = try await slot.wait(unless: { isSuspended })
         return isSuspended ? nil : room
     }
 
-    /// Opens a file, and again in a moment as long as the system has no descriptor for it: the app has them.
+    /// Opens a file, and retries while the system has no descriptor for it: the app uses them.
     ///
-    /// Like a dial that finds none, it is late when its server would be.
+    /// As for a dial without a descriptor, the request timeout runs meanwhile.
     package func opening<File: Sendable>(
         _ open: () async throws(LoadError) -> Result<File, LoadError>
     ) async throws(LoadError) -> File {

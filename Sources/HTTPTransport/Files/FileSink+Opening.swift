@@ -15,15 +15,15 @@ package import SystemThreads
 import TransportMachines
 
 extension FileSink {
-    /// The most that must be free on a server's word for the length.
+    /// The maximum free space that is required because of a length that the server announced.
     private static let freeSpaceLimit: Int64 = 1 << 30
     private static let nameAttempts = 100
     private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
-    /// Makes a fresh file that nobody could have planted, readable by its owner only, with a name that nobody can guess.
+    /// Creates a new file that an attacker can neither predict nor plant, readable by its owner only.
     ///
-    /// Where the server announced a length, a disk that has no room for it is found out before the download; nothing is reserved on the
-    /// server's word alone.
+    /// If the server announced a length, a disk without space for it is detected before the download; nothing is reserved only
+    /// because of the server's announcement.
     package static func createNow(
         in directory: String, expectedLength: Int64? = nil, room: FileRoom? = nil
     ) throws(LoadError) -> FileSink {
@@ -39,7 +39,7 @@ extension FileSink {
         throw LoadError(.cannotCreateFile, "creating a file in \(directory): no free name")
     }
 
-    /// Reopens a file that ``close(_:)`` left, if it is still what it was: a regular file of ours with the length it had.
+    /// Reopens a file that ``close(_:)`` left, if it is unchanged: a regular file of the same owner with the same length.
     package static func reopenNow(
         path: String, length: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil
     ) throws(LoadError) -> FileSink {
@@ -71,12 +71,12 @@ extension FileSink {
         }
         let free = cls_free_space(descriptor)
         guard free >= 0, free < min(expectedLength - written, freeSpaceLimit) else {
-            // In memory there are no pieces that a file could be in.
+            // An in-memory file system has no fragmentation to avoid.
             let reserved = cls_is_in_memory(descriptor) != 0 ? nil : expectedLength
             return FileSink(path: path, descriptor: descriptor, written: written, expectedLength: reserved, room: room)
         }
         _ = cls_close(descriptor)
-        // What a resume left may still be of use when there is space again.
+        // What a resumed download left may still be useful when there is space again.
         if isFresh { _ = cls_unlink(path) }
         throw writingFailed(path, -SystemFailure.noSpace)
     }

@@ -9,13 +9,14 @@
 
 import HTTPWire
 
-/// How far blocks of a file are reserved before they are written, so that it is in few pieces and a full disk is found out early; but a
-/// server's word alone takes no space.
+/// Tracks how far blocks of a file are reserved ahead of writing, to limit fragmentation and to detect a full disk early.
+///
+/// The length that a server announces does not reserve space by itself.
 struct BlockReservation: Sendable {
-    /// The least and the most that is reserved ahead.
+    /// The minimum and maximum reserved ahead.
     private static let aheadRange: ClosedRange<Int64> = (1 << 20)...(32 << 20)
 
-    /// How long the file is to be; nil where none are reserved.
+    /// The expected length of the file; nil if no blocks are reserved.
     private var expected: Int64?
     private(set) var end: Int64
 
@@ -24,7 +25,7 @@ struct BlockReservation: Sendable {
         end = written
     }
 
-    /// Which blocks are to be reserved before so many bytes are written: for these, and ahead of them as many again as there are then.
+    /// The blocks to reserve before writing `count` bytes: those, and as many bytes ahead as the file has then.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)
         let written = written.addingSaturating(count)
@@ -36,10 +37,11 @@ struct BlockReservation: Sendable {
 
     mutating func note(end: Int64) { self.end = end }
 
-    /// The file system reserves none.
+    /// The file system does not support reserving.
     mutating func stop() { expected = nil }
 
-    /// What is given back of a file that fills the disk, so that a database beside it can note as much; never of what was there before.
+    /// The number of bytes to release from a file that fills the disk, so that a database on it can record the state; never of
+    /// bytes that were there before.
     static func givenBack(of written: Int64, since start: Int64) -> Int64 {
         max(0, min(aheadRange.lowerBound, written / 8, written - start))
     }

@@ -17,24 +17,24 @@ import TransportMachines
 
 /// The temporary file that a download is written to.
 ///
-/// Writing never occupies the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
-/// ``FileSinkMachine/batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a time, and is called back
-/// on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end, or for anything else, aborts:
-/// the file is deleted when the thread that is at it returns. A file whose writing failed is deleted at once, and so is one whose sink
-/// is dropped without an end, unless nothing was added to what an earlier load left.
+/// Writing never blocks the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
+/// ``FileSinkMachine/batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a
+/// time, and is called back on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end,
+/// or for anything else, aborts: the file is deleted once its thread returns. The file is deleted at once if writing fails, or if
+/// the sink is dropped without an end, unless nothing was added to what an earlier load left.
 package final class FileSink: Sendable {
     package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
 
-    /// Bytes accepted but not yet written beyond which the caller waits.
+    /// The number of bytes accepted but not yet written beyond which the caller waits.
     package static let outstandingLimit = 1 << 20
 
     fileprivate struct State: Sendable {
         var machine: FileSinkMachine
         var pieces = GatheredPieces()
         var reservation: BlockReservation
-        /// Why there is no file, or soon none.
+        /// Why the file is deleted, or about to be.
         var failure: LoadError?
-        /// Until when a load that has to end waits for the file.
+        /// How long a load that has to end waits for the file.
         var endDeadline: NIODeadline?
         var closing: Done<Int64>?
         var aborting: [Done<Void>] = []
@@ -42,18 +42,18 @@ package final class FileSink: Sendable {
     }
 
     package let path: String
-    /// For ``SplicePump``; nobody else writes to it.
+    /// For ``SplicePump``, the only other writer.
     let descriptor: CInt
     let place: FilePlace
-    /// What an earlier load left.
+    /// The number of bytes that an earlier load left.
     private let startLength: Int64
     private let state: Mutex<State>
-    /// Given back when the file is closed.
+    /// Released when the file is closed.
     private let room: Mutex<FileRoom?>
 
     /// Takes over an open file whose position is at its end.
     ///
-    /// The length to expect is what the server announced; nil where that is not known, or too little to reserve blocks for it.
+    /// `expectedLength` is the length that the server announced; nil if it is unknown, or too small to reserve blocks for.
     package init(path: String, descriptor: CInt, written: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil) {
         self.path = path
         self.room = Mutex(room)
@@ -70,7 +70,7 @@ package final class FileSink: Sendable {
     deinit {
         let (isOpen, written) = state.withLock { ($0.machine.isOpen, $0.machine.written) }
         guard isOpen else { return }
-        // What an earlier load left is as it was.
+        // The bytes that an earlier load left are unchanged.
         let isUntouched = startLength > 0 && written == startLength
         let room = room.withLock { $0.take() }
         FileWork.submit(at: place) { [path, descriptor] in
@@ -79,13 +79,13 @@ package final class FileSink: Sendable {
         }
     }
 
-    /// The file's length so far, as far as it is on its way to the disk.
+    /// The length of the file so far, as handed to the system.
     package var bytesWritten: Int64 { state.withLock { $0.machine.written } }
 
-    /// Whether writing failed, or the sink was aborted: then there is no file, or soon none.
+    /// Whether writing failed, or the sink was aborted: the file is deleted, or about to be.
     package var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
-    /// The one way to the machine, but for the thread's: what it asks for is done, and who need not wait any more is called back.
+    /// Passes an event to the machine (the thread has its own way), performs its step, and calls back waiters that are done.
     @discardableResult
     private func handle(
         _ event: FileSinkMachine.Event, _ error: LoadError? = nil, change: (inout State) -> Void = { _ in }
@@ -96,7 +96,7 @@ package final class FileSink: Sendable {
             let step = state.machine.handle(event)
             return (step, state.waitersToResume(), state.failure)
         }
-        // Not under the lock: where the system has no thread to give, the work is done on this one.
+        // Not under the lock: if the system cannot create a thread, the work runs on this one.
         if step == .start { FileWork.submit(at: place) { self.work() } }
         for done in ready { done(failure.map { .failure($0) } ?? .success(())) }
         return step
@@ -104,7 +104,7 @@ package final class FileSink: Sendable {
 
     // MARK: Writing
 
-    /// Takes the bytes; answers false when the caller should wait for ``room(_:)`` before it brings more.
+    /// Queues the bytes; returns false if the caller should wait for ``room(_:)`` before it queues more.
     package func enqueue(_ buffer: ByteBuffer) throws(LoadError) -> Bool {
         var (failure, outstanding): (LoadError?, Int) = (nil, 0)
         handle(.brought(buffer.readableBytes)) { state in
@@ -116,7 +116,7 @@ package final class FileSink: Sendable {
         return outstanding < Self.outstandingLimit
     }
 
-    /// Calls back when a good part of what was outstanding is written.
+    /// Calls back when a good part of the outstanding bytes is written.
     package func room(_ done: @escaping Done<Void>) { wait(untilOutstanding: Self.outstandingLimit / 2, done) }
 
     /// Calls back when everything is handed to the system.
@@ -125,12 +125,12 @@ package final class FileSink: Sendable {
         wait(untilOutstanding: 0, done)
     }
 
-    /// A pump is at the file from now on, until ``pumpLeft()``.
+    /// A pump writes to the file from now on, until ``pumpLeft()``.
     func pumpEntered() { handle(.pumpEntered) }
 
     func pumpLeft() { handle(.pumpLeft) }
 
-    /// Counts bytes that were put into the file past the sink, which was flushed before.
+    /// Counts bytes that a pump wrote to the file directly; the sink was flushed before.
     func advance(by count: Int64) { handle(.moved(count)) }
 
     /// The pump could not write.
@@ -140,34 +140,34 @@ package final class FileSink: Sendable {
     ///
     /// To be called on the thread that writes.
     ///
-    /// - Returns: 0, or the negative error where there is no space.
+    /// - Returns: 0, or the negative error if there is no space.
     func reserve(_ count: Int64) -> CInt {
         guard let blocks = state.withLock({ $0.reservation.next(count, written: $0.machine.written) }) else { return 0 }
         let status = cls_preallocate(descriptor, blocks.lowerBound, blocks.upperBound - blocks.lowerBound)
         switch -status {
         case 0: state.withLock { $0.reservation.note(end: blocks.upperBound) }
         case SystemFailure.noSpace, SystemFailure.overQuota, SystemFailure.inputOutput: return status
-        // Reserving is a favour that not every file system does.
+        // Reserving is optional; not every file system supports it.
         default: state.withLock { $0.reservation.stop() }
         }
         return 0
     }
 
-    /// Has what is there stay when the disk has no more room, for ``keep(_:)`` or ``abort(_:)``.
+    /// Keeps the bytes written so far if the disk fills up, for ``keep(_:)`` or ``abort(_:)``.
     package func keepWhenFull() { state.withLock { $0.machine.keepWhenFull() } }
 
     // MARK: Ending
 
-    /// Completes the file and tells the length that it really has; it now belongs to the caller.
+    /// Completes the file and reports its actual length; the caller owns it from here on.
     package func close(_ done: @escaping Done<Int64>) { handle(.end(.close)) { $0.closing = done } }
 
-    /// Closes a file that is not whole, for another load to go on with, also where the disk has no more room, and tells its length.
+    /// Closes an incomplete file for another load to continue, even if the disk is full, and reports its length.
     package func keep(_ done: @escaping Done<Int64>) { handle(.end(.keep)) { $0.closing = done } }
 
-    /// Drops what is outstanding, closes the file if need be and deletes it, also one that was closed.
+    /// Drops outstanding bytes, closes the file if it is open, and deletes it, even if it was closed.
     package func abort(_ done: @escaping Done<Void> = { _ in }) { handle(.abort, .cancelled) { $0.aborting.append(done) } }
 
-    /// Until when is waited for the file's end: so long after this was first asked.
+    /// The deadline for the end of the file: `patience` after the first call.
     func endDeadline(after patience: TimeAmount) -> NIODeadline {
         state.withLock { state in
             let deadline = state.endDeadline ?? .now() + patience
@@ -176,7 +176,7 @@ package final class FileSink: Sendable {
         }
     }
 
-    /// What was reserved beyond the end is given back, and of what filled the disk a little.
+    /// Closes the file; releases blocks reserved beyond its end, and a little of a file that filled the disk.
     private func close(isFull: Bool) throws(LoadError) -> Int64 {
         let (failure, written, reserved) = state.withLock { ($0.failure, $0.machine.written, $0.reservation.end) }
         let length = isFull ? written - BlockReservation.givenBack(of: written, since: startLength) : written
@@ -193,7 +193,7 @@ package final class FileSink: Sendable {
         return cls_close(descriptor)
     }
 
-    // MARK: The thread that is at the file
+    // MARK: The thread that writes
 
     fileprivate enum Turn {
         case write([ByteBuffer])
@@ -203,7 +203,7 @@ package final class FileSink: Sendable {
         case leave([Done<Void>])
     }
 
-    /// Does what there is to do, until too little is left to be worth it.
+    /// Performs steps until too few bytes are left to be worth writing.
     private func work() {
         while true {
             switch state.withLock({ $0.nextTurn() }) {
@@ -231,12 +231,12 @@ package final class FileSink: Sendable {
         fail(Self.writingFailed(path, status)) { _ = $0.machine.handle(.wrote(count, of: size)) }
     }
 
-    /// A broken file is removed before anyone can open it.
+    /// A failed file is unlinked before other programs can open it.
     private func fail(_ error: LoadError, change: (inout State) -> Void = { _ in }) {
         if handle(.failed(isFull: error.isForWantOfSpace), error, change: change) == .unlink { _ = cls_unlink(path) }
     }
 
-    /// The one place where a caller is made to wait.
+    /// The only function that makes a caller wait.
     private func wait(untilOutstanding limit: Int, _ done: @escaping Done<Void>) {
         let result = state.withLock { state -> Result<Void, LoadError>? in
             if let failure = state.failure { return .failure(failure) }
@@ -281,7 +281,7 @@ extension FileSink.State {
     }
 }
 
-/// What waits to be written, small pieces copied together.
+/// Bytes that wait to be written; small buffers are copied together.
 private struct GatheredPieces: Sendable {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
@@ -302,7 +302,7 @@ private struct GatheredPieces: Sendable {
         }
     }
 
-    /// As much as can be written at once.
+    /// As many buffers as can be written at once.
     mutating func takeBatch() -> [ByteBuffer] {
         var batch: [ByteBuffer] = []
         while batch.count < DescriptorWriter.maximumPieces, let piece = pieces.popFirst() { batch.append(piece) }

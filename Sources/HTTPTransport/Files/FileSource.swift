@@ -17,20 +17,20 @@ package import SystemThreads
 /// An open regular file whose parts are read, or sent as the body of a request.
 package final class FileSource: Sendable {
     package let path: String
-    /// What it was when it was opened.
+    /// The state of the file when it was opened.
     let version: FileVersion
     /// The length when it was opened.
     package var length: Int64 { version.size }
     package let place: FilePlace
     let identity: Identity
     private let descriptor: CInt
-    /// The same descriptor in the form that NIO sends from; it owns it.
+    /// The same descriptor as the handle that NIO sends from, which owns it.
     private let handle: NIOFileHandle
     private let clear: Atomic<Bool>
-    /// Given back when the file is closed; nil where it is open for a moment only.
+    /// Released when the file is closed; nil if it is open only briefly.
     private let room: FileRoom?
 
-    /// Which file it is, whatever names it has.
+    /// Identifies the file, independent of its names.
     struct Identity: Hashable, Sendable {
         var device: UInt64
         var inode: UInt64
@@ -48,11 +48,11 @@ package final class FileSource: Sendable {
     }
 
     deinit {
-        // Who sends a region keeps the source until the write is done, so the handle is not in use here.
+        // A sender of a region keeps the source until the write is done, so the handle is not in use here.
         if handle.isOpen { FileWork.submit(at: place) { [handle, room] in withExtendedLifetime(room) { try? handle.close() } } }
     }
 
-    /// Closes the file at once, which may take as long as the file system does; nothing can be done with it from then on.
+    /// Closes the file on the calling thread, which may block on the file system; the source cannot be used afterwards.
     func close() { try? handle.close() }
 
     /// Opens the file off the event loop.
@@ -60,7 +60,7 @@ package final class FileSource: Sendable {
         try await FileWork.run(at: FilePlace(opening: path)) { () throws(LoadError) in try openNow(path: path) }
     }
 
-    /// Opens the file, which may take as long as the file system does.
+    /// Opens the file; may block on the file system.
     package static func openNow(path: String, room: FileRoom? = nil) throws(LoadError) -> FileSource {
         let descriptor = cls_open_for_reading(path)
         guard descriptor >= 0 else { throw openingFailed(path, descriptor) }
@@ -91,7 +91,7 @@ package final class FileSource: Sendable {
         return LoadError(kind, "opening \(path): \(error)", cause: error)
     }
 
-    /// Whether its parts go out by sendfile(2), in clear, or through memory, for TLS.
+    /// Whether its parts are sent with sendfile(2), in cleartext, or through memory, for TLS.
     ///
     /// The connection sets it before it starts.
     package var usesSendfile: Bool {
@@ -99,18 +99,17 @@ package final class FileSource: Sendable {
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send; nil where a disk would have to be waited for, or the file is no longer so long: then it is
-    /// to be read.
+    /// A part of the file for the kernel to send; nil if that would wait for a disk, or the file has become shorter: then it must
+    /// be read.
     ///
-    /// Keep the source until the write is done, and look at it meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try for ever to send
-    /// what the file no longer has.
+    /// Keep the source until the write is done, and check the file meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try
+    /// forever to send bytes that the file no longer has.
     package func region(offset: Int64, count: Int) -> FileRegion? {
         guard count > 0, cls_is_cached(descriptor, offset, Int64(count)) == 1 else { return nil }
         return FileRegion(fileHandle: handle, readerIndex: Int(offset), endIndex: Int(offset) + count)
     }
 
-    /// Tells on the event loop what is wrong with the file when it has become shorter than a part that is being sent from it; nil as long as
-    /// it has not.
+    /// Replies on the event loop with an error if the file has become shorter than a part that is being sent from it; nil if not.
     package func look(sendingUpTo end: Int64, on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
@@ -121,9 +120,9 @@ package final class FileSource: Sendable {
         }
     }
 
-    /// Tells on the event loop what is wrong with the file when it is not what it was when it was opened.
+    /// Replies on the event loop with an error if the file has changed since it was opened.
     ///
-    /// What was put in its place since is another file; this one was sent.
+    /// Only the open file is checked, not one that has replaced it since.
     package func lookAgain(on loop: any EventLoop, reply: @escaping (LoadError?) -> Void) {
         let answer = NIOLoopBound(reply, eventLoop: loop)
         FileWork.submit(at: place) {
@@ -134,7 +133,7 @@ package final class FileSource: Sendable {
         }
     }
 
-    /// Reads a part off the event loop and answers on it.
+    /// Reads a part off the event loop, and replies on it.
     package func read(
         offset: Int64,
         count: Int,
@@ -148,7 +147,7 @@ package final class FileSource: Sendable {
         }
     }
 
-    /// Reads a part, which may take as long as the disk does.
+    /// Reads a part; may block on the disk.
     package func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         var buffer = ByteBufferAllocator().buffer(capacity: count)
         var status: Int64 = 0

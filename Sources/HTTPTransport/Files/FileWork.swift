@@ -13,10 +13,11 @@ import Synchronization
 import SystemThreads
 import TransportMachines
 
-/// The threads on which files are opened, written and read, so that a disk never holds up an event loop.
+/// The threads on which files are opened, written and read, so that a disk never blocks an event loop.
 ///
-/// A file system may occupy half of the threads that are free, and a file a third (``ThreadShares``): a disk that does not answer leaves
-/// threads to the others. Whoever uses a file gives it one piece of work at a time, so no more waits here than there are loads with files.
+/// Alone, a file system may occupy half of the threads, and a file a third (``ThreadShares``): a disk that does not respond leaves
+/// threads to the others. Each user of a file submits one item at a time, so the queue is never longer than the number of loads
+/// with files.
 package enum FileWork {
     package typealias Work = WorkerThreads.Work
     private typealias Shares = ThreadShares<FilePlace.Group, String, Work>
@@ -26,7 +27,7 @@ package enum FileWork {
     private static let threads = WorkerThreads("url-files", maximumCount: threadCount)
     private static let shares = Mutex(Shares(threadCount: threadCount))
 
-    /// Runs work on one of the threads, some time.
+    /// Runs work on one of the threads, asynchronously.
     package static func submit(at place: FilePlace, _ work: @escaping Work) {
         start(
             shares.withLock { shares in
@@ -35,7 +36,7 @@ package enum FileWork {
             })
     }
 
-    /// Runs work on one of the threads and returns what it did.
+    /// Runs work on one of the threads and returns its result.
     package static func run<Value: Sendable>(
         at place: FilePlace, _ work: @escaping @Sendable () throws(LoadError) -> Value
     ) async throws(LoadError) -> Value {
@@ -52,11 +53,11 @@ package enum FileWork {
     }
 
     private static func start(_ jobs: [Job]) {
-        // No thread to be had: slow is better than never.
+        // If no thread is available, run it here: slow is better than never.
         for job in jobs where !threads.run({ run(job) }) { run(job) }
     }
 
-    /// Does a job, and then what its end makes room for.
+    /// Runs a job, and then the jobs that its end allows to start.
     private static func run(_ job: Job) {
         var next: Job? = job
         while let job = next {
@@ -72,7 +73,7 @@ package enum FileWork {
 }
 
 extension ThreadShares {
-    /// All that may begin now.
+    /// All work that may start now.
     fileprivate mutating func takeAll() -> [(work: Work, place: Place)] {
         var begun: [(work: Work, place: Place)] = []
         while let next = next() { begun.append(next) }

@@ -15,17 +15,17 @@ import SystemThreads
 
 /// A regular file that a load reads from beginning to end.
 ///
-/// It is kept open, so that what takes its name meanwhile is not read, as long as the process has few such files, and room for them
-/// (`FileBudget`). Those beyond are opened for each part anew: loads of files begin by the thousand, and the process may open a thousand
-/// files in all.
+/// It is kept open, so that a file that replaces it is not read instead, while the process has few such files and the budget allows
+/// it (`FileBudget`). Further files are opened anew for each part: thousands of file loads may start at a time, and the process may
+/// open about a thousand files.
 package final class LoadedFile: Sendable {
-    /// How many may be kept open at a time.
+    /// The maximum number of files that are kept open.
     package static let maximumOpen = 64
 
     private static let openCount = Atomic(0)
 
     private let file: BodyFile
-    /// Nil where it is opened for each part.
+    /// Nil if the file is opened for each part.
     private let source: FileSource?
 
     package var length: Int64 { file.length }
@@ -39,7 +39,7 @@ package final class LoadedFile: Sendable {
         if source != nil { Self.openCount.subtract(1, ordering: .relaxed) }
     }
 
-    /// Opens the file, which may take as long as the file system does.
+    /// Opens the file; may block on the file system.
     package static func openNow(path: String) throws(LoadError) -> LoadedFile {
         guard openCount.add(1, ordering: .relaxed).newValue <= maximumOpen, let room = FileBudget.shared.take(.half) else {
             openCount.subtract(1, ordering: .relaxed)
@@ -54,7 +54,7 @@ package final class LoadedFile: Sendable {
         }
     }
 
-    /// Reads a part off the event loop and answers on it.
+    /// Reads a part off the event loop, and replies on it.
     package func read(
         offset: Int64, count: Int, on loop: any EventLoop, reply: @escaping (Result<ByteBuffer, LoadError>) -> Void
     ) {
@@ -66,7 +66,7 @@ package final class LoadedFile: Sendable {
         }
     }
 
-    /// Reads a part, which may take as long as the disk does.
+    /// Reads a part; may block on the disk.
     package func readNow(offset: Int64, count: Int) -> Result<ByteBuffer, LoadError> {
         source?.readNow(offset: offset, count: count) ?? file.readNow(offset: offset, count: count)
     }

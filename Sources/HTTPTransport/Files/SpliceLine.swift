@@ -13,11 +13,11 @@ import NIOCore
 import Synchronization
 import SystemThreads
 
-/// The way from a socket through a pipe into a file, one piece at a time.
+/// The path from a socket through a pipe into a file, one piece at a time.
 ///
-/// Where the kernel cannot splice, it copies.
+/// If the kernel cannot splice, it copies.
 ///
-/// Made on the event loop, then used and closed by the pump's thread alone.
+/// Created on the event loop, then used and closed by the pump's thread only.
 final class SpliceLine: Sendable {
     enum Outcome {
         case moved(Int64)
@@ -27,23 +27,23 @@ final class SpliceLine: Sendable {
         case fileFailed(LoadError)
     }
 
-    /// What an ordinary user may have (pipe-max-size).
+    /// The limit for unprivileged users (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
-    /// Its own three, and the pump's event.
+    /// Its own three descriptors, and the pump's event.
     private static let descriptorCount = 4
 
-    /// A descriptor of our own, so that nothing happens to it when the channel is closed.
+    /// A duplicate, so that it stays open when the channel is closed.
     let socket: CInt
     private let sink: FileSink
     private let pipeIn: CInt
     private let pipeOut: CInt
     private let capacity: Int64
     private let copies = Atomic<Bool>(false)
-    /// Given back with the line, which the pump's thread drops when its descriptors are closed.
+    /// Released with the line, which the pump's thread drops after closing its descriptors.
     private let room: FileRoom
 
-    /// Nil where there is no room for it, too: the body is read and written then.
+    /// Nil also if there are no descriptors for it; the body is then read and written as usual.
     init?(channel: any Channel, sink: FileSink) {
         guard let room = FileBudget.shared.take(.half, count: Self.descriptorCount) else { return nil }
         let duplicate = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
@@ -88,7 +88,7 @@ final class SpliceLine: Sendable {
         let put = cls_splice_out(pipeOut, sink.descriptor, Int(taken))
         if put == taken { return noted(taken) }
         guard SystemFailure(CInt(put)).code == SystemFailure.invalid else { return .fileFailed(writingFailed(CInt(put))) }
-        // This file system takes no pipe: fetch what is in it.
+        // This file system does not accept splicing from a pipe: read the bytes out of it.
         copies.store(true, ordering: .relaxed)
         return write(count: Int(taken)) { target in cls_pipe_read(pipeOut, target, Int(taken)) }
     }

@@ -13,24 +13,24 @@ package import NIOCore
 import NIOPosix
 import Synchronization
 
-/// Moves a body in clear from its socket into a file without the bytes ever entering the process (splice(2)).
+/// Moves a cleartext body from its socket into a file without copying the bytes into the process (splice(2)).
 ///
-/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. Should the peer close its
-/// side, NIO closes the channel without taking the bytes that are still in the socket, which the pump reads to the end from a
-/// descriptor of its own. So ``End`` alone says how the body ended; the channel becoming inactive before that says nothing,
-/// except that the connection cannot be used again.
+/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. If the peer closes its
+/// side, NIO closes the channel without reading the bytes that are still in the socket; the pump reads them to the end from a
+/// duplicated descriptor. So only ``End`` says how the body ended. A channel that becomes inactive before that says nothing, except
+/// that the connection cannot be reused.
 package final class SplicePump: Sendable {
-    /// How it ended, and the bytes that are in the file.
+    /// The outcome, with the number of bytes in the file.
     package enum End: Sendable {
         case finished(Int64)
-        /// The peer closed its side before all bytes were there.
+        /// The peer closed its side before all bytes had arrived.
         case peerClosed(Int64)
         case cancelled(Int64)
         case socketFailed(Int64, SystemFailure)
         case fileFailed(Int64, LoadError)
     }
 
-    /// More downloads than that at a time go the ordinary way.
+    /// Further concurrent downloads are read and written as usual.
     package static let maximumPumps = 8
 
     private static let running = Atomic<Int>(0)
@@ -62,14 +62,13 @@ package final class SplicePump: Sendable {
 
     deinit { _ = cls_close(event) }
 
-    /// Starts moving exactly `count` bytes; nil when the ordinary way must be taken instead.
+    /// Starts moving exactly `count` bytes; returns nil if the body must be read and written as usual.
     ///
     /// Call it on the channel's event loop but not from within `channelRead`, with automatic reading off and no read pending, and
-    /// with the sink flushed. Until `ended` is called, write nothing to the sink; what ends it
-    /// waits for the pump.
+    /// with the sink flushed. Until `ended` is called, write nothing to the sink; ending the sink waits for the pump.
     ///
-    /// `progress` is told on the loop how many bytes are in the file, every 8 MiB or 50 ms while there is news; `ended` is told
-    /// once, on the loop.
+    /// `progress` is called on the loop with the number of bytes in the file, every 8 MiB or 50 ms if it has changed; `ended` is
+    /// called once, on the loop.
     package static func start(
         on channel: any Channel,
         into sink: FileSink,
@@ -105,12 +104,12 @@ package final class SplicePump: Sendable {
         return pump
     }
 
-    /// Stops reading from the socket, so that the peer is held up, until ``resume()``.
+    /// Stops reading from the socket until ``resume()``, so that flow control stops the peer.
     package func pause() { wish(.pause) }
 
     package func resume() { wish(.run) }
 
-    /// Ends the pump soon; `ended` says when.
+    /// Ends the pump soon; `ended` is called then.
     package func cancel() { wish(.cancel) }
 
     private func wish(_ new: Wish) {
@@ -165,7 +164,7 @@ package final class SplicePump: Sendable {
     }
 }
 
-/// Says when progress is news: every 8 MiB, or 50 ms.
+/// Decides when to report progress: every 8 MiB, or 50 ms.
 private struct ProgressReports {
     private static let bytes: Int64 = 8 << 20
     private static let interval = TimeAmount.milliseconds(50)
@@ -177,14 +176,14 @@ private struct ProgressReports {
         total - reported >= Self.bytes || (total > reported && NIODeadline.now() >= next)
     }
 
-    /// Milliseconds to wait before what is unreported is due: -1 for as long as it takes, 0 when it is due now.
+    /// The milliseconds until a report is due: -1 for no limit, 0 if it is due now.
     func patience(_ total: Int64) -> CInt {
         guard total > reported else { return -1 }
         let left = (next - NIODeadline.now()).nanoseconds
         return left <= 0 ? 0 : CInt(left / 1_000_000 + 1)
     }
 
-    /// Answers whether there is something to tell, and starts over.
+    /// Returns whether there is progress to report, and restarts the interval.
     mutating func note(_ total: Int64) -> Bool {
         guard total > reported else { return false }
         reported = total

@@ -41,7 +41,7 @@ package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible
 }
 
 extension LoadError {
-    /// Whether a file found no room on its disk, where there may be some later.
+    /// Whether writing a file failed because the disk or quota is full, which may change later.
     package var isForWantOfSpace: Bool {
         guard let failure = cause as? SystemFailure else { return false }
         return failure.code == SystemFailure.noSpace || failure.code == SystemFailure.overQuota
