@@ -9,12 +9,12 @@
 
 import NIOCore
 
-/// What was fed to a coding's stage and is not decoded yet.
+/// The input of a decoding stage that is not decoded yet.
 struct CodedInput {
     var bytes = ByteBuffer()
-    /// The library filled all the room it had, so there may be more without more input.
+    /// The library filled the whole output space, so there may be more output without more input.
     var hasMore = false
-    /// All that was ever fed.
+    /// The total number of bytes added.
     private(set) var count: Int64 = 0
 
     /// Whether nothing can be decoded.
@@ -29,6 +29,6 @@ struct CodedInput {
         }
     }
 
-    /// How much room the next piece gets: small bodies get small buffers.
+    /// The output space for the next piece: small bodies get small buffers.
     func room(upTo limit: Int) -> Int { hasMore ? limit : min(limit, max(1_024, bytes.readableBytes * 6)) }
 }

@@ -9,17 +9,17 @@
 
 import NIOCore
 
-/// Undoes one coding of a body, a piece at a time.
+/// Decodes one coding of a body, a piece at a time.
 final class CodingStage {
     private enum State {
-        /// Too few bytes yet to tell that it is the coding.
+        /// Too few bytes so far to recognize the coding.
         case unopened
         case decoding(LibraryCoding.Decode)
-        /// A frame is over; another may follow.
+        /// A frame has ended; another may follow.
         case betweenFrames(LibraryCoding.Decode)
         /// All further input is ignored.
         case over
-        /// What came before the damage was given out; next comes the failure.
+        /// The output before the damage was delivered; the failure comes next.
         case damaged(DecodingFailure)
     }
 
@@ -37,7 +37,7 @@ final class CodingStage {
     /// All further input is ignored.
     var isOver: Bool { if case .over = state { true } else { false } }
 
-    /// Whether the body may end after what was fed.
+    /// Whether the body may end after the input so far.
     var mayEndHere: Bool {
         switch state {
         case .unopened: consumed == 0
@@ -46,18 +46,18 @@ final class CodingStage {
         }
     }
 
-    /// Gives it more to decode; only when ``produce(upTo:)`` answered nil.
+    /// Adds input; only after ``produce(upTo:)`` has returned nil.
     func feed(_ more: ByteBuffer) { input.add(more) }
 
-    /// Decodes up to `count` bytes; nil when it needs more input, or none.
+    /// Decodes up to `count` bytes; returns nil if it needs more input, or none.
     ///
-    /// Nothing, where that took long and nothing came of it so far.
+    /// Returns an empty buffer if it took long without producing output so far.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
             switch state {
             case .unopened:
                 guard try open() else { return nil }
-                // The caller sees now on which thread to ask for more.
+                // Lets the caller choose the thread on which to ask for more.
                 if isSlow { return ByteBuffer() }
             case .betweenFrames(let decode):
                 switch coding.next(input.bytes.readableBytesView) {
@@ -73,7 +73,7 @@ final class CodingStage {
                 guard !input.isSpent else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
-                // The library gave up for now.
+                // The library stopped for now.
                 if case .decoding = state, input.bytes.readableBytes > 0 { return piece }
             }
         }
@@ -117,7 +117,7 @@ final class CodingStage {
         case .isOver:
             input.hasMore = false
             state = .betweenFrames(decode)
-        // However the body was cut, it comes after what was decoded before.
+        // Whatever the error, it comes after the output that was decoded before it.
         case .failed(let failure): state = .damaged(failure)
         }
         return output

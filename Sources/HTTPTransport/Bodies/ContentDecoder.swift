@@ -10,10 +10,10 @@
 package import HTTPWire
 package import NIOCore
 
-/// Undoes the content codings of a body while it arrives (RFC 9110, section 8.4), and those that it was sent in (RFC 9112, section 7.2).
+/// Decodes the content codings of a body as it arrives (RFC 9110, section 8.4), and its transfer codings (RFC 9112, section 7.2).
 ///
-/// Bytes are pushed as they come and pulled as they are wanted: nothing is decoded ahead of demand, so that a body that expands a
-/// thousandfold takes no more memory than one that does not.
+/// Bytes are pushed as they arrive and pulled on demand: nothing is decoded ahead of demand, so that a body that expands a
+/// thousandfold takes no more memory than any other.
 ///
 /// ```
 /// decoder.push(bytes)
@@ -22,10 +22,12 @@ package import NIOCore
 /// try decoder.finish()
 /// ```
 ///
-/// Lenient as browsers and curl are: "deflate" is accepted with and without zlib's wrapping, gzip members and frames of zstd may follow
-/// each other, an empty body is fine, and what follows the end of a coding is ignored. Confined to the session's event loop.
+/// Lenient as browsers and curl are: "deflate" is accepted with and without the zlib wrapper, gzip members and zstd frames may be
+/// concatenated, an empty body is valid, and data after the end of a coding is ignored.
+///
+/// Confined to the session's event loop.
 package final class ContentDecoder {
-    /// How far a body may expand: beyond `floor` decoded bytes, at most `ratio` times what was received.
+    /// The expansion limit of a body: beyond `floor` decoded bytes, at most `ratio` times the received bytes.
     package struct Limit: Sendable, Hashable {
         package var ratio: Int64
         package var floor: Int64
@@ -36,17 +38,17 @@ package final class ContentDecoder {
         }
     }
 
-    /// curl stops at five, too.
+    /// curl's limit is five as well.
     package static let maximumCodings = 5
-    /// The most that ``next()`` returns at once.
+    /// The maximum size of what ``next()`` returns.
     package static let pieceSize = 65_536
-    /// What a call of ``next()`` may decode or take in without anything coming of it: codings may be nested around nothing.
+    /// The maximum that one call of ``next()`` may decode or read without producing output: codings may be nested around nothing.
     private static let workPerCall = 262_144
-    /// What lies between two codings may expand as far as deflate can (1,032 times), whatever limit was set for the whole, and however
-    /// far the coding could.
+    /// The limit between two codings: as far as deflate can expand (1,032 times), whatever the limit for the whole body, and
+    /// however far the coding could.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
-    /// The outermost coding, which is undone first, comes first.
+    /// The outermost coding, which is decoded first, comes first.
     private let stages: [CodingStage]
     private let limit: Limit?
     private let share: ExpansionBudget.Share?
@@ -54,15 +56,16 @@ package final class ContentDecoder {
     private var failure: DecodingFailure?
     private var workLeft = 0
 
-    /// Bytes pushed so far, and bytes given out so far.
+    /// The bytes pushed so far, and the bytes returned so far.
     package private(set) var codedBytes: Int64 = 0
     package private(set) var decodedBytes: Int64 = 0
 
-    /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were applied,
-    /// and what was done to the message after them.
+    /// Takes the values of the `Content-Encoding` fields, each of which may list several codings in the order in which they were
+    /// applied, and the transfer codings that were applied after them.
     ///
-    /// A body that is collected in memory has a budget in common with others. Answers nil where there is nothing to undo. Content codings of which one is unknown are left to the app, all of them; gzip and
-    /// deflate are known, and those of libraries that the caller names.
+    /// Bodies that are collected in memory share a budget. Returns nil if there is nothing to decode. If any content coding is
+    /// unknown, all of them are left to the app. gzip and deflate are known, and the codings of the libraries that the caller
+    /// passes.
     package init?(
         encodings: [String], transfer: [TransferCodings.Compression] = [], libraries: [LibraryCoding] = [], limit: Limit? = nil,
         budget: ExpansionBudget? = nil
@@ -93,7 +96,7 @@ package final class ContentDecoder {
         share = budget.map { ExpansionBudget.Share(of: $0) }
     }
 
-    /// Whether a call of ``next()`` may take longer than a turn of an event loop: to be made on another thread.
+    /// Whether a call of ``next()`` may take longer than a turn of an event loop, and so belongs on another thread.
     package var isSlow: Bool { stages.contains { $0.isSlow } }
 
     package func push(_ input: ByteBuffer) {
@@ -102,9 +105,9 @@ package final class ContentDecoder {
         pushed.append(input)
     }
 
-    /// Decodes at most ``pieceSize`` bytes of what was pushed; nil when more has to be pushed first.
+    /// Decodes at most ``pieceSize`` bytes of the input; returns nil if more has to be pushed first.
     ///
-    /// An empty piece says that this took long and nothing came of it so far: it is to be called again.
+    /// An empty piece means that it took long without producing output so far; call it again.
     package func next() throws(DecodingFailure) -> ByteBuffer? {
         if let failure { throw failure }
         workLeft = Self.workPerCall
@@ -120,13 +123,13 @@ package final class ContentDecoder {
         }
     }
 
-    /// Says that the body is over.
+    /// Checks that the body may end here.
     ///
-    /// Call it once ``next()`` has answered nil.
+    /// Call it once ``next()`` has returned nil.
     package func finish() throws(DecodingFailure) {
         if let failure { throw failure }
         for stage in stages.reversed() {
-            // What is around a coding that is over is of no interest, as what follows it.
+            // Outer codings are ignored once an inner one has ended, like any data after its end.
             if stage.isOver { return }
             guard stage.mayEndHere else { throw .truncated }
         }
@@ -144,7 +147,7 @@ package final class ContentDecoder {
                 try check(stage, against: isLast ? limit : Self.intermediateLimit)
                 return piece
             }
-            // Its end may come without another byte; what is around it is not looked at any more.
+            // The stage may end without another byte; the codings around it are then ignored.
             if stage.isOver { continue }
             if index == 0 {
                 guard workLeft > 0 else { return ByteBuffer() }
@@ -153,7 +156,7 @@ package final class ContentDecoder {
                 stage.feed(input)
             } else {
                 guard let input = try pull(from: index - 1) else { return nil }
-                // Its own work was too long.
+                // The inner call used up its work limit.
                 guard input.readableBytes > 0 else { return input }
                 workLeft -= input.readableBytes
                 stage.feed(input)
@@ -164,7 +167,7 @@ package final class ContentDecoder {
 
     private func check(_ stage: CodingStage, against limit: Limit?) throws(DecodingFailure) {
         guard let limit, stage.produced > limit.floor else { return }
-        // What the caller's limit speaks of is the body as received.
+        // The caller's limit refers to the body as received.
         let coded = stage === stages.last ? codedBytes : stage.consumed
         guard stage.produced / max(limit.ratio, 1) < max(coded, 1) else {
             throw .bomb(coded: coded, decoded: stage.produced)

@@ -11,15 +11,15 @@ package import LoadingModel
 
 /// Why a body with a `Content-Encoding` (RFC 9110, section 8.4) could not be decoded.
 package enum DecodingFailure: Error, Sendable, Hashable {
-    /// More codings on top of each other than anybody sends in good faith.
+    /// More nested codings than any legitimate server applies.
     case tooManyCodings(Int)
     /// The body ended before its coding did.
     case truncated
-    /// Not what the coding demands: a bad header, a bad block, a wrong checksum.
+    /// Invalid data: a bad header, a bad block, a wrong checksum.
     case corrupt(String)
-    /// The body expands beyond the limit that was set.
+    /// The body expands beyond its limit.
     case bomb(coded: Int64, decoded: Int64)
-    /// The body expands, and the bodies of all loads together have expanded as far as they may.
+    /// The body expands, and the bodies of all loads together have reached the shared limit.
     case bombs(coded: Int64, decoded: Int64)
     /// The system had no memory for the decoder's window.
     case outOfMemory

@@ -10,12 +10,12 @@
 import HTTPWire
 import Synchronization
 
-/// How many bytes all bodies that are collected in memory may have, together, beyond the ratio to which each may expand.
+/// Limits how many bytes all bodies that are collected in memory may have in total beyond the expansion ratio of each.
 ///
-/// Each body may be longer than its ratio allows by as much as its limit's floor, since short ones often are; of a few kilobytes from each of
-/// many servers, or of one over and over, that would be gigabytes. A body that finds nothing left fails, and gives back what it has.
+/// Each body may exceed its ratio by its limit's floor, because short bodies often do. With a few kilobytes from each of many
+/// servers, or from one repeatedly, that would be gigabytes. A body that finds the budget used up fails, and releases its share.
 package final class ExpansionBudget: Sendable {
-    /// That of the process: as much as one body alone may have.
+    /// The budget of the process: as much as a single body may have.
     package static let shared = ExpansionBudget(limit: 64 << 20)
 
     private let limit: Int64
@@ -23,10 +23,10 @@ package final class ExpansionBudget: Sendable {
 
     package init(limit: Int64) { self.limit = limit }
 
-    /// What is taken now.
+    /// The number of bytes in use.
     package var usage: Int64 { used.load(ordering: .relaxed) }
 
-    /// One body's part, given back with it; by one thread at a time.
+    /// One body's share, released with it; for use by one thread at a time.
     final class Share {
         private let budget: ExpansionBudget
         private var taken: Int64 = 0
@@ -35,7 +35,7 @@ package final class ExpansionBudget: Sendable {
 
         deinit { _ = budget.used.wrappingSubtract(taken, ordering: .relaxed) }
 
-        /// Has the part grow to so many bytes; false where there are not as many left.
+        /// Grows the share to `count` bytes; returns false if the budget is used up.
         func grow(to count: Int64) -> Bool {
             guard count > taken else { return true }
             let (used, isTooMuch) = budget.used.load(ordering: .relaxed).addingReportingOverflow(count - taken)

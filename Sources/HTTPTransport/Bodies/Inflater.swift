@@ -14,9 +14,9 @@ extension LibraryCoding {
     static let gzip = LibraryCoding(
         name: "gzip", first: { _ in .frame }, next: Inflater.memberStart, makeDecoder: { _ in Inflater.decoder(bits: 15 + 16) })
 
-    /// In zlib's wrapping (RFC 1950), or without one (RFC 1951), as many servers have it.
+    /// With the zlib wrapper (RFC 1950), or without it (RFC 1951), as many servers send it.
     ///
-    /// The first two bytes tell.
+    /// The first two bytes tell which.
     static let deflate = LibraryCoding(
         name: "deflate", first: { $0.count < 2 ? .isShort : .frame }, next: { _ in .other },
         makeDecoder: { Inflater.decoder(bits: Inflater.hasZlibHeader($0) ? 15 : -15) })
@@ -24,9 +24,9 @@ extension LibraryCoding {
 
 /// zlib's decoder of one body.
 private final class Inflater {
-    /// zlib keeps a pointer to it, so it has a place of its own.
+    /// On the heap, because zlib keeps a pointer to it.
     private let stream: UnsafeMutablePointer<z_stream>
-    /// A gzip member is over (RFC 1952, section 2.2).
+    /// A gzip member has ended (RFC 1952, section 2.2).
     private var isBetweenMembers = false
 
     private init?(bits: CInt) {
@@ -45,7 +45,7 @@ private final class Inflater {
         Inflater(bits: bits).map { inflater in { inflater.decode($0, into: $1) } }
     }
 
-    /// RFC 1950, section 2.2, without a preset dictionary, which HTTP has no way to name.
+    /// Whether this is a header of RFC 1950, section 2.2, without a preset dictionary, which HTTP has no way to name.
     static func hasZlibHeader(_ bytes: ByteBufferView) -> Bool {
         let start = bytes.prefix(2).reduce(0) { $0 << 8 | UInt16($1) }
         return start >> 8 & 0x0F == 8 && start >> 12 <= 7 && start % 31 == 0 && start & 0x20 == 0
@@ -65,7 +65,7 @@ private final class Inflater {
             isBetweenMembers = false
         }
         let (available, limit) = (min(source.count, Int(CInt.max)), min(room.count, Int(CInt.max)))
-        // zlib only reads what next_in points to; its header lacks the const.
+        // zlib only reads from next_in; its header lacks the const.
         stream.pointee.next_in = UnsafeMutablePointer(mutating: source.baseAddress?.assumingMemoryBound(to: Bytef.self))
         stream.pointee.avail_in = UInt32(available)
         stream.pointee.next_out = room.baseAddress?.assumingMemoryBound(to: Bytef.self)

@@ -9,15 +9,15 @@
 
 import NIOCore
 
-/// A content coding that a C library of the system undoes.
+/// A content coding that a C library of the system decodes.
 ///
-/// Which libraries there are is not for this room to know: who makes a ``ContentDecoder`` says it.
+/// This module does not know which libraries exist; the creator of a ``ContentDecoder`` passes them.
 package struct LibraryCoding: Sendable {
-    /// What a call came to.
+    /// The result of a call.
     package struct Step: Sendable, Hashable {
         package enum Outcome: Sendable, Hashable {
             case goesOn
-            /// The stream is over, or the frame.
+            /// The stream, or the frame, has ended.
             case isOver
             case failed(DecodingFailure)
         }
@@ -33,30 +33,30 @@ package struct LibraryCoding: Sendable {
         }
     }
 
-    /// Decodes one body: reads what is needed to fill the room, or all there is.
+    /// Decodes one body: reads enough input to fill the output space, or all of it.
     ///
-    /// Where it has filled the room there may be more, without more to read; where not, it may have left something for the next call, as it
-    /// gives up for now when that takes long.
+    /// After it has filled the space there may be more output even without more input. Otherwise it may leave input for the next
+    /// call, because it stops for now when it takes long.
     package typealias Decode = (_ input: UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) -> Step
 
-    /// What bytes are with which a frame would begin: frames may follow each other, as members of gzip do.
+    /// Classifies the first bytes of a frame: frames may be concatenated, like gzip members.
     package enum Start: Sendable {
         /// Too few to tell.
         case isShort
         case frame
-        /// Of a body an error; behind a frame it is ignored.
+        /// An error at the start of a body; ignored after a frame.
         case other
     }
 
-    /// As `Content-Encoding` and `Accept-Encoding` have it, in lower case.
+    /// The name in `Content-Encoding` and `Accept-Encoding`, in lower case.
     package let name: String
-    /// What a body begins with; it is asked when there is a byte at least.
+    /// Classifies the start of a body; called with at least one byte.
     let first: @Sendable (ByteBufferView) -> Start
-    /// What follows a frame.
+    /// Classifies the bytes after a frame.
     let next: @Sendable (ByteBufferView) -> Start
-    /// Whether calls may take longer than a turn of an event loop, all the same, for a body that begins with this byte.
+    /// Whether calls may take longer than a turn of an event loop, for a body that starts with this byte.
     let isSlow: @Sendable (UInt8) -> Bool
-    /// Given what the body begins with; nil where there is no memory.
+    /// Takes the start of the body; returns nil if there is no memory.
     let makeDecoder: @Sendable (ByteBufferView) -> Decode?
 
     init(
@@ -73,10 +73,10 @@ package struct LibraryCoding: Sendable {
 
     /// - Parameters:
     ///   - name: The coding's name.
-    ///   - isFrame: Whether a frame begins with these four bytes, the first in the lowest place; nil where a body is one stream and not
-    ///     told by its beginning.
-    ///   - isSlow: Whether calls may take longer than a turn of an event loop, for a body that begins with this byte.
-    ///   - makeDecoder: Nil where there is no memory.
+    ///   - isFrame: Whether these four bytes, in little-endian order, start a frame; nil if a body is one stream that cannot be
+    ///     recognized by its start.
+    ///   - isSlow: Whether calls may take longer than a turn of an event loop, for a body that starts with this byte.
+    ///   - makeDecoder: Returns nil if there is no memory.
     package init(
         name: String, isFrame: (@Sendable (UInt32) -> Bool)? = nil, isSlow: @escaping @Sendable (UInt8) -> Bool = { _ in false },
         makeDecoder: @escaping @Sendable () -> Decode?
