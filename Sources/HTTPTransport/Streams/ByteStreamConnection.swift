@@ -13,55 +13,56 @@ package import LoadingModel
 package import NIOCore
 import NIOSSL
 
-/// A connection that no HTTP is spoken over: a stream task's for good, from the moment at which it stands.
+/// A connection without HTTP: from the moment it is established, it belongs to a stream task.
 ///
-/// It reads ahead a little, so that the peer's end is noticed though the app reads nothing, and secures itself when it is told to. What
-/// changed is looked at here when ``changed`` is called.
+/// It reads ahead a little, so that the end of the stream is noticed even if the app reads nothing, and starts TLS on request. The
+/// owner checks its state when ``changed`` is called.
 ///
 /// Confined to the channel's event loop, which is the session's.
 package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// Bytes that are read though nothing asks for them.
+    /// The number of bytes that are read without demand.
     private static let readAhead = 65_536
 
     package let id: Int
     package private(set) var facts: ConnectionFacts
     package var pool: ConnectionPool?
     package let initialCapacity: Int? = nil
-    /// Told when more was read, or the peer ended its side, or the connection is lost, or takes more, or there may be a better route.
+    /// Called when bytes were read, the peer closed its side, the connection is lost or writable again, or there may be a better
+    /// route.
     package var changed: (() -> Void)?
     package private(set) var hasEnded = false
     package private(set) var failure: LoadError?
-    /// A network came up since this was looked at last.
+    /// A network came up since this was last checked.
     package var mayHaveBetterRoute = false
-    /// What was read is not kept any more.
+    /// Received bytes are dropped.
     package private(set) var discardsInput = false
     private var received = ByteBuffer()
     private var context: ChannelHandlerContext?
-    /// With a proxy, or with the server: TLS that is begun is within that.
+    /// TLS with a proxy or with the server, inside which further TLS is nested.
     private let isInTLS: Bool
     private var isReading = true
     /// The app suspended its task.
     private var isHeld = false
-    /// Bytes that the app asked for.
+    /// The number of bytes that the app asked for.
     private var wanted = 0
     private var outputIsClosed = false
     private var isClosing = false
-    /// TLS's handshake reads by itself.
+    /// The TLS handshake does its own reading.
     package private(set) var isSecuring = false
     private var transportError: (any Error)?
     private var lingering: Scheduled<Void>?
 
-    /// `received` was read already.
+    /// Takes over a connection; `received` was already read.
     init(id: Int, facts: ConnectionFacts, received: ByteBuffer = ByteBuffer(), failure: LoadError? = nil) {
         self.id = id
         self.failure = failure
         self.facts = facts
         self.received = received
         isInTLS = facts.isInTLS
-        // Without a channel there is nothing to come.
+        // Without a channel nothing can arrive.
         hasEnded = failure == nil
     }
 
@@ -69,19 +70,19 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     package var readableBytes: Int { received.readableBytes }
 
-    /// Takes as many of the bytes that were read as there are, and `count` at most.
+    /// Takes at most `count` of the received bytes.
     package func take(_ count: Int) -> ByteBuffer {
         guard count < received.readableBytes else {
             defer { received = ByteBuffer() }
             return received
         }
         let taken = received.readSlice(length: count).map { ByteBuffer($0.readableBytesView) } ?? ByteBuffer()
-        // What is left is moved as seldom as it is halved.
+        // The remaining bytes are moved only once they are the smaller half.
         if received.readerIndex > received.readableBytes { received.discardReadBytes() }
         return taken
     }
 
-    /// Reads on until so many bytes lie here, and a little ahead.
+    /// Reads until this many bytes are buffered, and a little ahead.
     package func read(upTo wanted: Int, isHeld: Bool) {
         self.wanted = wanted
         self.isHeld = isHeld
@@ -104,10 +105,10 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     // MARK: Writing
 
-    /// Whether a write is worth while: on a connection that is lost it finds that out.
+    /// Whether to write now; true for a lost connection, too, so that the write fails.
     package var isWritable: Bool { !channelIsActive || context?.channel.isWritable == true }
 
-    /// Writes bytes, and answers on the loop, perhaps at once, whether the system has all of them.
+    /// Writes bytes, and reports on the loop, perhaps at once, whether the system accepted all of them.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let context, channelIsActive, !outputIsClosed else {
             written(false)
@@ -122,7 +123,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         context.writeAndFlush(wrapOutboundOut(bytes), promise: promise)
     }
 
-    /// Ends the writing side: FIN, and `close_notify` before it over TLS.
+    /// Closes the writing side: FIN, preceded by `close_notify` over TLS.
     package func closeOutput(_ done: @escaping () -> Void) {
         guard let context, channelIsActive, !outputIsClosed else { return done() }
         outputIsClosed = true
@@ -133,10 +134,10 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     // MARK: TLS
 
-    /// Secures the connection; nothing may be read and not taken.
+    /// Starts TLS; no received bytes may be left untaken.
     ///
     /// - Parameters:
-    ///   - server: Whose certificate is wanted.
+    ///   - server: The name that the certificate must be valid for.
     ///   - adviser: Asked about the certificate, and for the client's.
     ///   - completion: Called on the loop, once.
     package func secure(
@@ -146,7 +147,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
             return completion(failure ?? LoadError(.connectionLost, "the connection to \(facts.peer) is closed"))
         }
         isSecuring = true
-        // The handshake reads as soon as its handler is there.
+        // The handshake reads as soon as its handler is added.
         isReading = true
         try? context.channel.syncOptions?.setOption(.autoRead, value: false)
         let start = dialer.now()
@@ -186,7 +187,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         changed?()
     }
 
-    /// The stream has it from here on.
+    /// The stream owns the connection from here on.
     package func takeOver(_ changed: @escaping () -> Void) { self.changed = changed }
 
     package func close() {
@@ -195,7 +196,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
         context?.close(promise: nil)
     }
 
-    /// Leaves it to the peer to end the connection, as what it has not acknowledged would be lost with a reset.
+    /// Waits for the peer to close the connection, because a reset would drop bytes that it has not acknowledged.
     package func linger(_ patience: TimeAmount) {
         guard let context, channelIsActive, !hasEnded else { return close() }
         changed = nil
@@ -245,13 +246,15 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     package func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         if let event = event as? ChannelEvent, event == .inputClosed {
-            // No handshake can come of it.
+            // The handshake cannot complete anymore.
             if isSecuring { context.close(promise: nil) } else { inputEnded() }
         }
         context.fireUserInboundEventTriggered(event)
     }
 
-    /// The peer ended its side in order: what is lost, as TLS without `close_notify` is, has no such end, though it is told of one.
+    /// The peer closed its side properly.
+    ///
+    /// A lost connection, such as TLS without `close_notify`, reports this as well, but does not count.
     private func inputEnded() {
         guard !hasEnded, failure == nil else { return }
         hasEnded = true
@@ -269,8 +272,8 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package func channelInactive(context: ChannelHandlerContext) {
         isClosing = true
         lingering?.cancel()
-        // The peer's end after its own closes the channel, and so does the end of a Unix socket's peer, which closes both sides at once; a
-        // handshake says itself why it failed.
+        // If we have closed our side, the peer's close also closes the channel. So does the close of a Unix socket's peer, which
+        // closes both sides at once. A handshake reports its failure itself.
         if outputIsClosed || hasEnded && facts.remotePort == nil, transportError == nil {
             inputEnded()
         } else if !isSecuring {
@@ -290,7 +293,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 }
 
 extension ConnectionFacts {
-    /// Of the same connection, now that TLS stands.
+    /// The facts of the same connection, now with TLS.
     fileprivate func secured(_ agreed: TLSSession.Agreement, from start: Double, to end: Double) -> ConnectionFacts {
         ConnectionFacts(
             localAddress: localAddress, localPort: localPort, remoteAddress: remoteAddress, remotePort: remotePort,
