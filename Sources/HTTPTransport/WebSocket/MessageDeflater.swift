@@ -11,24 +11,24 @@ import CZlib
 import HTTPRules
 package import NIOCore
 
-/// Deflates the messages of one WebSocket connection (RFC 7692, section 7.2.1).
+/// Compresses the messages of one WebSocket connection (RFC 7692, section 7.2.1).
 ///
-/// It takes no memory before the first message. Confined to the connection's event loop.
+/// It allocates no memory before the first message. Confined to the connection's event loop.
 package final class MessageDeflater {
     private static let step = 16_384
 
     private let windowBits: Int
     private let takesContextOver: Bool
     private let level: CInt
-    /// zlib keeps a pointer to it, so it has a place of its own.
+    /// On the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
-    /// Whether there was a byte of the message.
+    /// Whether the message had any byte so far.
     private var hasContent = false
 
     /// - Parameters:
-    ///   - windowBits: How far back it reaches, as a power of two from 9 to 15: what was agreed upon, or less.
-    ///   - takesContextOver: Whether it reaches into the messages before; need not, where it may.
-    ///   - level: From 1, the fastest, to 9; -1 is what zlib recommends.
+    ///   - windowBits: The size of the window as a power of two, from 9 to 15: the negotiated size, or less.
+    ///   - takesContextOver: Whether the window spans messages; optional if negotiated.
+    ///   - level: From 1, the fastest, to 9; -1 is zlib's default.
     package init(windowBits: Int, takesContextOver: Bool, level: Int = -1) {
         precondition(9...15 ~= windowBits, "zlib compresses with windows from 9 to 15 bits")
         self.windowBits = windowBits
@@ -38,15 +38,15 @@ package final class MessageDeflater {
 
     deinit { freeStream() }
 
-    /// A message begins.
+    /// Starts a message.
     ///
-    /// - Returns: False where there is no memory: it is to be sent uncompressed, as any message may be (section 6).
+    /// - Returns: False if there is no memory: the message is then sent uncompressed, as any message may be (section 6).
     package func begin() -> Bool {
         hasContent = false
         return makeStream() != nil
     }
 
-    /// Deflates a piece of the message, and writes all that there is to send of it so far.
+    /// Compresses a piece of the message, and writes the output so far.
     ///
     /// The end of the message is written with its last piece, which may be empty.
     package func deflate(_ bytes: UnsafeRawBufferPointer, endsMessage: Bool, into output: inout ByteBuffer) {
@@ -59,10 +59,10 @@ package final class MessageDeflater {
         }
         var rest = bytes
         repeat {
-            // More than zlib counts goes in pieces.
+            // zlib's counter is limited, so larger input is split.
             let piece = UnsafeRawBufferPointer(rebasing: rest.prefix(Int(CInt.max)))
             rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(piece.count))
-            // zlib only reads what next_in points to; its header lacks the const.
+            // zlib only reads from next_in; its header lacks the const.
             stream.pointee.next_in = UnsafeMutablePointer(mutating: piece.baseAddress?.assumingMemoryBound(to: Bytef.self))
             stream.pointee.avail_in = UInt32(piece.count)
             write(stream, endsMessage && rest.isEmpty ? Z_SYNC_FLUSH : Z_NO_FLUSH, into: &output)
@@ -72,13 +72,13 @@ package final class MessageDeflater {
         if endsMessage { end(stream, &output) }
     }
 
-    /// Gives memory back where the next message needs none of it.
+    /// Frees memory that the next message does not need.
     package func releaseMemory() {
         if !takesContextOver { freeStream() }
     }
 
     private func write(_ stream: UnsafeMutablePointer<z_stream>, _ flush: CInt, into output: inout ByteBuffer) {
-        // zlib has written all of it when it leaves some of the room.
+        // zlib has written everything when it leaves output space unused.
         repeat {
             let wanted = min(Self.step, Int(stream.pointee.avail_in) / 2 + 64)
             output.writeWithUnsafeMutableBytes(minimumWritableBytes: wanted) { target in
@@ -104,7 +104,7 @@ package final class MessageDeflater {
         if let stream { return stream }
         let made = UnsafeMutablePointer<z_stream>.allocate(capacity: 1)
         made.initialize(to: z_stream())
-        // A small window needs no large table. Of 15 bits, 8 is what zlib recommends.
+        // A small window needs no large table; for 15 bits, zlib recommends 8.
         let memoryLevel = CInt(max(1, windowBits - 7))
         let status = deflateInit2_(
             made, level, Z_DEFLATED, CInt(-windowBits), memoryLevel, Z_DEFAULT_STRATEGY, zlibVersion(),

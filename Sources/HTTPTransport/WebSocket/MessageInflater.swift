@@ -20,55 +20,57 @@ package import NIOCore
 /// while try inflater.end(into: &message) {}                       // when the message is complete
 /// ```
 ///
-/// Each call writes at most ``pieceSize`` bytes, so that who has other things to do can do them in between. After a failure every
-/// later call throws it again. It takes no memory before the first message. Confined to the connection's event loop.
+/// Each call writes at most ``pieceSize`` bytes, so that the caller can do other work in between.
+///
+/// After a failure every later call throws it again. It allocates no memory before the first message. Confined to the connection's
+/// event loop.
 package final class MessageInflater {
     package static let pieceSize = 65_536
-    /// What a sender removes from the end of each message (section 7.2.1).
+    /// The bytes that a sender removes from the end of each message (section 7.2.1).
     private static let tail: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
 
     private let windowBits: Int
     private let takesContextOver: Bool
-    /// zlib keeps a pointer to it, so it has a place of its own.
+    /// On the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
     private var limit = 0
-    /// Bytes of this message so far.
+    /// The number of bytes of this message so far.
     package private(set) var produced = 0
     /// How much of the tail was put back.
     private var tailOffset = 0
-    /// The last that was read ended a block that says to be the last one, at the end of a byte.
+    /// The input so far ended with a final block, at a byte boundary.
     private var isBehindFinalBlock = false
     private var failure: WebSocketFailure?
 
-    /// A peer that reaches farther back than it may is not always found out, as zlib has the window and what it wrote in one call; but what
-    /// comes of it is the message, or a failure.
+    /// A peer that exceeds its window is not always detected, because zlib has the window plus the output of one call; the result
+    /// is still the message, or a failure.
     ///
     /// - Parameters:
-    ///   - windowBits: How far back the peer may reach, as a power of two from 8 to 15.
-    ///   - takesContextOver: Whether it may reach into the messages before.
+    ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
+    ///   - takesContextOver: Whether the window spans messages.
     package init(windowBits: Int, takesContextOver: Bool) {
         precondition(8...15 ~= windowBits, "a window has from 8 to 15 bits")
         self.windowBits = windowBits
         self.takesContextOver = takesContextOver
     }
 
-    /// For what a server sends.
+    /// An inflater for messages from a server.
     package convenience init(_ parameters: MessageDeflateParameters) {
         self.init(windowBits: parameters.serverWindowBits, takesContextOver: parameters.serverTakesContextOver)
     }
 
     deinit { freeStream() }
 
-    /// A compressed message begins, which may have so many bytes.
+    /// Starts a compressed message, which may have at most `limit` bytes.
     package func begin(limit: Int) {
         self.limit = max(limit, 0)
         produced = 0
         tailOffset = 0
     }
 
-    /// Inflates some of `bytes[offset...]`; `offset` moves past what was taken in.
+    /// Inflates some of `bytes[offset...]`; `offset` moves past the bytes that were read.
     ///
-    /// - Returns: Whether it is to be called again with the same bytes, as there is more in them or of them.
+    /// - Returns: Whether to call it again with the same bytes, because there is more input or output.
     package func inflate(
         _ bytes: UnsafeRawBufferPointer, _ offset: inout Int, into output: inout ByteBuffer
     ) throws(WebSocketFailure) -> Bool {
@@ -80,9 +82,9 @@ package final class MessageInflater {
         }
     }
 
-    /// The message is complete.
+    /// Ends the message.
     ///
-    /// - Returns: Whether it is to be called again.
+    /// - Returns: Whether to call it again.
     package func end(into output: inout ByteBuffer) throws(WebSocketFailure) -> Bool {
         let hasMore = try Self.tail.span.bytes.withUnsafeBytes { tail throws(WebSocketFailure) in
             try inflate(tail, &tailOffset, into: &output)
@@ -96,7 +98,7 @@ package final class MessageInflater {
         return false
     }
 
-    /// Gives memory back where the next message needs none of it.
+    /// Frees memory that the next message does not need.
     package func releaseMemory() {
         if !takesContextOver { freeStream() }
     }
@@ -106,12 +108,12 @@ package final class MessageInflater {
     ) throws(WebSocketFailure) -> Bool {
         let stream = try makeStream()
         let input = bytes.count - offset
-        // zlib only reads what next_in points to; its header lacks the const.
+        // zlib only reads from next_in; its header lacks the const.
         let source = bytes.baseAddress.map { UnsafeMutableRawPointer(mutating: $0 + offset).assumingMemoryBound(to: Bytef.self) }
         stream.pointee.next_in = source
         stream.pointee.avail_in = UInt32(min(input, Int(CInt.max)))
         let given = Int(stream.pointee.avail_in)
-        // One byte more than may come tells that more comes.
+        // One byte more than the limit shows that the message exceeds it.
         let room = min(Self.pieceSize, limit - produced < Self.pieceSize ? limit - produced + 1 : Self.pieceSize)
         var status = Z_OK
         let written = output.writeWithUnsafeMutableBytes(minimumWritableBytes: min(room, max(256, 4 * input))) { target in
@@ -133,8 +135,9 @@ package final class MessageInflater {
         // There was nothing to do.
         case Z_BUF_ERROR: break
         case Z_STREAM_END:
-            // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window stays. zlib's document
-            // does not have this call, but its header does, and the documented way copies the window each time.
+            // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window is kept.
+            // zlib's manual does not mention this function, but its header does, and the documented way copies the window each
+            // time.
             guard inflateResetKeep(stream) == Z_OK else { throw Self.corrupt("zlib cannot go on") }
             isBehindFinalBlock = true
         case Z_MEM_ERROR: throw WebSocketFailure(code: 1011, message: "there is no memory for inflating messages")
@@ -169,8 +172,8 @@ package final class MessageInflater {
         self.stream = nil
     }
 
-    /// What zlib says of where it stands: 128 is between two blocks, 64 in the last one, and the lowest bits are how many of a byte it has
-    /// not used.
+    /// Decodes zlib's data_type: 128 is between two blocks, 64 in the last block, and the lowest bits are the number of unused bits
+    /// in the last byte.
     private static func isAtBoundary(_ place: CInt) -> Bool { place & 0xFF == 128 }
 
     private static func corrupt(_ reason: String) -> WebSocketFailure {
