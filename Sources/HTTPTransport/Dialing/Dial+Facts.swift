@@ -11,7 +11,7 @@ import HTTPRules
 import LoadingModel
 import NIOCore
 
-/// What is known of a connection that a dial came to, and of whom the dial asked.
+/// The facts about a dialed connection, and the advisers that the dial asked.
 extension Dialer.Dial {
     func finish(
         with channel: any Channel, secured: (agreed: TLSSession.Agreement, start: Double)? = nil, early: ByteBuffer = ByteBuffer()
@@ -53,7 +53,7 @@ extension Dialer.Dial {
         )
     }
 
-    /// An adviser does not wait for this connection any more.
+    /// An adviser no longer waits for this connection.
     package func left(_ adviser: any HandshakeAdviser) { advice.left(adviser) }
     func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { advice.hasAsked(adviser) }
 

@@ -11,9 +11,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// From a connection to a proxy to one through it.
+/// Connecting to the server through a proxy, once the proxy is connected.
 extension Dialer.Dial {
-    /// Finds the address that a SOCKS proxy is told: IPv4, since some know no other, and IPv6 where there is none.
+    /// Looks up the address to send to a SOCKS proxy: IPv4, because some proxies know no other, and IPv6 if there is none.
     func lookUpServer(for proxy: ProxyServer, family: NIOBSDSocket.ProtocolFamily = .inet) {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = dialer.serverResolver(for: route).lookUp(
@@ -34,11 +34,11 @@ extension Dialer.Dial {
         lookups.append(cancel)
     }
 
-    /// The connection leads to the proxy: secures it if need be, and has it lead to the server.
+    /// The connection leads to the proxy: starts TLS if needed, and asks the proxy for the server.
     func enter(_ proxy: ProxyServer, by channel: any Channel) {
         guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
         let start = now()
-        // Whoever judges the servers of a session has not been asked about its proxies: the roots decide.
+        // The app that judges a session's servers is not asked about its proxies: the roots decide.
         tls.secure(
             channel, to: ServerName(host: proxy.host, port: proxy.port), demands: .none, advice: HandshakeAdvice { nil }
         ) { [self] result in
@@ -56,7 +56,7 @@ extension Dialer.Dial {
 
     private func pass(_ proxy: ProxyServer, by channel: any Channel, agreed: (TLSSession.Agreement, Double)?) {
         if route.details?.isForwarded == true {
-            // What is known of the proxy's certificate says nothing of the server.
+            // The proxy's certificate says nothing about the server.
             let known = agreed.map { agreement, start in
                 (TLSSession.Agreement(version: agreement.version, cipherSuite: agreement.cipherSuite), start)
             }
@@ -91,20 +91,20 @@ extension Dialer.Dial {
         }
     }
 
-    /// Patience with the proxy is at its end, which counts from when it is connected to, or from what it said last to CONNECT.
+    /// The proxy was silent for too long, counted from the start of the connection attempt or from its last reply to CONNECT.
     func proxyWasSilent() {
         guard !isOver else { return }
         patience.begin()
         proxyIsSilent?(winner != nil)
     }
 
-    /// The channel leads to the server now, and does not read.
+    /// The channel leads to the server now, and is not reading.
     private func passed(_ channel: any Channel, _ early: ByteBuffer) {
         patience.end()
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
         finish(with: channel, early: early)
-        // A channel that was closed meanwhile says so itself.
+        // A channel that was closed meanwhile reports that itself.
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }
 }

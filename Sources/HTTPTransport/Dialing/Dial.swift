@@ -13,14 +13,14 @@ import NIOPosix
 import TransportMachines
 
 extension Dialer {
-    /// One attempt to open a connection: carries out what its ``AddressRace`` decides, and then the TLS handshake.
+    /// One attempt to open a connection: carries out the decisions of its ``AddressRace``, and then the TLS handshake.
     package final class Dial {
         private typealias Race = AddressRace<SocketAddress>
 
         let route: Route
-        /// Where the TCP connection leads: the server, or the proxy before it.
+        /// Where the TCP connection leads: the server, or the proxy in front of it.
         let peer: ServerName
-        /// The server, or what the session's configuration puts in its place; certificates are those of the route's host all the same.
+        /// The server, or its replacement in the session's configuration; certificates are still those of the route's host.
         let destination: ServerName
         let demands: TLSDemands
         let advice: HandshakeAdvice
@@ -33,33 +33,34 @@ extension Dialer {
         private let source: String?
         let now: () -> Double
         private let room: ConnectionBudget.Share?
-        /// Room for a socket that no attempt has.
+        /// A reservation for a socket that no attempt uses.
         private var hasSpareRoom: Bool
-        /// Attempts that have a socket, or are about to.
+        /// The number of attempts that have a socket, or are about to.
         private var socketCount = 0
-        /// Attempts that wait for room, in their order.
+        /// Attempts that wait for a reservation, in order.
         private var waiting: [(attempt: Int, address: SocketAddress)] = []
         /// Nil once the dial is over.
         private var completion: ((Result<DialledChannel, LoadError>) -> Void)?
         private var race = Race()
-        /// There is another one where a proxy has to be asked again.
+        /// Counts the races: there is another one if the proxy must be dialed again.
         private var raceNumber = 0
         var lookups: [@Sendable () -> Void] = []
         private var timers: [Race.Timer: Scheduled<Void>] = [:]
         private var attempts: [Int: (address: SocketAddress, channel: (any Channel)?, interface: String?)] = [:]
-        /// The winner, while it is being secured.
+        /// The winner, during its TLS handshake.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
-        /// Told what addresses were found, by whoever may know of a connection that leads there; answers whether the dial is to wait until it
-        /// is decided whether it is over.
+        /// Called with the addresses found, because there may be a connection that leads there.
+        ///
+        /// Returns whether the dial must wait until `decide` says whether it is over.
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
-        /// Told whether the dial waits for others' names.
+        /// Called when the dial starts or stops to wait for other host name lookups.
         var heldUp: ((Bool) -> Void)?
-        /// Called each time that patience with the proxy ends, as loads may have joined the line since.
+        /// Called each time the proxy was silent for too long; loads may have joined the queue since the last time.
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
         private(set) lazy var patience = ProxyPatience(on: loop) { [unowned self] in proxyWasSilent() }
         private var heldUpLookups: Set<Race.Family> = []
-        /// What a SOCKS proxy is told, where that is not the server's name.
+        /// The address to send to a SOCKS proxy, if it is not sent the server's name.
         var serverAddress: String?
         var failures = DialFailures()
         private(set) var domainLookupStart: Double?
@@ -83,7 +84,7 @@ extension Dialer {
             loop = dialer.loop
             tls = dialer.tls
             resolver = dialer.resolver(for: route)
-            // A socket of the machine's own is no network.
+            // A Unix socket does not use the network.
             network = dialer.options?.unixSocketPath == nil ? dialer.network : nil
             source = dialer.options?.interfaceName ?? dialer.options?.localAddress
             now = dialer.now
@@ -103,7 +104,7 @@ extension Dialer {
             network.whenKnown { [self] in startKnowing() }
         }
 
-        /// What networks there are is known, or is nothing to wait for.
+        /// Starts once the networks are known, or need not be waited for.
         private func startKnowing() {
             guard completion != nil else { return }
             domainLookupStart = now()
@@ -113,7 +114,7 @@ extension Dialer {
 
         func begin() { perform(race.handle(.started)) }
 
-        /// Another connection is wanted in place of the winner.
+        /// Dials another connection instead of the winner.
         func beginAgain() {
             winner = nil
             race = Race()
@@ -124,7 +125,7 @@ extension Dialer {
 
         var isOver: Bool { completion == nil }
 
-        /// Abandons everything; the completion is never called.
+        /// Abandons everything; the completion handler is never called.
         ///
         /// To be called on the loop.
         package func cancel() {
@@ -139,12 +140,12 @@ extension Dialer {
             winner = nil
         }
 
-        /// There is a question, and nobody left who could answer it.
+        /// Fails the dial: there is a question, and no load left to answer it.
         ///
-        /// Whoever comes next begins a dial of their own.
+        /// The next load starts a dial of its own.
         private func giveUp() {
             guard let completion else { return }
-            // The question may come from the midst of the handshake.
+            // The question may come from within the handshake.
             if let winner { loop.execute { winner.close(promise: nil) } }
             winner = nil
             cancel()
@@ -184,11 +185,11 @@ extension Dialer.Dial {
         }
     }
 
-    /// Nothing is left to try.
+    /// No address is left to try.
     func lose() {
         let isOffline = failures.mayBeOffline && network?.mayConcern(peer.host) == true && network?.isOffline == true
         var error = failures.error(for: route, to: peer, isOffline: isOffline)
-        // The want of a network, or of descriptors, is not the proxy's.
+        // A missing network, or a lack of descriptors, is not the proxy's fault.
         error.isOfProxy =
             route.proxy != nil && error.kind != .notConnectedToInternet && !DialFailures.isForWantOfDescriptors(error)
         finish(.failure(error))
@@ -219,7 +220,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// A look-up waits for others' names, or does so no more.
+    /// A lookup started or stopped to wait for other host name lookups.
     private func lookupIsHeldUp(_ family: Race.Family, _ isHeldUp: Bool) {
         guard completion != nil else { return }
         let before = heldUpLookups.isEmpty
@@ -248,7 +249,7 @@ extension Dialer.Dial {
 
     /// Opens the socket of an attempt.
     ///
-    /// One of several has to wait where the process has no room for it: until a socket of the dial is closed, or for a moment.
+    /// Without a reservation, an attempt waits until a socket of the dial is closed, or for a moment, unless it is the only one.
     private func open(_ attempt: Int, to address: SocketAddress) {
         guard takeRoom() else {
             let number = raceNumber
@@ -276,7 +277,7 @@ extension Dialer.Dial {
                 if usesMultipath, !hasSocket.value, attempts[attempt] != nil, case .failure(let error) = result,
                     !DialFailures.isForWantOfDescriptors(error)
                 {
-                    // The kernel has no multipath TCP, or not for a socket as it has to be.
+                    // The kernel does not support multipath TCP, or not for this kind of socket.
                     dialer.usesMultipath = false
                     socketCount -= 1
                     hasSpareRoom = room != nil
@@ -287,9 +288,9 @@ extension Dialer.Dial {
             }
     }
 
-    // MARK: Room
+    // MARK: Reservations
 
-    /// Opens the first of the attempts that wait, and are meant, if it still runs.
+    /// Opens the first waiting attempt that matches and still runs.
     private func openWaiting(where isMeant: (Int) -> Bool = { _ in true }) {
         waiting.removeAll { attempts[$0.attempt] == nil }
         guard let index = waiting.firstIndex(where: { isMeant($0.attempt) }) else { return }
@@ -314,7 +315,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// A socket is closed, or was not to be had: its room is for the next attempt, unless the dial is over.
+    /// A socket was closed, or could not be opened: its reservation is for the next attempt, unless the dial is over.
     private func lostRoom() {
         socketCount -= 1
         guard completion != nil, winner == nil, !hasSpareRoom, room != nil else {
@@ -335,15 +336,15 @@ extension Dialer.Dial {
         // TLS reads records of at most 16 KiB, which it decrypts into memory of its own.
         let maximumRead = route.isSecure ? 65_536 : 524_288
         let bootstrap = ClientBootstrap(group: loop)
-            // The load's own timeout governs; this is for a dial that nobody waits for any more.
+            // The load's own timeout governs; this one is for a dial that no load waits for anymore.
             .connectTimeout(.seconds(75))
             .channelOption(.tcpOption(.tcp_nodelay), value: 1)
             .channelOption(
                 .recvAllocator, value: AdaptiveRecvByteBufferAllocator(minimum: 1_024, initial: 1_024, maximum: maximumRead)
             )
-            // Few reads in a row, so that a suspended load stops at once and the loop's other connections get their turn.
+            // Few consecutive reads, so that a suspended load stops at once and the loop's other connections get their turn.
             .channelOption(.maxMessagesPerRead, value: 2)
-            // A channel to be secured reads as soon as its TLS handler is there.
+            // A channel that will use TLS starts reading once its TLS handler is added.
             .channelOption(.autoRead, value: route.proxy.map { $0.kind != .https } ?? !route.isSecure)
             .channelOption(.writeBufferWaterMark, value: .init(low: 64 * 1024, high: 512 * 1024))
         return preparation?.bind(bootstrap) ?? bootstrap

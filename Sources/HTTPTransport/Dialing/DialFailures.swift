@@ -15,14 +15,14 @@ import Glibc
 import Musl
 #endif
 
-/// What went wrong in a dial, address by address, and what it comes to in the end.
+/// The failures of a dial, address by address, and the resulting error.
 struct DialFailures {
     var lookups: [LoadError] = []
     var attempts: [(address: SocketAddress, error: any Error)] = []
     /// Why an address was not tried.
     var objection: LoadError?
 
-    /// Whether it may be for want of a network: nobody answered who was asked for addresses, or none of them was in reach.
+    /// Whether a missing network may be the cause: no name server answered, or no address was reachable.
     var mayBeOffline: Bool {
         guard attempts.isEmpty else {
             return attempts.allSatisfy { [ENETUNREACH, ENETDOWN].contains(Self.code($0.error)) }
@@ -38,10 +38,10 @@ struct DialFailures {
     }
 
     func error(for route: Route, to peer: ServerName, isOffline: Bool) -> LoadError {
-        // What the app can do something about is not hidden by what it cannot.
+        // An objection comes first, because the app can act on it.
         if let objection, attempts.isEmpty { return objection }
         guard let last = attempts.last else {
-            // "Nobody could tell" says more than "this family has none".
+            // An unanswered lookup says more than one without addresses of a family.
             var found =
                 lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
                 ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")
@@ -54,7 +54,7 @@ struct DialFailures {
         }
         let causes = attempts.prefix(4).map { "\(Self.name($0.address)): \(Self.reason($0.error))" }
         let more = attempts.count > 4 ? ", and \(attempts.count - 4) more" : ""
-        // Where the host is an address, that is said once.
+        // If the host is an address, do not repeat it.
         let isAddress = attempts.count == 1 && last.address.ipAddress == peer.host
         let place = isAddress ? "" : "\(peer.host):\(peer.port) at "
         let message = "connecting to \(route.proxy == nil ? "" : "the proxy ")\(place)\(causes.joined(separator: ", "))\(more)"

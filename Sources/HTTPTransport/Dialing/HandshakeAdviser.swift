@@ -11,26 +11,29 @@ package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 
-/// Whoever decides for a connection that is being made: a load that waits for it, on behalf of its session.
+/// Decides questions about a connection that is being made: a load that waits for it, on behalf of its session.
 ///
-/// Called on the loop; the answers come on the loop too, at once or later.
+/// Called on the loop; the replies come on the loop too, at once or later.
 package protocol HandshakeAdviser: AnyObject {
-    /// Whether nobody may answer in its place when a server is to be judged: the app wants to be asked.
+    /// Whether the app wants to judge servers, so that the roots must not decide in its place.
     var judgesServers: Bool { get }
-    /// Is a server to be trusted that presents these certificates (DER, its own first)?
+    /// Asks whether to trust a server that presents these certificates (DER, its own first).
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
-    /// With what identity are we to show ourselves to a server that asks for a client certificate? The reply tells whether it was
-    /// taken.
+    /// Asks for the identity to present to a server that requests a client certificate.
+    ///
+    /// The reply handler returns whether the answer was accepted.
     func identity(for server: ServerName, reply: @escaping (IdentityAnswer) -> Bool)
-    /// What to send to a proxy before it asks who we are: the value of `Proxy-Authorization`.
+    /// The value of `Proxy-Authorization` to send to a proxy before it asks.
     func authorization(for tunnel: TunnelAttempt) -> String?
-    /// What to answer a proxy that refuses a tunnel with 407, or nil to give up.
+    /// Asks how to answer a proxy that refuses a tunnel with 407; nil gives up.
     func answer(_ head: ResponseHead, for tunnel: TunnelAttempt, reply: @escaping (Result<String?, LoadError>) -> Void)
-    /// The proxy made the tunnel: is it the one that the credential was for? Nil says that nothing speaks against it.
+    /// The proxy opened the tunnel: checks that it is the one that the credential was for.
+    ///
+    /// Nil means no objection.
     func opened(_ tunnel: TunnelAttempt, by head: ResponseHead, reply: @escaping (LoadError?) -> Void)
 }
 
-/// A server as a TLS handshake knows it.
+/// A server's name and port for a TLS handshake.
 package struct ServerName: Sendable, Hashable {
     package var host: String
     package var port: Int
@@ -41,16 +44,16 @@ package struct ServerName: Sendable, Hashable {
     }
 }
 
-/// A tunnel that a proxy is asked for, perhaps several times until it knows who we are.
+/// A tunnel that is requested from a proxy, perhaps several times until it is authenticated.
 package final class TunnelAttempt {
     package let proxy: ProxyServer
-    /// Host and port of the server, as they stand in the request.
+    /// The host and port of the server, as in the request.
     package let authority: String
-    /// The credential that the requests for this tunnel give to the proxy themselves; it comes before what an adviser knows.
+    /// The credential that the requests of this tunnel themselves carry for the proxy; it takes precedence over the advisers'.
     let credential: TunnelCredential?
-    /// The advisers' memory.
+    /// State that advisers keep.
     package var state: AnyObject?
-    /// What the proxy closed its connection before: it goes over the next one.
+    /// The authorization that could not be sent because the proxy closed the connection: it is sent on the next one.
     var unsent: String?
 
     init(proxy: ProxyServer, authority: String, credential: TunnelCredential?) {
@@ -61,7 +64,7 @@ package final class TunnelAttempt {
 }
 
 package enum TrustAnswer: Sendable {
-    /// Whatever the check would say; App Transport Security may still demand it.
+    /// Trusted regardless of the check; App Transport Security may still require the check.
     case trusted
     /// The system's roots, or the session's, decide.
     case checked
@@ -75,24 +78,24 @@ package enum IdentityAnswer: Sendable {
     case cancelled
 }
 
-/// Puts a dial's questions to one adviser after another: to the next one when the one that was asked does not wait any more.
+/// Asks one adviser at a time, and the next one if the asked adviser no longer waits.
 ///
-/// When nobody waits any more the question says what holds: an answer, or that nobody can give it. Then the dial is over, since a
-/// connection that was made on no answer would be used by whoever comes next, unasked.
+/// If no adviser waits anymore, the question's default applies, or there is none. Without one the dial ends, because a connection
+/// that was made without an answer would be used by the next load, which was not asked.
 final class HandshakeAdvice {
-    /// For whom the dial began, or who was asked last.
+    /// The load that the dial started for, or that was asked last.
     enum Standing {
-        /// There never was anybody.
+        /// There never was an adviser.
         case nobody
         case somebody(judgesServers: Bool)
     }
 
-    /// Called when nobody can answer.
+    /// Called when there is no adviser and no default answer.
     var unanswered: (() -> Void)?
     private let find: () -> (any HandshakeAdviser)?
     private var standing: Standing
     private var asked: (any HandshakeAdviser)?
-    /// Who was asked last what could not be answered at once.
+    /// The adviser of the last question that could not be answered at once.
     private weak var lastAsked: (any HandshakeAdviser)?
     private var askAgain: (() -> Void)?
     private var round = 0
@@ -106,13 +109,13 @@ final class HandshakeAdvice {
         adviser.map { .somebody(judgesServers: $0.judgesServers) } ?? .nobody
     }
 
-    /// Whoever is first in line now.
+    /// The adviser of the first queued load.
     var adviser: (any HandshakeAdviser)? { find() }
 
     /// - Parameters:
-    ///   - question: Puts the question to an adviser. The reply tells whether it was taken.
-    ///   - otherwise: What holds when nobody is in line; nil where that cannot be said.
-    ///   - reply: Called once, unless nobody answers.
+    ///   - question: Asks an adviser. The reply handler returns whether the answer was accepted.
+    ///   - otherwise: The default answer if no adviser waits; nil if there is none.
+    ///   - reply: Called once, unless there is no answer.
     func ask<Answer>(
         _ question: @escaping (any HandshakeAdviser, @escaping (Answer) -> Bool) -> Void,
         otherwise: @escaping (Standing) -> Answer?, reply: @escaping (Answer) -> Void
@@ -136,17 +139,17 @@ final class HandshakeAdvice {
         if round == mine { lastAsked = adviser }
     }
 
-    /// Whether the adviser was asked something that it could not answer at once.
+    /// Whether the adviser was asked a question that it could not answer at once.
     func hasAsked(_ adviser: any HandshakeAdviser) -> Bool { lastAsked === adviser }
 
-    /// An adviser has nothing to do with the dial any more; should it have been asked, its answer is not waited for.
+    /// The adviser no longer takes part in the dial; if it was asked, the next one is asked instead.
     func left(_ adviser: any HandshakeAdviser) {
         if lastAsked === adviser { lastAsked = nil }
         guard let asked, asked === adviser else { return }
         askAgain?()
     }
 
-    /// No answer is of interest any more.
+    /// Ignores later answers.
     func end() {
         round += 1
         (asked, askAgain) = (nil, nil)

@@ -15,9 +15,9 @@ import Glibc
 import Musl
 #endif
 
-/// Causes in words for people.
+/// Human-readable descriptions of errors.
 ///
-/// What has none stays in the error's cause alone, for whoever looks for it there.
+/// An error without one is only available as the cause.
 enum PrintableFailure {
     static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
 
@@ -26,7 +26,7 @@ enum PrintableFailure {
         return reason(inBoringSSL: "\(error)")
     }
 
-    /// The name that BoringSSL gives its first error, without the place in its sources: "wrong version number".
+    /// The name of BoringSSL's first error, without the source location: "wrong version number".
     private static func reason(inBoringSSL text: String) -> String? {
         let mark = "OPENSSL_internal:"
         var rest = text[...]

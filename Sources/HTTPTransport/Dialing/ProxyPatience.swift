@@ -9,7 +9,7 @@
 import HTTPRules
 package import NIOCore
 
-/// How long a proxy may be silent where there is another way to the server.
+/// How long a proxy may be silent if there is another way to the server.
 ///
 /// Confined to its event loop.
 package final class ProxyPatience {
@@ -25,14 +25,14 @@ package final class ProxyPatience {
         self.atEnd = atEnd
     }
 
-    /// It is the proxy's turn from here on, if it was not before.
+    /// Starts to wait for the proxy, unless it is being waited for already.
     package func begin(for time: TimeAmount = ProxyPatience.limit) {
         guard timer == nil else { return }
         round += 1
         let mine = round
         timer = loop.assumeIsolated().scheduleTask(in: time) { [weak self] in
             guard let self else { return }
-            // What came while the loop was at something else is read before.
+            // First read what arrived while the loop was busy.
             LoopDirectory.executor(of: loop).turns.whenNext(isUrgent: true) { [weak self] in
                 guard let self, round == mine, timer != nil else { return }
                 timer = nil
@@ -41,7 +41,7 @@ package final class ProxyPatience {
         }
     }
 
-    /// The proxy spoke, or is of no interest any more.
+    /// The proxy answered, or no longer matters.
     package func end() {
         timer?.cancel()
         timer = nil

@@ -11,26 +11,27 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Has a proxy make a tunnel to a server (CONNECT, RFC 9110, section 9.3.6), and answers the proxy when it asks who we are.
+/// Opens a tunnel to a server through a proxy (CONNECT, RFC 9110, section 9.3.6), and answers the proxy's authentication
+/// challenges.
 final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
     enum Outcome {
-        /// The channel leads to the server now, and does not read; with what the server said at once, where that is the first to speak.
+        /// The channel leads to the server now, and is not reading; with what the server has sent already, if it sends first.
         case opened(ByteBuffer)
-        /// The proxy wants to be told who we are over another connection.
+        /// The proxy wants the authorization on another connection.
         case mustDialAgain
     }
 
-    /// A refusal's body is read so far, so that the connection can go on.
+    /// The maximum size of a refusal's body, which is read so that the connection can be reused.
     private static let maximumRefusal = 65_536
 
     private let attempt: TunnelAttempt
     private let serverMaySpeakFirst: Bool
     private var early = ByteBuffer()
     private let advice: HandshakeAdvice
-    /// Told when the proxy has to say something, and when it has.
+    /// Called with true when the proxy has to answer, and with false when it has.
     private let awaits: (Bool) -> Void
     private var completion: ((Result<Outcome, LoadError>) -> Void)?
     private var context: ChannelHandlerContext?
@@ -38,12 +39,12 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var refusal: ResponseHead?
     private var consent: ResponseHead?
     private var refusalBytes = 0
-    /// On this connection.
+    /// The number of requests on this connection.
     private var requests = 0
-    /// Since the last request.
+    /// Whether anything was received since the last request.
     private var hasHeard = false
     private var sent: String?
-    /// The app is asked: what becomes of the connection meanwhile is of no consequence.
+    /// The app is asked: a loss of the connection meanwhile does not matter.
     private var isThinking = false
 
     static func attempt(
@@ -118,7 +119,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
         hasHeard = true
-        // Once the tunnel stands, what comes is the server's.
+        // Once the tunnel is open, everything received is the server's.
         if isThinking, consent != nil, serverMaySpeakFirst {
             _ = early.writeBuffer(&buffer)
             return
@@ -139,7 +140,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         }
         if let broken { return finish(.failure(failure(broken.message, cause: broken))) }
         guard completion != nil, parser.isIdle else { return }
-        // Whoever speaks before we did speaks not to us (CVE-2021-22947 and its like).
+        // Data that arrives before we have sent anything is not for us (CVE-2021-22947 and similar).
         if serverMaySpeakFirst, refusal == nil {
             buffer.moveReaderIndex(forwardBy: buffer.readableBytes - rest)
             early = buffer
@@ -163,7 +164,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// A proxy that closes after its 407, and does not say so, has not seen our answer.
+    /// A proxy that closes after its 407 without announcing it has not read our answer.
     private var closedUnheard: Bool { requests > 1 && !hasHeard }
 
     private func handle(_ event: ResponseParser.Event) {
@@ -244,7 +245,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// What to say of a failure, or of a refusal: then the proxy works, and has its reasons.
+    /// The error for a failure, or for a refusal: then the proxy works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
             .cannotConnectToHost, "having the proxy \(proxy) make a tunnel to \(authority): \(reason)", cause: cause

@@ -9,12 +9,12 @@
 package import HTTPRules
 package import LoadingModel
 
-/// Where a connection leads: what must be the same for two requests to share one.
+/// The destination of a connection: everything that must be equal for two requests to share one.
 package struct Route: Sendable, Hashable {
     package var isSecure: Bool
     package var host: String
     package var port: Int
-    /// Nil for nearly all.
+    /// Nil for nearly all routes.
     package var details: RouteDetails?
 
     package init(isSecure: Bool, host: String, port: Int, details: RouteDetails? = nil) {
@@ -27,13 +27,13 @@ package struct Route: Sendable, Hashable {
     /// The proxy through which the connection leads.
     package var proxy: ProxyServer? { details?.proxy }
 
-    /// No HTTP is spoken over its connections.
+    /// Whether its connections carry no HTTP.
     var carriesBytes: Bool { details?.carriesBytes ?? false }
 
-    /// Whether the server may choose HTTP/2: not for connections of one holder, who is known by them (RFC 7540 has no such schemes).
+    /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (HTTP/2 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
-    /// The same way, for HTTP/1.1 alone.
+    /// The same route, for HTTP/1.1 only.
     var inHTTP1: Route {
         var route = self
         route.details = RouteDetails(
@@ -44,13 +44,13 @@ package struct Route: Sendable, Hashable {
         return route
     }
 
-    /// Whether somebody may have to say something while the connection is made.
+    /// Whether an adviser may be asked while the connection is made.
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
-/// The credential that a request itself gives to the proxy that makes its tunnel: the value of its own `Proxy-Authorization`.
+/// The credential that a request itself carries for the proxy that makes its tunnel: the value of its `Proxy-Authorization`.
 ///
-/// The proxy knows the tunnel by it, so that requests with other values, or none, have other tunnels. It is never printed.
+/// The proxy associates it with the tunnel, so requests with another value, or none, use other tunnels. It is never printed.
 package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
     let value: String
 
@@ -60,26 +60,26 @@ package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, Cu
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// What few routes have; in an object of its own, since routes are compared for every request.
+/// Rare properties of routes, in a separate object because routes are compared for every request.
 package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyServer?
-    /// The proxy is the other end of the connection, and is sent whole URLs; otherwise it makes a tunnel.
+    /// The proxy is the other end of the connection, and is sent absolute URLs; otherwise it opens a tunnel.
     package let isForwarded: Bool
-    /// Whose delegate judged the server, where the session's does not.
+    /// The holder whose delegate judged the server, if it was not the session's.
     package let judge: ConnectionHolder?
-    /// For whom connections stand that are not everybody's: they are authenticated.
+    /// The holder of connections that are not shared, because they are authenticated.
     package let holder: ConnectionHolder?
-    /// Where they are others than the session's.
+    /// Nil if they are the session's.
     package let needs: ConnectionNeeds?
-    /// Nil where the session speaks to the proxy, or there is no tunnel.
+    /// Nil if the session authenticates to the proxy, or there is no tunnel.
     package let tunnelCredential: TunnelCredential?
-    /// The server wants to be spoken to by HTTP/1.1.
+    /// The server requires HTTP/1.1.
     package let requiresHTTP1: Bool
-    /// Whether there is another way, so that the proxy is not waited for as long as a server; no part of what is compared.
+    /// Whether there is another way, so that the proxy gets less time than a server; not part of the comparison.
     package let hasAlternatives: Bool
-    /// No HTTP is spoken over it: the bytes are a stream task's.
+    /// No HTTP is spoken over it: the bytes belong to a stream task.
     package let carriesBytes: Bool
-    /// Of the host, where they are known already and no look-up would find them; empty where one has to.
+    /// Known addresses of the host that no lookup would find; empty if it must be looked up.
     package let addresses: [String]
 
     package init(

@@ -11,7 +11,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Has a SOCKS proxy connect to a server: the shell of a ``SOCKSHandshake``.
+/// Opens a tunnel to a server through a SOCKS proxy: the shell of a ``SOCKSHandshake``.
 final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -21,10 +21,10 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var machine: SOCKSHandshake
     private var completion: ((Result<ByteBuffer, LoadError>) -> Void)?
 
-    /// Asks for a server, by its address if there is one, and otherwise by its name.
+    /// Asks for a server, by its address if given, and otherwise by its name.
     ///
-    /// The completion is called once; the channel does not read then, or is closed. It is given what the server said at once, where
-    /// that is the first to speak.
+    /// The completion handler is called once, with the channel not reading, or closed. Its argument is what the server has sent
+    /// already, if it sends first.
     static func open(
         _ channel: any Channel, _ server: ServerName, by proxy: ProxyServer, to address: String?, serverMaySpeakFirst: Bool,
         completion: @escaping (Result<ByteBuffer, LoadError>) -> Void

@@ -16,7 +16,7 @@ import Glibc
 import Musl
 #endif
 
-/// What is said to a socket before it connects: where it is to connect from, and how its packets are marked.
+/// The options to set on a socket before it connects: its source, and how its packets are marked.
 struct SocketPreparation {
     /// Why a socket cannot be used as the session demands.
     struct Refusal: Error {
@@ -27,7 +27,7 @@ struct SocketPreparation {
     private let localAddress: SocketAddress?
     private let service: ConnectionNeeds.Service
 
-    /// Nil where there is nothing to say.
+    /// Nil if there is nothing to set.
     init?(_ options: ConnectionOptions?, _ needs: ConnectionNeeds) {
         interfaceName = options?.interfaceName
         localAddress = options?.localAddress.flatMap { try? SocketAddress(ipAddress: $0, port: 0) }
@@ -39,12 +39,12 @@ struct SocketPreparation {
 
     func bind(_ bootstrap: ClientBootstrap) -> ClientBootstrap {
         guard let localAddress else { return bootstrap }
-        // The port is chosen when the other end is known, so that connections to different servers can have the same one.
+        // The port is chosen at connect time, so that connections to different servers can share one.
         let bindAddressNoPort = ChannelOptions.Types.SocketOption(level: .ip, name: .init(rawValue: 24))
         return bootstrap.channelOption(bindAddressNoPort, value: 1).bind(to: localAddress)
     }
 
-    /// Does what `preparation` demands, where there is one, and binds the socket to an interface that it does not name.
+    /// Applies `preparation`, if there is one, and otherwise binds the socket to the interface of a detour.
     static func prepare(
         _ preparation: SocketPreparation?, _ channel: any Channel, for address: SocketAddress, by detour: String?
     ) -> EventLoopFuture<Void> {
@@ -66,12 +66,12 @@ struct SocketPreparation {
             }
     }
 
-    /// Marks are wishes: a kernel that does not take one connects all the same.
+    /// Marks are best effort: if the kernel refuses one, the socket connects nevertheless.
     private func mark(_ socket: any SocketOptionProvider, isV6: Bool) {
         guard let marks = TrafficMarks(service) else { return }
         let (level, name): (NIOBSDSocket.OptionLevel, CInt) = isV6 ? (.ipv6, IPV6_TCLASS) : (.ip, IP_TOS)
         _ = socket.unsafeSetSocketOption(level: level, name: .init(rawValue: name), value: marks.codePoint << 2)
-        // After the other, which sets it, too.
+        // After the other option, which also sets it.
         _ = socket.unsafeSetSocketOption(level: .socket, name: .init(rawValue: SO_PRIORITY), value: marks.priority)
         if service == .background, TrafficMarks.hasLowPriority {
             _ = socket.unsafeSetSocketOption(
@@ -80,23 +80,23 @@ struct SocketPreparation {
         }
     }
 
-    /// Whether a connection is multipath TCP at both ends: the kernel has nothing to say of those that fell back.
+    /// Whether a connection uses multipath TCP at both ends: the kernel has no information for those that fell back.
     static func isMultipath(_ channel: any Channel) -> Bool {
         guard let socket = channel as? any SocketOptionProvider else { return false }
         var answer = false
-        // MPTCP_INFO of SOL_MPTCP. On its loop the answer is there at once.
+        // MPTCP_INFO of SOL_MPTCP. On the socket's loop the result is available at once.
         let info: EventLoopFuture<UInt64> = socket.unsafeGetSocketOption(level: .init(rawValue: 284), name: .init(rawValue: 1))
         info.assumeIsolated().whenSuccess { _ in answer = true }
         return answer
     }
 
-    /// What went wrong, in terms of what was demanded.
+    /// The error in terms of the session's demands.
     func explain(_ error: any Error) -> any Error {
         guard let localAddress, (error as? IOError)?.errnoCode == EADDRNOTAVAIL else { return error }
         return Refusal(reason: "\(localAddress.ipAddress ?? "") is no address that this machine can connect from")
     }
 
-    /// As the kernel takes it: 15 bytes and a zero.
+    /// The name as the kernel expects it: 15 bytes and a zero.
     private static func name(_ text: String) -> SIMD16<UInt8>? {
         let bytes = Array(text.utf8)
         guard 1...15 ~= bytes.count, !bytes.contains(0) else { return nil }

@@ -14,11 +14,11 @@ import Glibc
 import Musl
 #endif
 
-/// How packets of a service are marked for the network, and which queue of this machine they go into.
+/// How packets of a service are marked for the network, and which queue of this machine they use.
 ///
-/// Code points are those of RFC 4594, which Apple's system uses, too. The priority is the 802.1D user priority that stands for the access
-/// category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. These are the numbers that Linux's queues know as such;
-/// best effort needs none, and 3 and 5 would be worse than that in `pfifo_fast`.
+/// The code points are those of RFC 4594, which Apple's system uses, too. The priority is the 802.1D user priority that corresponds
+/// to the access category of RFC 8325, section 4: 1 for background, 4 for video, 6 for voice. Linux's queues interpret these
+/// numbers accordingly; best effort needs none, and 3 and 5 would rank below it in `pfifo_fast`.
 struct TrafficMarks: Hashable {
     /// Six bits.
     let codePoint: CInt
@@ -38,9 +38,9 @@ struct TrafficMarks: Hashable {
         }
     }
 
-    /// The congestion control that gives way to all others (TCP Low Priority), where the kernel has it loaded.
+    /// Whether the kernel has loaded the congestion control that yields to all others (TCP Low Priority).
     ///
-    /// Looked for once, since to ask for one that is not there has the kernel run `modprobe`. The file is in memory.
+    /// Checked once, because requesting one that is not loaded makes the kernel run `modprobe`. The file is in memory.
     static let hasLowPriority: Bool = {
         let file = open("/proc/sys/net/ipv4/tcp_available_congestion_control", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return false }
