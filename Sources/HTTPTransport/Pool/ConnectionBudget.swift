@@ -10,25 +10,26 @@ package import NIOCore
 import Synchronization
 import SystemThreads
 
-/// How many connections all sessions of the process may have together, so that the app never runs out of descriptors on our account.
+/// Limits the number of connections of all sessions of the process, so that the app never runs out of descriptors because of the
+/// library.
 ///
-/// Their part of what there is to divide (``DescriptorLimit``), apart from that of files (`FileBudget`) and the app's. One session leaves a
-/// quarter of it, up to 512, so that a second one finds room.
-/// Sessions that find none wait in line, each for one connection at a time, and connections that idle are closed to make room, the
-/// process's longest first. Where the system has no descriptor all the same (the app has them, or other processes), the budget is what
-/// there is at that time, for a moment.
+/// The budget is the connections' share of ``DescriptorLimit``, separate from that of files (`FileBudget`) and the app's. One
+/// session leaves a quarter of it, up to 512, for others. Sessions that find the budget used up are queued, each for one connection
+/// at a time, and idle connections are closed to make room, those idle longest in the process first. If the system has no
+/// descriptor nevertheless (because of the app, or of other processes), the budget is temporarily reduced to what is in use at that
+/// time.
 package final class ConnectionBudget: Sendable {
-    /// One pool's part of the budget.
+    /// One pool's share of the budget.
     package final class Share: Sendable {
         fileprivate let budget: ConnectionBudget
         fileprivate let loop: any EventLoop
-        /// Called on the loop: the room that was asked for is there.
+        /// Called on the loop: the requested reservation is available.
         ///
-        /// False where nobody takes it any more.
+        /// Returns false if the pool no longer needs it.
         fileprivate let made: NIOLoopBound<() -> Bool>
-        /// Called on the loop: others need the room of connections that idle.
+        /// Called on the loop: others need the places of idle connections.
         fileprivate let needed: NIOLoopBound<() -> Void>
-        /// Since when the pool has had idle connections; `Int64.max` where it has none.
+        /// Since when the pool has had idle connections; `Int64.max` if it has none.
         fileprivate let idleSince = Atomic(Int64.max)
 
         fileprivate init(
@@ -42,33 +43,33 @@ package final class ConnectionBudget: Sendable {
 
         var moment: TimeAmount { budget.moment }
 
-        /// Asks for room for a connection: true if there is, and otherwise `made` is called when there is.
+        /// Asks for a connection's reservation: returns true if it is available, and otherwise calls `made` when it is.
         package func ask() -> Bool { budget.ask(self) }
 
-        /// Takes room for another attempt of a dial that has some, if there is; or in any case.
+        /// Takes a reservation for another attempt of a dial, if one is available or `isNeeded`.
         package func takeMore(isNeeded: Bool) -> Bool { budget.takeMore(self, isNeeded: isNeeded) }
 
-        /// Gives room back that was asked for or taken.
+        /// Releases a reservation.
         package func giveBack() { budget.giveBack(self) }
 
-        /// A socket was made, or closed.
+        /// A socket was opened, or closed.
         func socket(isOpen: Bool) { budget.socket(isOpen: isOpen) }
 
-        /// Nothing idles any more of what was to be closed for others.
+        /// The pool had no idle connection left to close for others.
         package func gaveNothing() { budget.gaveNothing() }
 
-        /// Asked for nothing any more.
+        /// Withdraws the pool's request.
         package func withdraw() { budget.withdraw(self) }
 
-        /// The system has no descriptor for a connection, whose room is given back next.
+        /// The system has no descriptor for a connection, whose reservation is released next.
         ///
-        /// For a moment nobody gets any but what others give back.
+        /// For a moment, only released reservations are handed out.
         package func systemHasNone() { budget.systemHasNone(self) }
 
-        /// Whether connections of ours are open, which will give their descriptors back.
+        /// Whether connections of this process are open, whose descriptors will be released.
         var mayGetDescriptor: Bool { budget.hasSockets }
 
-        /// Says since when connections have idled, on NIO's clock; nil where none does.
+        /// Reports since when connections have been idle, on NIO's clock; nil if there is none.
         package func idle(since instant: Int64?) {
             idleSince.store(instant ?? .max, ordering: .sequentiallyConsistent)
             if instant != nil, budget.isPressed.load(ordering: .sequentiallyConsistent) { budget.makeRoom() }
@@ -80,26 +81,27 @@ package final class ConnectionBudget: Sendable {
         var socketCount = 0
         var usedBy: [ObjectIdentifier: Int] = [:]
         var waiting: [Share] = []
-        /// Shares that were told to close something, and of which nothing came back yet.
+        /// The number of shares that were told to close a connection and have not released one yet.
         var givingCount = 0
         var shares: [ObjectIdentifier: Share] = [:]
-        /// What it could have when the system had no more; for a moment.
+        /// The temporary limit after the system had no descriptor.
         var ceiling: Int?
     }
 
     package static let shared = ConnectionBudget()
 
-    /// Somebody waits for room.
+    /// Whether any share is queued.
     fileprivate let isPressed = Atomic(false)
     private let state = Mutex(State())
     private let descriptorLimit: @Sendable () -> Int
 
-    /// How long the ceiling holds that the system has shown, and an attempt waits for room before it looks again.
+    /// How long the temporary limit holds, and how long an attempt waits before it checks again for a reservation.
     let moment: TimeAmount
 
     /// - Parameters:
-    ///   - descriptorLimit: How many descriptors are divided. The app may change the process's limit, so it is asked for each connection.
-    ///   - moment: How long the ceiling holds that the system has shown.
+    ///   - descriptorLimit: Returns the number of descriptors to divide; called for each connection, because the app may change the
+    ///     process's limit.
+    ///   - moment: How long the temporary limit holds.
     package init(
         descriptorLimit: @escaping @Sendable () -> Int = DescriptorLimit.divisible, moment: TimeAmount = .milliseconds(250)
     ) {
@@ -107,19 +109,19 @@ package final class ConnectionBudget: Sendable {
         self.moment = moment
     }
 
-    /// A pool's part; both functions are called on the loop.
+    /// Creates a pool's share; both functions are called on the loop.
     package func join(_ loop: any EventLoop, made: @escaping () -> Bool, needed: @escaping () -> Void) -> Share {
         Share(self, loop, made: made, needed: needed)
     }
 
-    /// How many connections there are, and how many there may be.
+    /// The number of connections, and the limit.
     package var usage: (used: Int, limit: Int) {
         state.withLock { state in (state.used, limit(state)) }
     }
 
-    // MARK: Room
+    // MARK: Reservations
 
-    /// What one session leaves to the others, at most.
+    /// The maximum that one session leaves to the others.
     private static let mostLeft = 512
 
     private func limit(_ state: State) -> Int {
@@ -131,7 +133,7 @@ package final class ConnectionBudget: Sendable {
         return state.used < limit && mayHaveMore(share, state, of: limit)
     }
 
-    /// Whether a share is below what one may have of the whole.
+    /// Whether a share is below the maximum of one session.
     private func mayHaveMore(_ share: Share, _ state: State, of limit: Int) -> Bool {
         state.usedBy[ObjectIdentifier(share), default: 0] < max(1, limit - min(limit / 4, Self.mostLeft))
     }
@@ -189,7 +191,7 @@ package final class ConnectionBudget: Sendable {
         }
     }
 
-    /// Gives what room there is to those that wait, in their turn.
+    /// Hands free places to the queued shares, in order.
     private func serve() {
         let served = state.withLock { state -> [Share] in
             var served: [Share] = []
@@ -208,27 +210,27 @@ package final class ConnectionBudget: Sendable {
             isPressed.store(!state.waiting.isEmpty, ordering: .sequentiallyConsistent)
             return served
         }
-        // A pool may be gone.
+        // The pool may be gone.
         for share in served { share.loop.execute { if !share.made.value() { share.giveBack() } } }
         if isPressed.load(ordering: .sequentiallyConsistent) { makeRoom() }
     }
 
-    /// Has connections closed that idle, for each that waits the one that idles longest.
+    /// Has idle connections closed: for each queued share the one that has been idle longest.
     fileprivate func makeRoom() {
         let givers = state.withLock { state -> [Share] in
             var givers: [Share] = []
-            // Most often nothing idles, however many wait. The last of these idles longest.
+            // Usually nothing is idle, however many shares wait. Sorted so that the last one has been idle longest.
             var idle = state.shares.values.map { (share: $0, since: $0.idleSince.load(ordering: .sequentiallyConsistent)) }
                 .filter { $0.since < .max }
                 .sorted { $0.since > $1.since }
             guard !idle.isEmpty else { return [] }
             let limit = limit(state)
             for share in state.waiting.dropFirst(state.givingCount) {
-                // A share that holds as much as it may gives of its own.
+                // A share that has reached its maximum gives up one of its own.
                 let place = mayHaveMore(share, state, of: limit) ? idle.indices.last : idle.firstIndex { $0.share === share }
                 guard let place else { continue }
                 let giver = idle.remove(at: place).share
-                // It says anew what idles when it has closed some.
+                // The pool reports again when it has closed some.
                 giver.idleSince.store(.max, ordering: .sequentiallyConsistent)
                 givers.append(giver)
                 if idle.isEmpty { break }

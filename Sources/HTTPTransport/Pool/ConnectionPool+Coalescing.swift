@@ -12,26 +12,26 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Connections that serve other hosts than the one that they were made for (RFC 9113, section 9.1.1).
+/// Connections that serve hosts other than the one that they were made for (RFC 9113, section 9.1.1).
 ///
-/// A host's name is looked up as ever. Where one of its addresses is the other end of an HTTP/2 connection that stands, and the certificate
-/// that was shown there is good for the host, too, its loads go by that connection, and the dial is over. A server that is not meant for the host says
-/// so by 421 (Misdirected Request): the host has connections of its own from then on.
+/// The host is looked up as usual. If one of its addresses is the peer of an established HTTP/2 connection whose certificate is
+/// valid for the host, too, its loads use that connection, and the dial ends. A server that is not configured for the host responds
+/// with 421 (Misdirected Request); from then on the host has connections of its own.
 extension ConnectionPool {
-    /// How many hosts that need connections of their own are remembered.
+    /// The maximum number of hosts that are remembered as needing connections of their own.
     private static let maximumSeparated = 1_024
 
-    /// Looks for a connection for the loads that a dial is for.
+    /// Looks for an existing connection for the loads that wait for a dial.
     ///
     /// - Parameters:
     ///   - id: The dial.
-    ///   - addresses: What the look-up found.
-    ///   - decide: Told once whether the dial is over.
-    /// - Returns: false where there is none, and nothing is decided.
+    ///   - addresses: The result of the lookup.
+    ///   - decide: Called once, with whether the dial is over.
+    /// - Returns: false if there is no connection; `decide` is then not called.
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
-            // Whoever judges servers is asked about each of them.
+            // The app wants to judge each server.
             adviser(for: origin)?.judgesServers == false,
             let host = candidate(for: route, addresses)
         else { return false }
@@ -50,7 +50,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// A connection that leads where the route does, to a server that the roots vouch for, and for which we are nobody in particular.
+    /// A connection to the route's address, to a server that the roots trust, without a client certificate.
     private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))
@@ -66,7 +66,7 @@ extension ConnectionPool {
         return nil
     }
 
-    /// Has the loads of an origin go by a connection of another.
+    /// Moves the loads of an origin to a connection of another.
     private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
         guard origins[route] == origin, let entry = entries[id], let connection = entry.connection as? HTTP2Connection,
             connection.isOpen, machine.takesLeases(id), machine.hasSingleDial(origin), entry.origin != origin
@@ -76,13 +76,15 @@ extension ConnectionPool {
         return true
     }
 
-    /// A connection takes no more loads: those of other hosts go their own ways again.
+    /// A connection takes no more loads: those of other hosts use their own origins again.
     func forgetAliases(of id: ConnectionID) {
         guard let origin = entries[id]?.origin, let others = aliases.removeValue(forKey: origin) else { return }
         for route in others.sorted(by: { ($0.host, $0.port) < ($1.host, $1.port) }) { rename(route, nil) }
     }
 
-    /// The server said that it is not meant for the route's host (421); answers whether the host had its connection from another.
+    /// Handles a response that says that the server is not configured for the route's host (421).
+    ///
+    /// Returns whether the host shared another host's connection.
     package func separate(_ route: Route) -> Bool {
         guard let origin = origins[route], aliases[origin]?.remove(route) != nil else { return false }
         if separated.count >= Self.maximumSeparated { separated = [] }

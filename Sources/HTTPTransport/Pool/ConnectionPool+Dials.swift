@@ -12,26 +12,26 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// How the pool comes to connections.
+/// How the pool opens connections.
 extension ConnectionPool {
-    /// What connections to an origin were found to be.
+    /// What earlier connections to an origin have shown.
     struct KnownVersion {
         var isHTTP1 = false
-        /// They agreed on HTTP/2 over a cipher suite that it may not be spoken over, or the server asked for HTTP/1.1 in place of it.
+        /// They negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
         var isUnfitForHTTP2 = false
-        /// How many exchanges the server allowed at a time, last.
+        /// The server's last limit on concurrent exchanges.
         var capacity: Int?
         /// Until when the server gets no second connection.
         var calmUntil: NIODeadline?
         var fruitless = FruitlessConnections()
-        /// Until when none is dialled.
+        /// Until when dials are paused.
         var pausedUntil: NIODeadline?
     }
 
-    /// How often a dial is tried again for which the system has no descriptor.
+    /// The maximum number of retries of a dial for which the system has no descriptor.
     private static let maximumTries = 20
 
-    /// Whether connections to the origin may turn out to be HTTP/2's, as far as is known.
+    /// Whether connections to the origin may turn out to speak HTTP/2, as far as is known.
     func mayBeShared(_ origin: OriginID, _ route: Route) -> Bool {
         guard dialer.offersHTTP2(for: route) || dialer.assumesHTTP2(for: route) else { return false }
         return versions[origin].map { !$0.isHTTP1 && !$0.isUnfitForHTTP2 } ?? true
@@ -49,7 +49,7 @@ extension ConnectionPool {
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
-        // No time that passes so is the server's.
+        // Time spent this way does not count as idle.
         dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
@@ -60,14 +60,15 @@ extension ConnectionPool {
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
     }
 
-    /// How many loads are told in one turn of the loop that their proxy is silent.
+    /// The number of loads that are told in one turn of the loop that their proxy is silent.
     private static let passersPerTurn = 128
 
-    /// Has the loads that wait for a connection through a silent proxy, and have another way, wait no longer.
+    /// Stops the wait of loads for a connection through a silent proxy, if they have another way.
     ///
-    /// All of them: a dial may serve many, and the next one would meet with the same. A dial that no load waits for is cancelled then.
+    /// This affects all of them: a dial may serve many loads, and the next dial would have the same problem. A dial without waiting
+    /// loads is then cancelled.
     private func passBy(_ proxy: ProxyServer, _ origin: OriginID) {
-        // No load is late while the app is asked about one of the connections.
+        // No load times out while the app is asked about one of the connections.
         guard !machine.appIsAsked(origin) else { return }
         let passers = leases.values.filter { $0.origin == origin && $0.route.details?.hasAlternatives == true }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000
@@ -76,7 +77,7 @@ extension ConnectionPool {
         passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
     }
 
-    /// Whether a connection to the origin stands: what another dial waits for once its proxy was connected to is the server then.
+    /// Whether the origin has an established connection: then another dial that has reached its proxy waits for the server.
     private func hasStanding(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
     private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
@@ -115,7 +116,7 @@ extension ConnectionPool {
         }
     }
 
-    /// Has the observer hear of a connection, and of its end.
+    /// Notifies the observer of a connection, and of its end.
     private func observe(_ dialled: DialledChannel, to origin: OriginID?) {
         #if Logging || Metrics || Tracing
         guard let observer = dialer.observer, let origin, let route = routes[origin] else { return }
@@ -125,8 +126,8 @@ extension ConnectionPool {
         #endif
     }
 
-    /// Whether what was agreed on may be spoken over the cipher suite that was agreed on; otherwise another connection is dialled in place of
-    /// this one, which offers HTTP/1.1 alone.
+    /// Whether the negotiated protocol may be used with the negotiated cipher suite; otherwise dials another connection that offers
+    /// only HTTP/1.1.
     ///
     /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
     private func mayStand(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
@@ -142,7 +143,7 @@ extension ConnectionPool {
         return false
     }
 
-    /// Has a connection speak what was agreed on, or what is known of its server.
+    /// Adds the handler of the negotiated protocol, or of the one that is known of the server.
     private func stand(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin
@@ -180,8 +181,8 @@ extension ConnectionPool {
         dialFailures[id] = nil
     }
 
-    /// The process has no descriptor left: the dial is begun again when a connection of ours was closed, or in a moment where there is
-    /// none.
+    /// Retries a dial for which the process has no descriptor: when one of its connections was closed, or after a moment if there
+    /// is none.
     private func isTriedAgain(_ id: ConnectionID) -> Bool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {
@@ -194,7 +195,7 @@ extension ConnectionPool {
         let bound = NIOLoopBound(self, eventLoop: loop)
         entry.dial = nil
         entry.nextTry = loop.scheduleTask(in: room.moment) {
-            // A timer that was due when it was cancelled runs all the same.
+            // A timer that was due when it was cancelled runs nevertheless.
             guard bound.value.entries[id] != nil else { return }
             bound.value.entries[id]?.nextTry = nil
             _ = bound.value.room.takeMore(isNeeded: true)

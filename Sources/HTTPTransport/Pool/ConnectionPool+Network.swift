@@ -11,11 +11,13 @@ import NIOCore
 import TransportMachines
 
 extension ConnectionPool {
-    /// Looked at in one turn of the loop; each is a question to the system.
+    /// The number of connections that are checked in one turn of the loop; each check is a system call.
     private static let connectionsPerTurn = 128
 
-    /// The machine's networks changed: what leads nowhere any more fails at once, and where there is a new address, the connections that
-    /// idle are closed, since there may be a better way.
+    /// Reacts to a change of the machine's networks.
+    ///
+    /// Connections that no longer lead anywhere fail at once. If there is a new address, idle connections are closed, because there
+    /// may be a better route.
     func networkChanged(from before: NetworkPath, to now: NetworkPath) {
         let hasNewAddress = !Set(now.interfaces.flatMap(\.addresses)).isSubset(of: before.interfaces.flatMap(\.addresses))
         let standing = standing()
@@ -24,40 +26,40 @@ extension ConnectionPool {
         }
     }
 
-    /// Whether a connection of a route stands over which CONNECT may name a protocol (RFC 8441).
+    /// Whether a route has a connection over which CONNECT may name a protocol (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
         guard let origin = origins[route] else { return false }
-        // Not all of the pool's: those that were taken over are among them, perhaps ten thousand.
+        // Not all entries of the pool: they include connections that were taken over, perhaps ten thousand.
         return machine.shared(origin).contains { id in
             entries[id]?.connection?.allowsExtendedConnect == true && machine.takesLeases(id)
         }
     }
 
-    /// Another protocol has the connection: it is not kept, and no load waits for it.
+    /// Another protocol has taken over the connection: it is not kept, and no load waits for it.
     ///
-    /// It is still told when its network goes away.
+    /// It is still notified when its network goes away.
     package func wasTakenOver(_ connection: any HTTPConnection) {
         let id = ConnectionID(connection.id)
         forgetAliases(of: id)
         perform(machine.handle(.closed(id)))
     }
 
-    /// Somebody else has the connection's channel.
+    /// Another handler has taken over the connection's channel.
     func replace(_ connection: any HTTPConnection, by other: any HTTPConnection) {
         entries[ConnectionID(connection.id)]?.connection = other
     }
 
-    /// Has a load wait until the machine's networks change; answers false where nobody would tell.
+    /// Makes a load wait until the machine's networks change; returns false if they are not monitored.
     package func wait(_ control: LoadControl) -> Bool {
         guard let network = dialer.network else { return false }
         network.wait(control, now: .now())
         return true
     }
 
-    /// Whether that is over: something changed, or the load must end.
+    /// Whether the wait is over: the networks changed, or the load must end.
     package func hasEnded(_ wait: NetworkView.Wait) -> Bool { dialer.network?.hasEnded(wait, now: .now()) ?? true }
 
-    /// The connections that stand, in the order in which they were made, with what they must not lead over.
+    /// The established connections in the order in which they were made, with the networks that they must not use.
     private func standing() -> [(connection: any HTTPConnection, prohibited: ProhibitedNetworks)] {
         entries.sorted { $0.key.number < $1.key.number }.compactMap { _, entry in
             entry.connection.map { ($0, routes[entry.origin].map(dialer.prohibited) ?? []) }
@@ -80,7 +82,7 @@ extension ConnectionPool {
         LoopDirectory.executor(of: loop).turns.whenNext { [self] in endLost(rest, then: done) }
     }
 
-    /// There is a new address: what idles is closed, and a stream task told, since there may be a better way.
+    /// There is a new address: closes idle connections and notifies stream tasks, because there may be a better route.
     private func closeIdleBeyondTheMachine() {
         for (connection, _) in standing() {
             guard let address = connection.facts.localAddress, dialer.network?.mayConcern(address) == true else { continue }
@@ -90,6 +92,6 @@ extension ConnectionPool {
 }
 
 extension Dialer {
-    /// What connections of a route must not lead over.
+    /// The networks that connections of a route must not use.
     func prohibited(on route: Route) -> ProhibitedNetworks { (route.details?.needs ?? needs).prohibited }
 }

@@ -12,32 +12,32 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// What comes of connections to an origin that take no more requests.
+/// How the pool reacts when connections to an origin take no more requests.
 extension ConnectionPool {
-    /// The server has begun to work on a request of this connection.
+    /// The server has started to process a request of this connection.
     func worked(_ connection: any HTTPConnection) {
         if let origin = entries[ConnectionID(connection.id)]?.origin { forgive(origin) }
     }
 
-    /// Nothing that earlier connections to the origin did holds up the next dial.
+    /// Earlier failures of connections to the origin no longer delay the next dial.
     func forgive(_ origin: OriginID) {
         versions[origin]?.fruitless.reset()
         versions[origin]?.pausedUntil = nil
     }
 
-    /// The server takes no more on this connection.
+    /// The server takes no more requests on this connection.
     ///
     /// - Parameters:
     ///   - connection: The connection.
-    ///   - isFruitless: It has worked on none of its requests.
-    ///   - asksForCalm: It was asked for too much (ENHANCE_YOUR_CALM), and gets no second connection for a while.
+    ///   - isFruitless: The server has processed none of its requests.
+    ///   - asksForCalm: The server reported excessive load (ENHANCE_YOUR_CALM), and gets no second connection for a while.
     /// - Returns: Whether it is the last of too many such connections in a row.
     func takesNoMore(_ connection: any HTTPConnection, isFruitless: Bool, asksForCalm: Bool) -> Bool {
         let id = ConnectionID(connection.id)
         guard let origin = entries[id]?.origin else { return false }
         var known = versions[origin, default: KnownVersion()]
         if asksForCalm { known.calmUntil = loop.now + Self.calm }
-        // While another one serves, there is somebody to send requests to.
+        // While another connection serves, requests can be sent there.
         let others = machine.shared(origin).filter { $0 != id }
         let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.standing.hasWorked == true }
         let isLast = isFruitless && !serves && known.fruitless.add()
@@ -48,13 +48,13 @@ extension ConnectionPool {
         return isLast
     }
 
-    /// The server wants HTTP/1.1 in place of what this connection speaks.
+    /// The server requires HTTP/1.1 instead of this connection's protocol.
     func wantsHTTP1(_ connection: any HTTPConnection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         versions[origin, default: KnownVersion()].isUnfitForHTTP2 = true
     }
 
-    /// Fails the loads that wait for a connection to the origin of this one.
+    /// Fails the loads that wait for a connection to this connection's origin.
     func giveUp(_ connection: HTTP2Connection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         let count = FruitlessConnections.most
@@ -66,14 +66,14 @@ extension ConnectionPool {
         }
     }
 
-    /// Whether a dial waits until the origin may be dialled again, which is no lateness of the server's.
+    /// Whether a dial is paused until the origin may be dialed again; the pause does not count as idle.
     func pausesDial(_ id: ConnectionID, _ origin: OriginID) -> Bool {
         guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entries[id]?.isPaused = true
         entries[id]?.nextTry = loop.scheduleTask(deadline: end) {
             let pool = bound.value
-            // A timer that was due when it was cancelled runs all the same.
+            // A timer that was due when it was cancelled runs nevertheless.
             guard pool.entries[id]?.isPaused == true else { return }
             pool.entries[id]?.isPaused = false
             pool.entries[id]?.nextTry = nil
@@ -84,7 +84,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// Those that wait for a paused dial are told when all is carried out that the machine said before.
+    /// Notifies the loads that wait for a paused dial, once the machine's earlier actions are carried out.
     func tellPauses() {
         isTellingPauses = true
         defer { isTellingPauses = false }

@@ -10,7 +10,7 @@
 import NIOCore
 import TransportMachines
 
-/// The pool's part of what connections the process may have.
+/// The pool's share of the process's connections.
 extension ConnectionPool {
     var room: ConnectionBudget.Share {
         if let share { return share }
@@ -27,10 +27,10 @@ extension ConnectionPool {
         return made
     }
 
-    /// Closes for others what idles longest.
+    /// Closes the connections that have been idle longest, for other pools.
     private func makeRoom() {
         let actions = machine.handle(.roomNeeded)
-        // The budget has forgotten what it was told.
+        // The budget has discarded the last report.
         idleSince = nil
         if actions.isEmpty { room.gaveNothing() }
         perform(actions)

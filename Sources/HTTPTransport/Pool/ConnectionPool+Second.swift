@@ -10,23 +10,23 @@
 import NIOCore
 import TransportMachines
 
-/// A second connection of HTTP/2 to an origin whose only one stands still.
+/// A second HTTP/2 connection to an origin whose only connection is blocked.
 extension ConnectionPool {
-    /// How long an origin's one shared connection may have no free place before a second one is dialled.
+    /// How long an origin's only shared connection may have no capacity before a second one is dialed.
     private static let lineWatch = TimeAmount.seconds(1)
-    /// How long a server that wants calm has no second one.
+    /// How long a server that sent ENHANCE_YOUR_CALM gets no second connection.
     static let calm = TimeAmount.seconds(10)
 
-    /// The server may be gone: requests that begin now may have another connection.
+    /// The server may be gone: new requests may get another connection.
     func isDoubtful(_ connection: any HTTPConnection) {
         guard !isCalmedDown(entries[ConnectionID(connection.id)]?.origin) else { return }
         perform(machine.handle(.isDoubtful(ConnectionID(connection.id))))
     }
 
-    /// Looks at a line that stands after a while.
+    /// Checks a blocked queue after a while.
     func watchLine(of origin: OriginID) {
         let bound = NIOLoopBound(self, eventLoop: loop)
-        // What was known of the origin may have been forgotten since the last time.
+        // The origin may have been forgotten since the last time.
         lineWatches[origin]?.cancel()
         lineWatches[origin] = loop.scheduleTask(in: Self.lineWatch) {
             let pool = bound.value

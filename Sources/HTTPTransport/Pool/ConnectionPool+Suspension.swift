@@ -9,14 +9,15 @@
 import NIOCore
 import TransportMachines
 
-/// Suspended loads and the line for connections.
+/// Suspended loads and the queue for connections.
 extension ConnectionPool {
-    /// Withdraws the wish of a load that was suspended; once resumed, the load wishes again.
+    /// Withdraws the request of a load that was suspended; once resumed, the load asks again.
     ///
-    /// A connection that it was granted goes to the next in line at once. A failure is kept until the load is resumed.
+    /// A connection that it was granted goes to the next queued load at once. A failure is kept until the load is resumed.
     ///
-    /// A load that was asked about a connection keeps its place in line until that connection is made or has failed, and then passes it
-    /// on. An app that suspends the task, answers and resumes it would otherwise be asked the same about a new connection each time.
+    /// A load that was asked about a connection keeps its position until that connection is made or has failed, and then passes it
+    /// on. Otherwise an app that suspends the task, answers and resumes it would be asked the same about a new connection each
+    /// time.
     func stepAside(_ lease: Lease) {
         guard lease.connection != nil || lease.failure == nil else { return }
         if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }
@@ -28,16 +29,16 @@ extension ConnectionPool {
         } else {
             perform(machine.handle(.withdrawn(lease.id)))
         }
-        // Last, so that open questions pass to the next lease in line.
+        // Last, so that open questions pass to the next queued lease.
         leave(lease)
     }
 
-    /// Whether a connection that is being made has put a question to the lease's load which could not be answered at once.
+    /// Whether a dial has asked the lease's load a question that could not be answered at once.
     private func isAsked(_ lease: Lease) -> Bool {
         guard let adviser = lease.adviser else { return false }
         return machine.dials(lease.origin).contains { entries[$0]?.dial?.hasAsked(adviser) ?? false }
     }
 
-    /// The load of a lease that kept its place waits for a connection again.
+    /// A load that has kept its position waits for a connection again.
     func resumed(_ lease: Lease) { perform(machine.handle(.suspended(lease.id, false))) }
 }

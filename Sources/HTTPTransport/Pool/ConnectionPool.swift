@@ -10,11 +10,11 @@ package import LoadingModel
 package import NIOCore
 import TransportMachines
 
-/// Gives connections to loads, and keeps those worth keeping: carries out what ``PoolMachine`` decides.
+/// Provides connections to loads, and keeps those that can be reused: carries out the decisions of ``PoolMachine``.
 ///
 /// One pool belongs to one session. Confined to the session's event loop.
 package final class ConnectionPool {
-    /// A load's wish for a connection; it looks here when it is woken.
+    /// A load's request for a connection; the load checks it when it is woken.
     package final class Lease: PlaceInLine {
         let id: LeaseID
         fileprivate(set) var origin: OriginID
@@ -22,13 +22,13 @@ package final class ConnectionPool {
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
         let control: LoadControl
-        /// Whom the connections that are made meanwhile may ask; nil once the wish is answered.
+        /// The adviser for connections that are made meanwhile; nil once the request is answered.
         fileprivate(set) var adviser: (any HandshakeAdviser)?
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
-        /// No dial runs that serves it.
+        /// Whether the lease is paused: no running dial serves it.
         fileprivate var isHeldUp = true
-        /// How many questions the app thinks about that were put to it on behalf of this load.
+        /// The number of open questions to the app on behalf of this load.
         fileprivate var questionCount = 0
 
         private unowned let pool: ConnectionPool
@@ -53,19 +53,19 @@ package final class ConnectionPool {
         package func suspended() { pool.stepAside(self) }
         package func resumed() { pool.resumed(self) }
 
-        /// Whether ``ConnectionPool/take(_:)`` has something to give, or to throw.
+        /// Whether ``ConnectionPool/take(_:)`` will return a connection or throw.
         package var isAnswered: Bool { connection != nil || failure != nil || control.failure != nil }
     }
 
     struct Entry {
         var origin: OriginID
         var dial: Dialer.Dial?
-        /// Otherwise it waits for its turn, with its room.
+        /// Whether the dial has started; until then it is queued, with its reservation.
         var hasBegun = false
         var connection: (any HTTPConnection)?
-        /// How often the system had no descriptor for it, and none of ours to wait for.
+        /// How often the system had no descriptor for it, and no connection of the process could be waited for.
         var triesWithoutDescriptor = 0
-        /// The next attempt then, or the first one after a pause.
+        /// The timer of the next attempt, or of the first one after a pause.
         var nextTry: Scheduled<Void>?
         var isPaused = false
     }
@@ -73,37 +73,37 @@ package final class ConnectionPool {
     let loop: any EventLoop
     let dialer: Dialer
     let pace: DialPace
-    // Unchecked are the machine and the tables that every request goes through: their methods call nothing that could come back here.
+    // The machine and the tables that every request uses are unchecked: their methods do not call back into the pool.
     @exclusivity(unchecked) var machine: PoolMachine
     @exclusivity(unchecked) var origins: [Route: OriginID] = [:]
     private(set) var routes: [OriginID: Route] = [:]
     var versions: [OriginID: KnownVersion] = [:]
-    /// The routes that are part of other routes' origins, by these.
+    /// The routes that share another route's origin, by that origin.
     var aliases: [OriginID: Set<Route>] = [:]
-    /// Those that are not to be.
+    /// The routes that must not share an origin.
     var separated: Set<Route> = []
-    /// The origin that was looked up last; mostly it is the next one, too.
+    /// The origin that was looked up last; usually it is the next one, too.
     private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
-    /// Why dials failed, until the machine said whom that refuses.
+    /// Why dials failed, until the machine has named the leases to refuse.
     var dialFailures: [ConnectionID: LoadError] = [:]
     private var nextLease = 0
     private var nextOrigin = 0
-    /// How many origins may be known before those that nothing leads to any more are forgotten.
+    /// The number of origins beyond which unused ones are removed.
     private var originLimit = 256
     private var sweep: Scheduled<Void>?
-    /// Lines that stood when they were looked at.
+    /// The timers of blocked queues.
     var lineWatches: [OriginID: Scheduled<Void>] = [:]
-    /// Origins whose dial is paused, until those that wait are told.
+    /// Origins whose dial is paused, until their queued loads are notified.
     @exclusivity(unchecked) var pausing: [OriginID] = []
     var isTellingPauses = false
-    /// Where a connection puts a message's head together.
+    /// A reusable buffer in which connections serialize a message's head.
     @exclusivity(unchecked) private var scratch: ByteBuffer?
-    /// The session's part of what the process may have; from the first dial on.
+    /// The session's share of the process's budget; created by the first dial.
     var share: ConnectionBudget.Share?
     let budget: ConnectionBudget
-    /// What was said to the budget last.
+    /// What was last reported to the budget.
     var idleSince: Int64?
     private var hasRoom = false
     private var awaitsRoom = false
@@ -122,9 +122,9 @@ package final class ConnectionPool {
 
     // MARK: The load's side
 
-    /// An idle connection, if there is one.
+    /// Returns an idle connection, if there is one.
     ///
-    /// It is the load's until its exchange ends.
+    /// It belongs to the load until its exchange ends.
     package func takeIdle(_ route: Route) -> (any HTTPConnection)? {
         guard let id = machine.takeIdle(origin(of: route)) else { return nil }
         tellIdle()
@@ -133,10 +133,10 @@ package final class ConnectionPool {
         return nil
     }
 
-    /// Asks for a connection: an idle one, or one that is dialled, or the first that becomes free; after a kept one turned out to be gone
-    /// a new one alone.
+    /// Asks for a connection: an idle one, a new one, or the first that becomes available; only a new one after a kept one turned
+    /// out to be gone.
     ///
-    /// It is the load's until its exchange ends. The load waits until the wish is answered; every wish must be taken.
+    /// It belongs to the load until its exchange ends. The load waits until the request is answered; every request must be taken.
     package func wish(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
@@ -159,7 +159,7 @@ package final class ConnectionPool {
         )
     }
 
-    /// Has a route be part of another origin, or of one of its own again, and those that wait for it with it.
+    /// Moves a route to another origin, or back to one of its own, together with its queued loads.
     func rename(_ route: Route, _ other: OriginID?) {
         guard let former = origins[route] else { return }
         origins[route] = other
@@ -187,7 +187,7 @@ package final class ConnectionPool {
         if !lease.isAnswered { perform(machine.handle(.reprioritised(lease.id, priority))) }
     }
 
-    /// What came of a wish; one that was not answered is withdrawn.
+    /// Returns the result of a request; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
         lease.control.stand(at: .elsewhere)
         let now = NIODeadline.now()
@@ -200,7 +200,7 @@ package final class ConnectionPool {
             } else {
                 perform(machine.handle(.withdrawn(lease.id, isLate: failure.kind == .timedOut)))
             }
-            // Not before: whoever is asked in its place is the next in line.
+            // Not before, so that the question passes to the next queued load.
             leave(lease)
             throw failure
         }
@@ -209,7 +209,7 @@ package final class ConnectionPool {
         throw lease.failure ?? LoadError(.unknown, "no connection")
     }
 
-    /// The lease's load has nothing to do any more with connections that are being made.
+    /// The lease's load no longer takes part in connections that are being made.
     func leave(_ lease: Lease) {
         while lease.questionCount > 0 {
             lease.questionCount -= 1
@@ -219,19 +219,19 @@ package final class ConnectionPool {
         for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
     }
 
-    /// The time of the lease's load is its server's from here on.
+    /// The load's waiting time is its server's from here on.
     func letGo(_ lease: Lease, now: NIODeadline) {
         guard lease.isHeldUp else { return }
         lease.isHeldUp = false
         lease.control.letGo(now: now)
     }
 
-    /// Whom a connection that is being made may ask: the load that it is for as things stand, which its failure is told, too.
+    /// The adviser for a connection that is being made: the load that is expected to get it, which is also told of its failure.
     func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
         machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
     }
 
-    /// Makes the connections of one route those of another from now on: of a holder that several loads share.
+    /// Moves the connections of one route to another, whose holder several loads share.
     package func move(_ route: Route, to other: Route) {
         guard let from = origins[route] else { return }
         let to = origin(of: other)
@@ -243,12 +243,12 @@ package final class ConnectionPool {
         }
     }
 
-    /// A kept connection turned out to be gone: those that idle are no better.
+    /// A kept connection turned out to be gone: the idle ones are presumed to be gone as well.
     package func wentStale(_ route: Route) {
         if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
     }
 
-    /// Makes the idle connection of a route that was used last, if there is one, another's.
+    /// Moves a route's most recently used idle connection, if there is one, to another route.
     package func moveIdle(_ route: Route, to other: Route) {
         guard hasIdle(route), let connection = takeIdle(route) else { return }
         let (id, to) = (ConnectionID(connection.id), origin(of: other))
@@ -257,7 +257,7 @@ package final class ConnectionPool {
         giveBack(connection)
     }
 
-    /// Takes back a connection that was leased and not used, or found closed.
+    /// Takes back a connection that was leased and not used, or was found closed.
     package func giveBack(_ connection: any HTTPConnection, now: NIODeadline = .now()) {
         exchangeEnded(on: connection, reusable: connection.channelIsActive, keepAlive: nil, now: now)
     }
@@ -272,14 +272,14 @@ package final class ConnectionPool {
         if !reusable, connection.initialCapacity == nil { entries[ConnectionID(connection.id)] = nil }
     }
 
-    /// The server allows so many exchanges at a time.
+    /// The server changed its limit on concurrent exchanges.
     func capacityChanged(_ capacity: Int, of connection: any HTTPConnection, isLasting: Bool = true) {
         let id = ConnectionID(connection.id)
         if isLasting, let origin = entries[id]?.origin { versions[origin, default: KnownVersion()].capacity = capacity }
         perform(machine.handle(.capacityChanged(id, capacity)))
     }
 
-    /// The connection begins no more exchanges.
+    /// The connection starts no more exchanges.
     func drains(_ connection: any HTTPConnection) {
         forgetAliases(of: ConnectionID(connection.id))
         perform(machine.handle(.drains(ConnectionID(connection.id))))
@@ -294,7 +294,7 @@ package final class ConnectionPool {
     // MARK: The session's side
 
     package func closeIdle() {
-        // Where a host goes by another's connection, nothing says that the next one is good for it.
+        // The next connection may not be valid for hosts that share another's.
         for id in Array(entries.keys) { forgetAliases(of: id) }
         perform(machine.handle(.closeIdle))
     }
@@ -306,7 +306,7 @@ package final class ConnectionPool {
         share?.withdraw()
     }
 
-    // MARK: Carrying out
+    // MARK: Carrying out actions
 
     private func origin(of route: Route) -> OriginID {
         if let lastOrigin, lastOrigin.route == route { return lastOrigin.id }
@@ -333,7 +333,7 @@ package final class ConnectionPool {
     func perform(_ actions: [PoolMachine.Action]) {
         for action in actions { perform(action) }
         tellIdle()
-        // Room that was there at once; each dial asks for its own.
+        // Reservations that were available at once; each dial asks for its own.
         while hasRoom || awaitsRoom {
             let event: PoolMachine.Event = hasRoom ? .roomMade : .roomAwaited
             hasRoom = false

@@ -9,22 +9,22 @@
 
 import NIOCore
 
-/// Begins dials a few in a turn of the loop, in their order: to open a socket takes long, and thousands may be wanted at once.
+/// Starts dials a few per turn of the loop, in FIFO order: opening a socket takes time, and thousands may be requested at once.
 ///
 /// Confined to its event loop.
 final class DialPace {
-    /// Some 5 ms of work.
+    /// About 5 ms of work.
     private static let atOnce = 32
 
     private let turns: LoopTurns
     private var waiting = CircularBuffer<() -> Void>()
     private var begun = 0
-    /// Dials are being begun, or the next turn is waited for.
+    /// Dials are being started, or the next turn is awaited.
     private var isBusy = false
 
     init(_ turns: LoopTurns) { self.turns = turns }
 
-    /// Begins a dial, now or in its turn.
+    /// Starts a dial, now or in its turn.
     func begin(_ dial: @escaping () -> Void) {
         waiting.append(dial)
         if !isBusy { beginSome() }
