@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Spells well-known field names as their RFCs do, since apps look into `allHeaderFields` with `["Content-Type"]`.
+/// Spells well-known field names as their RFCs do, because apps use keys such as `allHeaderFields["Content-Type"]`.
 ///
-/// Apple's system does the same, and leaves other names as the server wrote them (asserted by tests that were run on Apple's
+/// Apple's system does the same, and leaves other names as the server sent them (verified by tests that were run on Apple's
 /// platforms).
 enum FieldSpelling {
-    /// The spelling for a name in lower case, or nil where it is not well known.
+    /// The spelling for a lower-case name, or nil if the name is not well known.
     static func canonical(_ lowercasedName: String) -> String? { spellings[lowercasedName] }
 
     private static let known = [

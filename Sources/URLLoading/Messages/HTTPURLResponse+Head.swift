@@ -10,16 +10,16 @@
 import HTTPWire
 
 extension HTTPURLResponse {
-    /// The head as the server sent it: the status line, and the field lines in their order, without line ends.
+    /// The head as the server sent it: the status line and the field lines in order, without line terminators.
     ///
-    /// A response from the cache has what was stored of it; one that the app made has its fields by name, and a status line without a
-    /// reason.
+    /// For a response from the cache, the stored fields; for a response that the app created, its fields sorted by name and a
+    /// status line without a reason phrase.
     ///
-    /// Not in Apple's API, which keeps neither the order nor the reason.
+    /// Not in Apple's API, which keeps neither the order nor the reason phrase.
     public var headLines: [String] { MessageLines.of(self) }
 }
 
-/// The heads of messages as they are on the wire (RFC 9112, sections 3, 4 and 5), line by line.
+/// Message heads in wire format (RFC 9112, sections 3, 4 and 5), line by line.
 enum MessageLines {
     static func of(_ head: RequestHead) -> [String] {
         ["\(head.method) \(head.target) \(version(head.majorVersion, 1))"] + fields(head.headers)
@@ -31,7 +31,8 @@ enum MessageLines {
             + fields(response.headers)
     }
 
-    /// From version 2 on there is no minor one (RFC 9113, section 2.2), nor a start line; it stands for what fields say there.
+    /// HTTP/2 and later have no minor version (RFC 9113, section 2.2) and no start line; this one represents their pseudo-header
+    /// fields.
     private static func version(_ major: Int, _ minor: Int) -> String { major == 1 ? "HTTP/1.\(minor)" : "HTTP/\(major)" }
 
     private static func fields(_ headers: HeaderBlock) -> [String] {

@@ -12,10 +12,10 @@ import HTTPRules
 import HTTPWire
 
 extension HTTPURLResponse {
-    /// How long the server asks to wait before the request is sent again, in seconds from now: its `Retry-After`.
+    /// The delay that the server requests before the request is sent again, in seconds from now: its `Retry-After` field.
     ///
-    /// The field is a number of seconds or a date (RFC 9110, section 10.2.3); a date that is past is zero. Nil where the response has no
-    /// such field, or one that cannot be read. Bound it before you wait: the server may ask for years.
+    /// The field is a number of seconds or a date (RFC 9110, section 10.2.3); a date in the past is zero. Nil if the field is
+    /// missing or malformed. Limit the value before you wait: the server may ask for years.
     ///
     /// Not in Apple's API.
     public var retryAfter: TimeInterval? {

@@ -12,33 +12,32 @@ import HTTPRules
 package import HTTPWire
 import Synchronization
 
-/// The response of an HTTP server, apart from its body.
+/// The response of an HTTP server, without its body.
 ///
-/// Sendable because it never changes once made, but for the dictionary of ``allHeaderFields``, which is built at the first use
-/// under a mutex.
+/// Sendable because it is immutable, except for the dictionary of ``allHeaderFields``, which is created on first use under a mutex.
 open class HTTPURLResponse: URLResponse, @unchecked Sendable {
     /// The value of ``allHeaderFields``.
     ///
-    /// Sendable because it holds strings alone.
+    /// Sendable because it contains only strings.
     private struct FieldDictionary: @unchecked Sendable {
         let fields: [AnyHashable: Any]
     }
 
-    /// The response's own field lines, as the server sent them.
+    /// The header field lines as the server sent them.
     package let headers: HeaderBlock
     private let status: Int
-    /// The version of HTTP, as in 1.1 or 2.0.
+    /// The HTTP version, such as 1.1 or 2.0.
     package let majorVersion: Int
     package let minorVersion: Int
     package let reason: String
     private let dictionary = Mutex<FieldDictionary?>(nil)
 
-    /// Makes a response; nil where a field has no name, or a name or value with a CR, LF or NUL in it.
+    /// Makes a response; nil if a field name is empty, or a name or value contains CR, LF or NUL.
     ///
     /// - Parameters:
-    ///   - url: Where it came from.
+    ///   - url: The URL of the response.
     ///   - statusCode: The status code.
-    ///   - httpVersion: The version, as in "HTTP/1.1"; not kept.
+    ///   - httpVersion: The version, such as "HTTP/1.1"; only used for ``headLines``.
     ///   - headerFields: The header fields, or nil for none.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         var headers = HeaderBlock()
@@ -54,7 +53,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         super.init(url: url, expectedLength: Self.length(headers))
     }
 
-    /// Takes over what the engine received: no dictionary is built, and no field is looked at.
+    /// Wraps a response of the engine, without creating a dictionary or parsing a field.
     package init(url: URL, head: ResponseHead, expectedLength: Int64) {
         headers = head.headers
         status = head.status
@@ -66,7 +65,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     // MARK: Coding
 
-    /// Reads an archived response.
+    /// Decodes an archived response.
     public required init?(coder: NSCoder) {
         let names = Self.strings("fieldNames", coder)
         let values = Self.strings("fieldValues", coder)
@@ -79,7 +78,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         super.init(coder: coder)
     }
 
-    /// Archives the response.
+    /// Encodes the response.
     open override func encode(with coder: NSCoder) {
         super.encode(with: coder)
         coder.encode(status, forKey: "statusCode")
@@ -92,7 +91,7 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return array?.compactMap { $0 as? String } ?? []
     }
 
-    /// Whether the other object is a response that says the same, header fields included.
+    /// Whether the other object is a response with equal properties, including the header fields.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -116,17 +115,17 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return "<\(type(of: self))> { URL: \(spoken) } { Status Code: \(statusCode), Headers: \(names) }"
     }
 
-    // MARK: What it says
+    // MARK: Contents
 
     /// The status code (RFC 9110, section 15).
     open var statusCode: Int { status }
 
     /// The header fields.
     ///
-    /// Well-known names are spelt as the RFCs spell them, whatever the server wrote ("Content-Type"); others keep the server's
-    /// spelling. Repeated fields are joined by ", ", under the spelling that came first.
+    /// Well-known names are spelled as in the RFCs, however the server spelled them ("Content-Type"); others keep the server's
+    /// spelling. The values of repeated fields are joined by ", ", under the first spelling.
     ///
-    /// The dictionary is built at the first use; ``value(forHTTPHeaderField:)`` does without it.
+    /// The dictionary is created on first use; ``value(forHTTPHeaderField:)`` does not need it.
     open var allHeaderFields: [AnyHashable: Any] {
         let built = dictionary.withLock { dictionary in
             if let dictionary { return dictionary }
@@ -137,17 +136,17 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
         return built.fields
     }
 
-    /// The value of a header field, its name compared without regard to case; nil where it is absent.
+    /// The value of a header field, whose name is case-insensitive.
     ///
     /// The values of a repeated field are joined by ", ".
     ///
-    /// - Returns: The value, or nil where the response has no such field.
+    /// - Returns: The value, or nil if the response has no such field.
     open func value(forHTTPHeaderField field: String) -> String? { headers.joined(field) }
 
-    /// The MIME type that Content-Type names, in lower case and without parameters.
+    /// The MIME type in the `Content-Type` field, in lower case and without parameters.
     open override var mimeType: String? { headers.first("Content-Type").flatMap(MediaType.init)?.mimeType }
 
-    /// The charset that Content-Type names, in lower case.
+    /// The charset in the `Content-Type` field, in lower case.
     open override var textEncodingName: String? {
         headers.first("Content-Type").flatMap(MediaType.init)?.charset
     }
@@ -185,9 +184,9 @@ open class HTTPURLResponse: URLResponse, @unchecked Sendable {
 
     // MARK: Status texts
 
-    /// A short text for a status code, as Apple's system has it: "not found" for 404, "no error" for 200.
+    /// A short text for a status code, as in Apple's system: "not found" for 404, "no error" for 200.
     ///
-    /// Lower case, English.
+    /// Lower case, in English.
     ///
     /// - Returns: The text; never empty.
     open class func localizedString(forStatusCode statusCode: Int) -> String { StatusText.text(for: statusCode) }

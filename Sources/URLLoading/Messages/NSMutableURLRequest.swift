@@ -9,10 +9,9 @@
 
 public import Foundation
 
-/// A request that can be changed: the mutable counterpart of ``URLRequest``.
+/// A mutable request: the mutable counterpart of ``URLRequest``.
 ///
-/// Not for two threads at once, like every mutable object of its kind; pass copies. (Sendable is inherited, as on Apple's
-/// platforms.)
+/// It must not be used by two threads at once; pass copies. (Sendable is inherited, as on Apple's platforms.)
 open class NSMutableURLRequest: NSURLRequest, @unchecked Sendable {
     /// An immutable copy.
     ///

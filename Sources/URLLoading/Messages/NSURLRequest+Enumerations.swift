@@ -15,17 +15,17 @@ extension NSURLRequest {
     ///
     /// Raw values are Apple's.
     public enum CachePolicy: UInt, Sendable {
-        /// What the protocol of the URL says; for HTTP, RFC 9111. The default.
+        /// The caching rules of the URL's protocol; for HTTP, RFC 9111. The default.
         case useProtocolCachePolicy = 0
-        /// Always from the server; nothing stored here is used.
+        /// Always load from the server; ignore stored responses.
         case reloadIgnoringLocalCacheData = 1
-        /// What is stored, whatever its age, or else from the server.
+        /// Use a stored response regardless of its age, otherwise load from the server.
         case returnCacheDataElseLoad = 2
-        /// What is stored, whatever its age, or else failure.
+        /// Use a stored response regardless of its age, otherwise fail.
         case returnCacheDataDontLoad = 3
-        /// Always from the server, caches on the way told to do the same.
+        /// Always load from the server, and tell caches on the way not to use stored responses.
         case reloadIgnoringLocalAndRemoteCacheData = 4
-        /// What is stored if the server confirms it, or else from the server.
+        /// Use a stored response if the server validates it, otherwise load from the server.
         case reloadRevalidatingCacheData = 5
 
         /// An older name of ``reloadIgnoringLocalCacheData``.
@@ -36,7 +36,7 @@ extension NSURLRequest {
         var loadPolicy: LoadRequest.CachePolicy { LoadRequest.CachePolicy(rawValue: rawValue) ?? .useProtocolCachePolicy }
     }
 
-    /// What traffic is for.
+    /// The purpose of traffic.
     ///
     /// Raw values are Apple's.
     public enum NetworkServiceType: UInt, Sendable {
@@ -46,20 +46,20 @@ extension NSURLRequest {
         case voip = 1
         /// Video.
         case video = 2
-        /// Background traffic nobody waits for.
+        /// Background traffic that is not urgent.
         case background = 3
         /// Voice.
         case voice = 4
-        /// Traffic somebody waits for.
+        /// Traffic that a user is waiting for.
         case responsiveData = 6
         /// Streamed audio and video.
         case avStreaming = 8
         /// Interactive audio and video.
         case responsiveAV = 9
-        /// Setting up calls.
+        /// Call signaling.
         case callSignaling = 11
 
-        /// The name that FoundationNetworking has for ``callSignaling``.
+        /// FoundationNetworking's name of ``callSignaling``.
         public static var networkServiceTypeCallSignaling: Self { .callSignaling }
 
         init(_ service: ConnectionNeeds.Service) { self = Self(rawValue: UInt(service.rawValue)) ?? .default }
@@ -67,13 +67,13 @@ extension NSURLRequest {
         var service: ConnectionNeeds.Service { ConnectionNeeds.Service(rawValue: UInt8(rawValue)) ?? .ordinary }
     }
 
-    /// Who caused a load.
+    /// The initiator of a load.
     ///
     /// Raw values are Apple's.
     public enum Attribution: UInt, Sendable {
-        /// The app on its own account. The default.
+        /// The app itself. The default.
         case developer = 0
-        /// The app's user, by following a link or the like.
+        /// The app's user, for example by following a link.
         case user = 1
     }
 }

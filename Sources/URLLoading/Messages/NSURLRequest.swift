@@ -9,11 +9,10 @@
 
 public import Foundation
 
-/// A request as an object: the reference counterpart of ``URLRequest``, for code that subclasses it or passes it through
-/// Objective-C style interfaces.
+/// A request as an object: the reference counterpart of ``URLRequest``, for subclasses and Objective-C style interfaces.
 ///
-/// Sendable because it never changes once made; ``NSMutableURLRequest``, which does, must stay in one thread's hands while it is
-/// changed, as on Apple's platforms.
+/// Sendable because it is immutable. ``NSMutableURLRequest`` is not: as on Apple's platforms, only one thread may use it while it
+/// is being changed.
 open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, @unchecked Sendable {
     /// The request.
     ///
@@ -36,24 +35,24 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
 
     // MARK: Copying and coding
 
-    /// An immutable copy.
+    /// Returns an immutable copy.
     ///
     /// - Returns: An `NSURLRequest`.
     open override func copy() -> Any { copy(with: nil) }
 
-    /// An immutable copy.
+    /// Returns an immutable copy.
     ///
     /// - Returns: An `NSURLRequest`.
     open func copy(with zone: NSZone? = nil) -> Any {
         type(of: self) == NSURLRequest.self ? self : NSURLRequest(request)
     }
 
-    /// A copy that can be changed.
+    /// Returns a mutable copy.
     ///
     /// - Returns: An `NSMutableURLRequest`.
     open override func mutableCopy() -> Any { mutableCopy(with: nil) }
 
-    /// A copy that can be changed.
+    /// Returns a mutable copy.
     ///
     /// - Returns: An `NSMutableURLRequest`.
     open func mutableCopy(with zone: NSZone? = nil) -> Any { NSMutableURLRequest(request) }
@@ -61,7 +60,7 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived request.
+    /// Decodes an archived request.
     ///
     /// The body stream is not archived.
     public required init?(coder: NSCoder) {
@@ -70,10 +69,10 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
         super.init()
     }
 
-    /// Archives the request, its body stream left out.
+    /// Encodes the request, without its body stream.
     open func encode(with coder: NSCoder) { RequestArchive.encode(request, coder) }
 
-    /// Whether the other object is a request for the same thing in the same way.
+    /// Whether the other object is a request with equal properties.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -92,7 +91,7 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
         "<\(type(of: self))> { URL: \(request.url == nil ? "(null)" : request.description) }"
     }
 
-    // MARK: What it says
+    // MARK: Contents
 
     /// See ``URLRequest/url``.
     open var url: URL? { request.url }
@@ -130,7 +129,7 @@ open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, 
     open var allHTTPHeaderFields: [String: String]? { request.allHTTPHeaderFields }
     /// See ``URLRequest/value(forHTTPHeaderField:)``.
     ///
-    /// - Returns: The value, or nil where the request has no such field.
+    /// - Returns: The value, or nil if the request has no such field.
     open func value(forHTTPHeaderField field: String) -> String? { request.value(forHTTPHeaderField: field) }
     /// See ``URLRequest/httpBody``.
     open var httpBody: Data? { request.httpBody }

@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// Writes requests to archives and reads them back, for `NSURLRequest`'s coding.
+/// Encodes requests into archives and decodes them, for the coding of `NSURLRequest`.
 ///
-/// The body stream and what `URLProtocol.setProperty(_:forKey:in:)` added are left out.
+/// The body stream and properties set with `URLProtocol.setProperty(_:forKey:in:)` are not archived.
 enum RequestArchive {
     static func encode(_ request: URLRequest, _ coder: NSCoder) {
         coder.encode(request.url as NSURL?, forKey: "url")
@@ -55,7 +55,7 @@ enum RequestArchive {
     }
 
     private static func strings(_ key: String, _ coder: NSCoder) -> [String]? {
-        // To ask for an array that is not there is an error of the whole archive.
+        // Decoding an array that is missing would fail the whole archive.
         guard coder.containsValue(forKey: key) else { return nil }
         let array = coder.decodeObject(of: [NSArray.self, NSString.self], forKey: key) as? NSArray
         return array?.compactMap { $0 as? String }

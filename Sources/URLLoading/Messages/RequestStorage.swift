@@ -11,9 +11,9 @@ import Foundation
 import HTTPWire
 import LoadingModel
 
-/// What is behind ``URLRequest``: the engine's request, and what only the façade knows of it.
+/// The storage of ``URLRequest``: the engine's request, and the properties that the engine does not know.
 struct RequestStorage: Sendable {
-    /// The flags of a request that the engine knows by other names, or not at all.
+    /// Flags of a request that the engine represents differently or does not know.
     ///
     /// All are off by default.
     struct Options: OptionSet {
@@ -29,10 +29,10 @@ struct RequestStorage: Sendable {
         }
     }
 
-    /// What few requests have, so that a request is one allocation.
+    /// Rarely used properties, in a separate object so that most requests are one allocation.
     ///
-    /// Sendable because it never changes: a change makes another one. The body stream and the properties are the app's to share, as they
-    /// are on Apple's platforms.
+    /// Sendable because it is immutable: a change creates another one. The app shares the body stream and the properties at its own
+    /// risk, as on Apple's platforms.
     private final class Rarities: @unchecked Sendable {
         let stream: InputStream?
         let properties: [String: Any]
@@ -66,9 +66,9 @@ struct RequestStorage: Sendable {
         get { load.cookiePartition }
         set { load.cookiePartition = newValue }
     }
-    /// As it is shown, whether it was set or not.
+    /// The visible value, whether it was set or not.
     var timeout: TimeInterval { load.timeout ?? Self.defaultTimeout }
-    /// Whether header fields were ever set: an empty dictionary and nil are told apart.
+    /// Whether header fields were ever set, to distinguish an empty dictionary from nil.
     private var hasHeaderFields = false
 
     init(load: LoadRequest) { self.load = load }
@@ -86,7 +86,7 @@ struct RequestStorage: Sendable {
         }
     }
 
-    /// The options, with what the request must not go over in bits 1 to 4.
+    /// The options, with the prohibited networks in bits 1 to 4.
     var archivedOptions: UInt16 {
         get { options.rawValue | UInt16(load.needs.prohibited.rawValue & 0x0F) << 1 }
         set {
@@ -101,7 +101,7 @@ struct RequestStorage: Sendable {
 
     // MARK: Method
 
-    /// The methods that are recognised in any case; other methods are case-sensitive.
+    /// Uppercases the methods that are recognized in any case; other methods are case-sensitive.
     static func normalizedMethod(_ method: String) -> String {
         let capitals = method.uppercased()
         return switch capitals {
@@ -131,7 +131,7 @@ struct RequestStorage: Sendable {
         set {
             load.headers = HeaderBlock()
             hasHeaderFields = newValue != nil
-            // Sorted, so that the same dictionary always gives the same message.
+            // Sorted, so that equal dictionaries produce equal messages.
             for (name, value) in (newValue ?? [:]).sorted(by: { $0.key < $1.key }) { add(value, for: name) }
         }
     }
@@ -154,7 +154,7 @@ struct RequestStorage: Sendable {
         set(self.value(for: field).map { "\($0),\(value)" } ?? value, for: field)
     }
 
-    /// No CR, LF or NUL, other than CRLF before a space or tab: the obsolete folding of RFC 9112, section 5.2.
+    /// No CR, LF or NUL, except CRLF before a space or tab: the obsolete line folding of RFC 9112, section 5.2.
     private static func isAcceptable(_ value: String) -> Bool {
         if ASCII.isFieldValue(value) { return true }
         let bytes = Array(value.utf8)
@@ -183,7 +183,7 @@ struct RequestStorage: Sendable {
         }
     }
 
-    /// The stream as it is set: with the body that stands for it in the engine's terms.
+    /// The stream; setting it also changes the body in the engine's request.
     var bodyStream: InputStream? {
         get { stream }
         set {

@@ -10,9 +10,9 @@
 internal import Foundation
 
 extension URL {
-    /// The same URL for where it may be read by others: in errors, descriptions and files.
+    /// The URL without its password, for errors, descriptions and files that others may read.
     ///
-    /// The user stays; nil where the password cannot be told from the rest.
+    /// The user name remains. Nil if the password cannot be separated.
     var withoutPassword: URL? {
         guard password != nil else { return self }
         guard var parts = URLComponents(url: self, resolvingAgainstBaseURL: true) else { return nil }

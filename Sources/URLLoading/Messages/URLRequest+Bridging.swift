@@ -20,12 +20,12 @@ extension URLRequest: _ObjectiveCBridgeable {
     /// The class a request bridges to.
     public typealias _ObjectiveCType = NSURLRequest
 
-    /// The request as an object; what `as NSURLRequest` calls.
+    /// Bridges the request to an object; called for `as NSURLRequest`.
     ///
     /// - Returns: An `NSURLRequest`.
     public func _bridgeToObjectiveC() -> NSURLRequest { NSURLRequest(self) }
 
-    /// The value of an object; what a forced cast calls.
+    /// Bridges an object to a request; called for a forced cast.
     ///
     /// - Parameters:
     ///   - source: The object.
@@ -34,7 +34,7 @@ extension URLRequest: _ObjectiveCBridgeable {
         result = source.request
     }
 
-    /// The value of an object; what `as? URLRequest` calls.
+    /// Bridges an object to a request; called for `as? URLRequest`.
     ///
     /// - Parameters:
     ///   - source: The object.
@@ -45,11 +45,11 @@ extension URLRequest: _ObjectiveCBridgeable {
         return true
     }
 
-    /// The value of an object; what `as URLRequest` calls.
+    /// Bridges an object to a request; called for `as URLRequest`.
     ///
-    /// Nothing gives a request without a URL.
+    /// nil becomes a request without a URL.
     ///
-    /// - Parameter source: The object, or nothing.
+    /// - Parameter source: The object, or nil.
     /// - Returns: Its request.
     public static func _unconditionallyBridgeFromObjectiveC(_ source: NSURLRequest?) -> URLRequest {
         source?.request ?? URLRequest()

@@ -10,17 +10,18 @@
 import HTTPWire
 
 extension URLRequest {
-    /// Sets a header field to what a response has of it, octet for octet.
+    /// Copies the value of a response header field into this request, octet for octet.
     ///
-    /// A value that is no UTF-8 is shown as ISO 8859-1, and a text that is set is sent as UTF-8: where a server is to get back what it
-    /// sent, the text is not enough. Several values are joined by ", ". Where the response has no such field, nothing changes.
+    /// A value that is not valid UTF-8 is visible as ISO 8859-1 text, but text is sent as UTF-8. Use this method if a server must
+    /// get back exactly what it sent. Several values are joined by ", ". If the response has no such field, the request does not
+    /// change.
     ///
     /// Not in Apple's API.
     ///
     /// - Parameters:
     ///   - field: The name of the field in the response.
-    ///   - response: Where it comes from.
-    ///   - name: Its name in the request; nil for the same.
+    ///   - response: The response.
+    ///   - name: The name of the field in the request; nil for the same name.
     public mutating func copyHTTPHeaderField(_ field: String, from response: HTTPURLResponse, as name: String? = nil) {
         let values = response.headers.octetTexts(of: field)
         if !values.isEmpty { setValue(values.joined(separator: ", "), forHTTPHeaderField: name ?? field) }

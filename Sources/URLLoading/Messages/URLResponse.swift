@@ -11,30 +11,30 @@ public import Foundation
 import HTTPRules
 package import LoadingModel
 
-/// The length a response reports when it is not known: -1.
+/// The length of a response body whose length is unknown: -1.
 public let NSURLResponseUnknownLength: Int64 = -1
 
-/// What came back for a URL, apart from its body.
+/// The response to a load, without its body.
 ///
 /// For HTTP it is an ``HTTPURLResponse``.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
     private let responseURL: URL?
     private let givenMIMEType: String?
     private let givenLength: Int64
     private let givenEncoding: String?
-    /// The name an archived response had.
+    /// The file name from an archive.
     private let archivedFilename: String?
-    /// Of a file of an FTP server.
+    /// The modification time of a file on an FTP server.
     private let modificationTime: Date?
 
     /// Makes a response.
     ///
     /// - Parameters:
-    ///   - url: Where it came from.
+    ///   - url: The URL of the response.
     ///   - mimeType: The MIME type of the body, without parameters, or nil.
-    ///   - length: The length of the body in bytes, or -1 where it is not known.
+    ///   - length: The length of the body in bytes, or -1 if it is not known.
     ///   - name: The name of the body's character encoding, or nil.
     public init(url: URL, mimeType: String?, expectedContentLength length: Int, textEncodingName name: String?) {
         responseURL = url
@@ -46,7 +46,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// What ``HTTPURLResponse`` starts from: it derives the rest from its header fields.
+    /// For ``HTTPURLResponse``, which derives the other properties from its header fields.
     init(url: URL, expectedLength: Int64) {
         responseURL = url
         givenMIMEType = nil
@@ -57,7 +57,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// Of what an FTP server has.
+    /// For a file on an FTP server.
     private init(_ response: LoadResponse, of file: FTPFile) {
         responseURL = response.url
         givenMIMEType = file.mimeType
@@ -68,7 +68,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// The façade's object for what the engine received.
+    /// Wraps a response of the engine.
     package static func make(_ response: LoadResponse) -> URLResponse {
         switch response.kind {
         case .http(let head):
@@ -88,12 +88,12 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
 
     // MARK: Copying and coding
 
-    /// The response itself, since it never changes.
+    /// Returns the response itself, which is immutable.
     ///
     /// - Returns: The response.
     open override func copy() -> Any { self }
 
-    /// The response itself, since it never changes.
+    /// Returns the response itself, which is immutable.
     ///
     /// - Returns: The response.
     open func copy(with zone: NSZone? = nil) -> Any { self }
@@ -101,7 +101,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived response.
+    /// Decodes an archived response.
     public required init?(coder: NSCoder) {
         responseURL = coder.decodeObject(of: NSURL.self, forKey: "url") as URL?
         givenMIMEType = coder.decodeObject(of: NSString.self, forKey: "mimeType") as String?
@@ -113,7 +113,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         super.init()
     }
 
-    /// Archives the response.
+    /// Encodes the response.
     open func encode(with coder: NSCoder) {
         coder.encode(url as NSURL?, forKey: "url")
         coder.encode(mimeType as NSString?, forKey: "mimeType")
@@ -123,7 +123,7 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         coder.encode(modificationTime as NSDate?, forKey: "contentModificationDate")
     }
 
-    /// Whether the other object is a response of the same class from the same URL that says the same.
+    /// Whether the other object is a response of the same class with equal properties.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -148,34 +148,34 @@ open class URLResponse: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable
         "<\(type(of: self))> { URL: \(url?.withoutPassword?.absoluteString ?? "nil") }"
     }
 
-    // MARK: What it says
+    // MARK: Contents
 
-    /// Where the response came from: the last URL after redirects.
+    /// The URL of the response: the last one after redirects.
     open var url: URL? { responseURL }
 
-    /// The MIME type of the body in lower case, without parameters, or nil where the server did not say.
+    /// The MIME type of the body in lower case, without parameters, or nil if the server did not send it.
     ///
-    /// Bodies are not sniffed.
+    /// There is no content sniffing.
     open var mimeType: String? { givenMIMEType }
 
-    /// The length of the body in bytes, or -1 where it is not known: of a coded body the coded length says nothing.
+    /// The length of the body in bytes, or -1 if it is not known, as for a body with a content coding.
     open var expectedContentLength: Int64 { givenLength }
 
-    /// When the file was changed last, or nil where the server did not say: of FTP what the server answered to `MDTM` (RFC 3659, section 3),
-    /// of HTTP the `Last-Modified` field.
+    /// The time of the file's last modification, or nil if the server did not send it: for FTP the reply to `MDTM` (RFC 3659,
+    /// section 3), for HTTP the `Last-Modified` field.
     ///
     /// Not in Apple's API.
     open var contentModificationDate: Date? { modificationTime }
 
-    /// The name of the body's character encoding in lower case, or nil where the server did not say.
+    /// The name of the body's character encoding in lower case, or nil if the server did not send it.
     open var textEncodingName: String? { givenEncoding }
 
-    /// A valid name for a file that holds the body: from Content-Disposition (RFC 6266), or else the URL's last path component, or
-    /// else the host, or else "unknown", with an extension that fits the MIME type.
+    /// A valid file name for the body: from `Content-Disposition` (RFC 6266), otherwise the URL's last path component, otherwise
+    /// the host, otherwise "unknown", with an extension that matches the MIME type.
     open var suggestedFilename: String? {
         archivedFilename ?? SuggestedFilename.make(contentDisposition: contentDisposition, url: url, mimeType: mimeType)
     }
 
-    /// The Content-Disposition field, which only HTTP has.
+    /// The `Content-Disposition` field, which only HTTP responses have.
     var contentDisposition: String? { nil }
 }

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A cipher suite of TLS, with Apple's name and its number in the IANA registry.
+/// A TLS cipher suite, with Apple's name and its IANA number.
 public enum tls_ciphersuite_t: UInt16, Sendable {
     /// TLS_RSA_WITH_3DES_EDE_CBC_SHA.
     case RSA_WITH_3DES_EDE_CBC_SHA = 0x000A

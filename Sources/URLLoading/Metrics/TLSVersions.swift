@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A version of TLS, with Apple's name and the number it has on the wire (RFC 8446, appendix B.3.1).
+/// A TLS version, with Apple's name and its number on the wire (RFC 8446, appendix B.3.1).
 public enum tls_protocol_version_t: UInt16, Sendable {
     /// TLS 1.0.
     case TLSv10 = 0x0301

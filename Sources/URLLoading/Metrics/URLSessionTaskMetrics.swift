@@ -10,11 +10,11 @@
 public import Foundation
 package import LoadingModel
 
-/// What a task took: its transactions in order, its whole time, and how often it was redirected.
+/// The metrics of a task: its transactions in order, its duration, and the number of redirects.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
-    /// Where a response came from.
+    /// The source of a response.
     ///
     /// Raw values are Apple's.
     public enum ResourceFetchType: Int, Sendable {
@@ -22,17 +22,17 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         case unknown = 0
         /// From the network.
         case networkLoad = 1
-        /// Pushed by the server before it was asked for; deprecated by Apple, and never happens here.
+        /// Pushed by the server before the request; deprecated by Apple, and never used here.
         case serverPush = 2
         /// From the cache.
         case localCache = 3
     }
 
-    /// How the host's name was resolved.
+    /// The protocol of a host name lookup.
     ///
     /// Raw values are Apple's.
     public enum DomainResolutionProtocol: Int, Sendable {
-        /// Not known. On Linux the system's resolver does not tell.
+        /// Not known. On Linux the system's resolver does not report it.
         case unknown = 0
         /// Plain DNS over UDP.
         case udp = 1
@@ -48,13 +48,13 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
     private let interval: DateInterval
     private let redirects: Int
 
-    /// Makes the metrics of a task from what the engine noted.
+    /// Makes the metrics of a task from the engine's measurements.
     ///
     /// - Parameters:
     ///   - timelines: One for each request that was sent, in order.
-    ///   - interval: From the making of the task to its end.
-    ///   - redirectCount: How many redirects were followed.
-    ///   - template: The task's request, for what the engine does not know of it.
+    ///   - interval: The time from the creation of the task to its completion.
+    ///   - redirectCount: The number of redirects followed.
+    ///   - template: The task's request, for properties that the engine does not know.
     package init(
         timelines: [TransactionTimeline], interval: DateInterval, redirectCount: Int, template: URLRequest? = nil
     ) {
@@ -64,7 +64,7 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// The engine's clock is the monotonic one, which may be some way off the system's by now: nothing is outside the task all the same.
+    /// Extends the interval to contain all transactions: the engine's monotonic clock may have drifted from the system's.
     private static func interval(_ interval: DateInterval, around timelines: [TransactionTimeline]) -> DateInterval {
         var (start, end) = (interval.start, interval.end)
         for timeline in timelines {
@@ -74,13 +74,13 @@ open class URLSessionTaskMetrics: NSObject, @unchecked Sendable {
         return DateInterval(start: start, end: end)
     }
 
-    /// One for each request that was sent and its response, redirects and challenges included, in order.
+    /// The metrics of each request and its response in order, including redirects and challenges.
     open var transactionMetrics: [URLSessionTaskTransactionMetrics] { transactions }
 
-    /// From the making of the task to its end.
+    /// The time from the creation of the task to its completion.
     open var taskInterval: DateInterval { interval }
 
-    /// How many redirects were followed.
+    /// The number of redirects followed.
     open var redirectCount: Int { redirects }
 
     /// The redirects, the interval and the transactions.

@@ -10,12 +10,12 @@
 public import Foundation
 package import LoadingModel
 
-/// What one request and its response took.
+/// The metrics of one request and its response.
 ///
-/// The dates of the name's resolution and of the connection are nil where the connection was there already, or where nothing went
-/// over the network. Where a step failed, its end and all later dates are nil.
+/// The dates of the host name lookup and of the connection are nil if the connection was reused, or nothing was sent over the
+/// network. If a step failed, its end date and all later dates are nil.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
     private let timeline: TransactionTimeline
     private let template: URLRequest?
@@ -30,48 +30,48 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
 
     private func date(_ seconds: Double?) -> Date? { seconds.map(Date.init(timeIntervalSinceReferenceDate:)) }
 
-    // MARK: What was exchanged
+    // MARK: Request and response
 
-    /// The request as it was sent.
+    /// The request that was sent.
     open var request: URLRequest { URLRequest(loadRequest: timeline.request, template: template) }
 
-    /// The response, or nil where there was none.
+    /// The response, or nil if there was none.
     open var response: URLResponse? { madeResponse }
 
-    // MARK: When
+    // MARK: Dates
 
-    /// When the load of the resource began, from wherever it came.
+    /// When the load of the resource began, from the network or the cache.
     open var fetchStartDate: Date? { date(timeline.fetchStart) }
-    /// When the resolution of the host's name began.
+    /// When the host name lookup began.
     open var domainLookupStartDate: Date? { date(timeline.domainLookupStart) }
-    /// When the host's name was resolved.
+    /// When the host name lookup ended.
     open var domainLookupEndDate: Date? { date(timeline.domainLookupEnd) }
-    /// When connecting began.
+    /// When the connection attempt began.
     open var connectStartDate: Date? { date(timeline.connectStart) }
-    /// When the TLS handshake began; nil in clear.
+    /// When the TLS handshake began; nil for cleartext connections.
     open var secureConnectionStartDate: Date? { date(timeline.secureConnectionStart) }
-    /// When the TLS handshake was done; nil in clear.
+    /// When the TLS handshake ended; nil for cleartext connections.
     open var secureConnectionEndDate: Date? { date(timeline.secureConnectionEnd) }
-    /// When the connection stood, TLS included.
+    /// When the connection was established, including TLS.
     open var connectEndDate: Date? { date(timeline.connectEnd) }
-    /// When sending the request began.
+    /// When the request began to be sent.
     open var requestStartDate: Date? { date(timeline.requestStart) }
     /// When the last byte of the request was sent.
     open var requestEndDate: Date? { date(timeline.requestEnd) }
-    /// When the first byte of the response came.
+    /// When the first byte of the response arrived.
     open var responseStartDate: Date? { date(timeline.responseStart) }
-    /// When the last byte of the response came.
+    /// When the last byte of the response arrived.
     open var responseEndDate: Date? { date(timeline.responseEnd) }
 
-    // MARK: How
+    // MARK: Protocol and source
 
-    /// The protocol by its ALPN identifier (RFC 7301), as in "http/1.1".
+    /// The protocol by its ALPN identifier (RFC 7301), such as "http/1.1".
     open var networkProtocolName: String? { timeline.networkProtocol }
     /// Whether the connection went through a proxy.
     open var isProxyConnection: Bool { timeline.isProxyConnection }
-    /// Whether the connection was there already.
+    /// Whether the connection was reused.
     open var isReusedConnection: Bool { timeline.isReusedConnection }
-    /// Where the response came from.
+    /// The source of the response.
     open var resourceFetchType: URLSessionTaskMetrics.ResourceFetchType {
         switch timeline.source {
         case .unknown: .unknown
@@ -79,60 +79,61 @@ open class URLSessionTaskTransactionMetrics: NSObject, @unchecked Sendable {
         case .localCache: .localCache
         }
     }
-    /// How the host's name was resolved: `.udp` by name servers that the session's ``URLSessionConfiguration/connectionOptions`` name or that
-    /// DNSSEC was checked with, be it that a long answer came over TCP; else unknown, since the system's resolver does not tell.
+    /// The protocol of the host name lookup: `.udp` for name servers of the session's ``URLSessionConfiguration/connectionOptions``
+    /// or of a DNSSEC validation, even if a long answer came over TCP; otherwise unknown, because the system's resolver does not
+    /// report it.
     open var domainResolutionProtocol: URLSessionTaskMetrics.DomainResolutionProtocol {
         timeline.domainLookupStart != nil && timeline.connection?.askedNameServers == true ? .udp : .unknown
     }
 
-    // MARK: Bytes
+    // MARK: Byte counts
 
-    /// Bytes of the request's head as they were sent.
+    /// The size of the request head on the wire.
     open var countOfRequestHeaderBytesSent: Int64 { timeline.requestHeaderBytes }
-    /// Bytes of the request's body as they were sent, with transfer coding.
+    /// The size of the request body on the wire, with transfer coding.
     open var countOfRequestBodyBytesSent: Int64 { timeline.requestBodyBytes }
-    /// Bytes of the request's body as the app gave them.
+    /// The size of the request body that the app provided.
     open var countOfRequestBodyBytesBeforeEncoding: Int64 { timeline.requestBodyBytesBeforeEncoding }
-    /// Bytes of the response's head as they came.
+    /// The size of the response head on the wire.
     open var countOfResponseHeaderBytesReceived: Int64 { timeline.responseHeaderBytes }
-    /// Bytes of the response's body as they came, with transfer and content coding.
+    /// The size of the response body on the wire, with transfer and content coding.
     open var countOfResponseBodyBytesReceived: Int64 { timeline.responseBodyBytes }
-    /// Bytes of the response's body as they were delivered.
+    /// The size of the response body as delivered to the app.
     open var countOfResponseBodyBytesAfterDecoding: Int64 { timeline.responseBodyBytesAfterDecoding }
 
-    // MARK: The connection
+    // MARK: Connection
 
-    /// The IP address at this end, or nil where nothing went over the network.
+    /// The local IP address, or nil if nothing was sent over the network.
     open var localAddress: String? { timeline.connection?.localAddress }
-    /// The port at this end.
+    /// The local port.
     open var localPort: Int? { timeline.connection?.localPort }
-    /// The IP address at the other end: the proxy's where there is one.
+    /// The remote IP address; that of the proxy if there is one.
     open var remoteAddress: String? { timeline.connection?.remoteAddress }
-    /// The port at the other end.
+    /// The remote port.
     open var remotePort: Int? { timeline.connection?.remotePort }
-    /// The version of TLS, or nil in clear.
+    /// The TLS version, or nil for cleartext connections.
     open var negotiatedTLSProtocolVersion: tls_protocol_version_t? {
         timeline.connection?.tlsVersion.flatMap(tls_protocol_version_t.init(rawValue:))
     }
-    /// The cipher suite of TLS, or nil in clear and for suites without a name here.
+    /// The TLS cipher suite, or nil for cleartext connections and for suites that have no name here.
     open var negotiatedTLSCipherSuite: tls_ciphersuite_t? {
         timeline.connection?.tlsCipherSuite.flatMap(tls_ciphersuite_t.init(rawValue:))
     }
     /// Whether the network is cellular.
     ///
-    /// As sysfs, or the session's ``NetworkPathMonitor``, says of the interface that the connection was made over.
+    /// According to sysfs, or the session's ``NetworkPathMonitor``, for the interface of the connection.
     open var isCellular: Bool { timeline.connection?.interface?.kind == .cellular }
     /// Whether the network is expensive.
     ///
-    /// As NetworkManager, or the session's ``NetworkPathMonitor``, says of the interface that the connection was made over.
+    /// According to NetworkManager, or the session's ``NetworkPathMonitor``, for the interface of the connection.
     open var isExpensive: Bool { timeline.connection?.interface?.isExpensive ?? false }
     /// Whether the network is in low data mode.
     ///
-    /// As the session's ``NetworkPathMonitor`` says of the interface that the connection was made over; Linux itself has no such mode.
+    /// According to the session's ``NetworkPathMonitor`` for the interface of the connection; Linux itself has no such mode.
     open var isConstrained: Bool { timeline.connection?.interface?.isConstrained ?? false }
-    /// Whether multipath TCP was in use.
+    /// Whether multipath TCP was used.
     ///
-    /// It is where ``URLSessionConfiguration/multipathServiceType`` asks for it, and kernel and server have it.
+    /// That requires ``URLSessionConfiguration/multipathServiceType``, and support by the kernel and the server.
     open var isMultipath: Bool { timeline.connection?.isMultipath ?? false }
 
     /// The request, the response and the dates.
