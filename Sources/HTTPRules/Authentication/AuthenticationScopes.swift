@@ -70,7 +70,7 @@ package struct AuthenticationScopes: Sendable {
 
     package init() {}
 
-    /// A request for this path was accepted with credentials of this space, or the app provided them for it.
+    /// Adds a space: the server accepted a request for this path with credentials of it.
     ///
     /// With Basic, the space covers the "paths at or deeper than the depth of the last symbolic element" of the path. With Digest,
     /// it covers the URIs in `domain`, or "the entire server" if that is empty. Differs from RFC 7616, section 3.3: URIs of other

@@ -9,34 +9,38 @@
 
 package import HTTPWire
 
-/// The directives of a request or a response (RFC 9111, section 5.2; RFC 5861; RFC 8246), read so that what is malformed never
-/// makes a response more usable.
+/// The cache directives of a request or a response (RFC 9111, section 5.2; RFC 5861; RFC 8246).
 ///
-/// Names count in any case and arguments as tokens or quoted strings: "recipients ought to accept both forms". Directives that
-/// are unknown are ignored.
+/// A malformed directive never makes a response more reusable.
+///
+/// Names are case-insensitive, and arguments are tokens or quoted strings: "recipients ought to accept both forms". Unknown
+/// directives are ignored.
 package struct CacheControl: Hashable, Sendable {
     /// "If a cache receives a delta-seconds value greater than the greatest integer it can represent … the cache MUST consider
     /// the value to be 2147483648 (2^31)" (section 1.2.2).
     package static let maximumSeconds = 2_147_483_648
 
-    /// Whether there was any `Cache-Control` line.
+    /// Whether there is a `Cache-Control` line.
     package private(set) var isPresent = false
-    /// Whether a freshness directive was invalid or contradicted itself: the response is stale (section 4.2.1), the request
-    /// wants validation.
+    /// Whether a freshness directive is invalid or contradictory.
+    ///
+    /// A response is then stale (section 4.2.1), and a request requires validation.
     package private(set) var hasInvalidFreshness = false
 
     package private(set) var maxAge: Int?
-    /// Of shared caches: read, and of no effect here.
+    /// For shared caches: parsed, but without effect here.
     package private(set) var sharedMaxAge: Int?
-    /// Of requests; ``maximumSeconds`` where any staleness will do.
+    /// For requests; ``maximumSeconds`` if any staleness is acceptable.
     package private(set) var maxStale: Int?
     package private(set) var minFresh: Int?
     package private(set) var staleWhileRevalidate: Int?
     package private(set) var staleIfError: Int?
 
-    /// Unqualified `no-cache`; of a request also `Pragma: no-cache` where there is no `Cache-Control` (section 5.4).
+    /// Unqualified `no-cache`.
+    ///
+    /// For a request, also `Pragma: no-cache` without a `Cache-Control` field (section 5.4).
     package private(set) var noCache = false
-    /// The fields that a qualified `no-cache` names.
+    /// The field names of a qualified `no-cache`.
     package private(set) var noCacheFields: [String] = []
     package private(set) var noStore = false
     package private(set) var noTransform = false
@@ -44,17 +48,17 @@ package struct CacheControl: Hashable, Sendable {
     package private(set) var mustRevalidate = false
     package private(set) var mustUnderstand = false
     package private(set) var isPublic = false
-    /// Of shared caches, with or without field names: of no effect here.
+    /// For shared caches, with or without field names: without effect here.
     package private(set) var isPrivate = false
     package private(set) var proxyRevalidate = false
     /// RFC 8246.
     package private(set) var immutable = false
 
-    /// Whether a response that was obtained with a credential may answer requests with another one, or with none: it is `public` and not
-    /// `private`.
+    /// Whether a response obtained with a credential may be reused for requests with another credential or without one: it is
+    /// `public` and not `private`.
     package var isForEveryCredential: Bool { isPublic && !isPrivate }
 
-    /// The directives of a response; `Pragma` means nothing in one.
+    /// Reads the directives of a response, where `Pragma` has no meaning.
     package init(_ headers: HeaderBlock) {
         var next = headers.index(of: .cacheControl)
         while let index = next {
@@ -64,7 +68,7 @@ package struct CacheControl: Hashable, Sendable {
         }
     }
 
-    /// The directives of a request.
+    /// Reads the directives of a request.
     ///
     /// "When the Cache-Control header field is not present in a request, caches MUST consider the no-cache request
     /// pragma-directive as having the same effect as if Cache-Control: no-cache were present" (RFC 7234, section 5.4).
@@ -78,7 +82,7 @@ package struct CacheControl: Hashable, Sendable {
         while let (directive, argument) = reader.next() {
             if let directive { take(directive, argument, of: bytes) }
         }
-        // A quote that never ends may hide anything.
+        // A quotation mark without a closing one may hide any directive.
         if reader.isUnterminated { hasInvalidFreshness = true }
     }
 
@@ -130,13 +134,15 @@ package struct CacheControl: Hashable, Sendable {
         self[keyPath: directive] = stricter(earlier, value)
     }
 
-    /// Of several permissions the smallest counts; one that cannot be read is none.
+    /// The smallest of several permissions counts.
+    ///
+    /// An unreadable value grants nothing.
     private mutating func narrow(_ directive: WritableKeyPath<CacheControl, Int?>, _ value: Int?) {
         guard let value else { return }
         self[keyPath: directive] = min(self[keyPath: directive] ?? value, value)
     }
 
-    /// `delta-seconds` (section 1.2.2), or nil for anything but digits.
+    /// `delta-seconds` (section 1.2.2), or nil if the argument contains anything but digits.
     private static func seconds(_ argument: CacheDirectiveReader.Argument, of bytes: [UInt8]) -> Int? {
         switch argument {
         case .token(let range): seconds(bytes[range])
@@ -156,8 +162,9 @@ package struct CacheControl: Hashable, Sendable {
         return seconds
     }
 
-    /// The names in the argument of `no-cache`, or nil where it is not qualified or not by field names: then it stands for the
-    /// whole response.
+    /// The field names in the argument of `no-cache`.
+    ///
+    /// Nil if there is no valid list of names; the directive then applies to the whole response.
     private static func fieldNames(_ argument: CacheDirectiveReader.Argument, of bytes: [UInt8]) -> [String]? {
         let text: ArraySlice<UInt8>
         switch argument {

@@ -9,16 +9,16 @@
 
 import HTTPWire
 
-/// Reads the dates that freshness is reckoned from, strictly: an `Expires` that is no date is past (RFC 9111, section 5.3).
+/// Parses the dates used for freshness strictly: an invalid `Expires` counts as a time in the past (RFC 9111, section 5.3).
 enum CacheDate {
-    /// Between 1970, which ``HTTPDate`` counts from, and 2001, which everything about caching counts from.
+    /// Seconds between 1970, the epoch of ``HTTPDate``, and 2001, the epoch of the caching rules.
     private static let referenceDate: Double = 978_307_200
 
-    /// Seconds since the reference date, or nil for what is none of the three forms of RFC 9110, section 5.6.7.
+    /// Returns seconds since the reference date, or nil if the text has none of the three forms of RFC 9110, section 5.6.7.
     ///
     /// "Although all date formats are specified to be case-sensitive, a cache recipient SHOULD match the field value
     /// case-insensitively", and "SHOULD consider a date with a zone abbreviation other than 'GMT' to be invalid" (RFC 9111,
-    /// section 4.2; RFC 7234 had let 'UTC' pass). The day of the week is not compared with the date.
+    /// section 4.2; RFC 7234 accepted 'UTC'). The day of the week is not compared with the date.
     static func parse(_ text: String, now: Double) -> Double? {
         var text = text
         if let quick = text.withUTF8({ fixedDate(UnsafeRawBufferPointer($0)) }) { return quick }
@@ -28,7 +28,7 @@ enum CacheDate {
         return HTTPDate.parse(String(decoding: bytes, as: UTF8.self), now: now + referenceDate).map { $0 - referenceDate }
     }
 
-    /// The same, of a field.
+    /// Parses the date in a header field.
     static func parse(_ name: String, in headers: HeaderBlock, now: Double) -> Double? {
         guard let index = headers.index(of: name) else { return nil }
         let value = headers.lines[index].value
@@ -36,9 +36,9 @@ enum CacheDate {
         return parse(headers.value(at: index), now: now)
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT` as everybody writes it, without a copy: this is read for every answer from the store.
+    /// Parses the common form `Sun, 06 Nov 1994 08:49:37 GMT` without copying, because every lookup in the cache needs it.
     ///
-    /// Nil for everything else, which is not said to be invalid.
+    /// Returns nil for every other text, which may still be a valid date.
     private static func fixedDate(_ bytes: UnsafeRawBufferPointer) -> Double? {
         guard matches(bytes, "aaa, 00 aaa 0000 00:00:00 GMT") else { return nil }
         func number(_ start: Int, _ count: Int) -> Int {
@@ -51,7 +51,7 @@ enum CacheDate {
         return Double((date.daysSince1970 - CivilDate.daysToReferenceDate) * 86_400 + hour * 3600 + minute * 60 + second)
     }
 
-    /// Writes a time as HTTP does.
+    /// Formats a time as an HTTP date.
     static func format(_ date: Double) -> String { HTTPDate.format(date + referenceDate) }
 
     private static func ends(_ bytes: [UInt8], _ zone: String) -> Bool {
@@ -66,7 +66,9 @@ enum CacheDate {
         return matches(bytes[comma...], ", 00-aaa-00 00:00:00 GMT")
     }
 
-    /// `a` is a letter, `0` a digit, `_` a digit or a space; everything else stands for itself.
+    /// In the form, `a` is a letter, `0` a digit, and `_` a digit or a space.
+    ///
+    /// Other characters stand for themselves.
     private static func matches(_ bytes: some Collection<UInt8>, _ form: StaticString) -> Bool {
         guard bytes.count == form.utf8CodeUnitCount else { return false }
         for (offset, byte) in bytes.enumerated() {

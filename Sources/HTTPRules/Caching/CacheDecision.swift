@@ -9,28 +9,27 @@
 
 package import HTTPWire
 
-/// Decides how a request is answered: from the store, after asking if that is still good, or by the network (RFC 9111, section
-/// 4).
+/// Decides whether a request is satisfied from the cache, after revalidation, or by the network (RFC 9111, section 4).
 package enum CacheDecision: Sendable {
-    /// Answer from the store; nothing is sent.
+    /// Use the stored response without sending a request.
     case use
-    /// Answer from the store at once, and send a request with these fields in the background (RFC 5861, section 3).
+    /// Use the stored response immediately and send a request with these fields in the background (RFC 5861, section 3).
     ///
-    /// Without fields, nothing is known to ask with: fetch it anew.
+    /// If there are no fields, the stored response has no validator: fetch it again.
     case useAndRevalidate([(String, String)])
     /// Send the request with these fields, which make it conditional (section 4.3.1).
     ///
-    /// Without fields, nothing is known to ask with, but what is stored may stand in for an error (``Revalidation``).
+    /// If there are no fields, the stored response has no validator, but it may be used if an error occurs (``Revalidation``).
     case revalidate([(String, String)])
-    /// Send the request, with these fields besides.
+    /// Send the request with these additional fields.
     ///
-    /// Where they are those of ``PartialContent/completionFields(of:)``, a 206 is to be combined with what is stored.
+    /// If they are those of ``PartialContent/completionFields(of:)``, a 206 response must be combined with the stored one.
     case fetch([(String, String)])
-    /// Nothing usable is stored, and nothing may be sent: by the app's policy, where that is ``Policy/returnCacheDontLoad``, else
-    /// by `only-if-cached`, to which the answer is 504 (section 5.2.1.7).
+    /// There is no usable stored response, and no request may be sent: either because of the app's policy
+    /// ``Policy/returnCacheDontLoad``, or because of `only-if-cached`, which results in a 504 (section 5.2.1.7).
     case fail
 
-    /// What the app allows, by the raw values of `NSURLRequest.CachePolicy`.
+    /// The app's cache policy, with the raw values of `NSURLRequest.CachePolicy`.
     package enum Policy: UInt, Sendable, CaseIterable {
         case useProtocol = 0
         case reloadIgnoringLocal = 1
@@ -39,11 +38,11 @@ package enum CacheDecision: Sendable {
         case reloadIgnoringLocalAndRemote = 4
         case reloadRevalidating = 5
 
-        /// The policy that holds for a request in a session: "the more restrictive wins".
+        /// Returns the effective policy of a request in a session: "the more restrictive wins".
         ///
-        /// `useProtocol` is everybody's default and wishes nothing, so that the other one holds. Else the order is, from the
-        /// least restrictive: use whatever is stored, use it when validated, use nothing stored here, nothing stored anywhere;
-        /// and above all, send nothing.
+        /// `useProtocol` is the default of both and sets no restriction, so the other policy applies. Otherwise the order is,
+        /// starting with the least restrictive: use any stored response, use it after validation, ignore the local cache, ignore
+        /// all caches, and finally, send no request.
         package static func stricter(_ request: Policy, _ session: Policy) -> Policy {
             request.rank >= session.rank ? request : session
         }
@@ -60,15 +59,15 @@ package enum CacheDecision: Sendable {
         }
     }
 
-    /// Decides for one request.
+    /// Decides about one request.
     ///
     /// - Parameters:
-    ///   - method: Only answers to `GET` are stored, and `HEAD` is answered from them.
-    ///   - requestHeaders: As they would be sent, the app's own fields among them.
+    ///   - method: Only responses to `GET` are stored. They also satisfy `HEAD` requests.
+    ///   - requestHeaders: The header fields as they would be sent, including those of the app.
     ///   - policy: See ``Policy/stricter(_:_:)``.
-    ///   - stored: What is stored under the request's key; whether `Vary` allows it is looked at here.
-    ///   - now: In the time of the stored response.
-    /// - Returns: What to do; the fields in it are added to those of the request.
+    ///   - stored: The stored response for the request's key. `Vary` is checked here.
+    ///   - now: The current time, on the clock of the stored response.
+    /// - Returns: The decision. Its fields are added to those of the request.
     package static func decide(
         method: String,
         requestHeaders: HeaderBlock,
@@ -79,8 +78,8 @@ package enum CacheDecision: Sendable {
         CacheQuestion(method: method, headers: requestHeaders, policy: policy, stored: stored, now: now).decide()
     }
 
-    /// The same decision where it is not known yet whether the server accepts the credential that the stored response was obtained with:
-    /// what would be used is validated first.
+    /// The same decision if it is unknown whether the server still accepts the credential of the stored response: the response is
+    /// validated before it is used.
     package func validated(_ stored: StoredResponse, method: String) -> CacheDecision {
         switch self {
         case .use, .useAndRevalidate:

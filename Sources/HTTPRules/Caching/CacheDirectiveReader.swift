@@ -9,12 +9,14 @@
 
 import HTTPWire
 
-/// The directives that mean something here (RFC 9111, section 5.2; RFC 5861; RFC 8246).
+/// The supported directives (RFC 9111, section 5.2; RFC 5861; RFC 8246).
 enum CacheDirective {
     case immutable, maxAge, maxStale, minFresh, mustRevalidate, mustUnderstand, noCache, noStore, noTransform, onlyIfCached
     case isPrivate, isPublic, proxyRevalidate, sharedMaxAge, staleIfError, staleWhileRevalidate
 
-    /// What the bytes in a range spell in any case; nil for every other name.
+    /// Looks up the name in a range of bytes, ignoring case.
+    ///
+    /// Nil for an unknown name.
     init?(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) {
         func isSpelled(_ word: StaticString) -> Bool { ASCII.matches(bytes, range.lowerBound, word) }
         switch range.count {
@@ -39,24 +41,26 @@ enum CacheDirective {
     }
 }
 
-/// Takes one `Cache-Control` line apart, directive by directive (RFC 9111, section 5.2).
+/// Parses the directives of one `Cache-Control` line (RFC 9111, section 5.2).
 ///
-/// A comma in a quoted string separates nothing, and what is quoted is never a directive.
+/// A comma in a quoted string is not a separator, and quoted text is never a directive.
 struct CacheDirectiveReader {
     enum Argument {
         case none
-        /// Where a token stands in ``bytes``.
+        /// The range of a token in ``bytes``.
         case token(Range<Int>)
-        /// A quoted string without its quotes.
+        /// A quoted string without its quotation marks.
         case quoted([UInt8])
-        /// Something stands after the name, and is no argument.
+        /// The text after the name is not a valid argument.
         case malformed
     }
 
     let bytes: [UInt8]
     var position: Int
     let end: Int
-    /// Whether a quoted string had no end; its commas separated, then.
+    /// Whether a quoted string had no end.
+    ///
+    /// Its commas are then separators.
     private(set) var isUnterminated = false
 
     init(bytes: [UInt8], position: Int, end: Int) {
@@ -65,7 +69,9 @@ struct CacheDirectiveReader {
         self.end = end
     }
 
-    /// The next directive, nil where it is unknown, and its argument; nil at the end of the line.
+    /// Returns the next directive, or nil if it is unknown, and its argument.
+    ///
+    /// Returns nil at the end of the line.
     mutating func next() -> (directive: CacheDirective?, argument: Argument)? {
         while position < end {
             skipBlanks()
@@ -99,8 +105,9 @@ struct CacheDirectiveReader {
         return endsHere() ? .quoted(text) : malformed()
     }
 
-    /// The text between the quote here and the next that is not escaped (RFC 9110, section 5.6.4); nil, and nothing taken,
-    /// where there is none.
+    /// Reads the quoted string that starts here, up to the next unescaped quotation mark (RFC 9110, section 5.6.4).
+    ///
+    /// Returns nil without consuming anything if there is no such mark.
     private mutating func quotedString() -> [UInt8]? {
         var text: [UInt8] = []
         var index = position + 1
@@ -119,7 +126,9 @@ struct CacheDirectiveReader {
         return nil
     }
 
-    /// Whether only white space stands before the next comma, which is then taken.
+    /// Whether there is only whitespace before the next comma.
+    ///
+    /// If so, consumes the comma.
     private mutating func endsHere() -> Bool {
         skipBlanks()
         guard position < end else { return true }
@@ -133,7 +142,7 @@ struct CacheDirectiveReader {
         return .malformed
     }
 
-    /// To behind the next comma that stands in no quoted string.
+    /// Skips past the next comma that is not in a quoted string.
     private mutating func skipToComma() {
         while position < end {
             switch bytes[position] {

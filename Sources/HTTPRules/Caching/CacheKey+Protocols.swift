@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Responses that `URLProtocol` classes of the app made up are stored apart: no key of a URL finds them.
+/// Responses created by the app's `URLProtocol` classes are stored under separate keys, which no key of a URL equals.
 extension CacheKey {
-    /// Not part of any URL, in which a space is written as `%20`.
+    /// Never part of a URL, where a space is encoded as `%20`.
     private static let protocolMark = "URLProtocol "
 
-    /// The key of a class's answer, by the key of its URL.
+    /// The key of a response from a protocol class, given the key of its URL.
     package static func ofProtocolAnswer(_ key: String) -> String { protocolMark + key }
 
-    /// The URL of a key of either kind.
+    /// The URL of either kind of key.
     package static func url(of key: String) -> String {
         key.hasPrefix(protocolMark) ? String(key.dropFirst(protocolMark.count)) : key
     }

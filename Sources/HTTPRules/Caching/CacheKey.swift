@@ -10,13 +10,14 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// Tells which stored response belongs to which request (RFC 9111, sections 2 and 4.1).
+/// Matches stored responses with requests (RFC 9111, sections 2 and 4.1).
 package enum CacheKey {
-    /// The key of a URL: scheme and host in lower case, the port where it is not the scheme's own, path and query as they are;
-    /// no fragment.
+    /// The cache key of a URL: scheme and host in lowercase, the port if it is not the default, and the unmodified path and query.
     ///
-    /// The user of the URL is part of it, the password is not: one user's answer is not another's, and keys are written to
-    /// disk.
+    /// The fragment is omitted.
+    ///
+    /// The key includes the URL's user but not its password: a response for one user must not be reused for another, and keys are
+    /// written to disk.
     package static func text(of url: URL) -> String {
         guard let target = try? RequestTarget(url), !target.isWebSocket else { return foreign(url) }
         return text(of: target)
@@ -40,29 +41,29 @@ package enum CacheKey {
         return origin.scheme + "://" + host + target.path
     }
 
-    /// The key of a URL that is not of HTTP, as protocols of the app load them.
+    /// The key of a URL with a scheme other than HTTP, as loaded by the app's protocol classes.
     private static func foreign(_ url: URL) -> String {
         let text = url.absoluteString.prefix { $0 != "#" }
         guard let colon = text.utf8.firstIndex(of: UInt8(ascii: ":")) else { return String(text) }
         return text[..<colon].lowercased() + text[colon...]
     }
 
-    /// Whether a stored response may answer a request, as far as its fields decide: the credential and what `Vary` names.
+    /// Whether the request's header fields allow the use of a stored response: the credential and the fields listed in `Vary`.
     ///
-    /// What was obtained with a credential is for requests that carry the same one, unless it is `public`. `Authorization` is sealed in the
-    /// request as in what is stored; `Cookie` is not.
+    /// A response obtained with a credential is only used for requests with the same credential, unless it is `public`.
+    /// `Authorization` is sealed both in the request and in the stored response; `Cookie` is not.
     package static func matches(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         if let credential = stored.credential, requestHeaders.first(.authorization) != credential { return false }
         return matchesVary(stored, requestHeaders: requestHeaders)
     }
 
-    /// Whether a request has the fields that a stored response was chosen by (section 4.1).
+    /// Whether the request fields that a stored response was selected by match those of a request (section 4.1).
     ///
     /// "The header fields from two requests are defined to match if and only if those in the first request can be transformed
     /// to those in the second request by applying any of: adding or removing whitespace, where allowed in the header field's
     /// syntax; combining multiple header field lines with the same field name; normalizing both header field values in a way
-    /// that is known to have identical semantics". The case of what is negotiated is such a way; order is not, for servers are
-    /// known to look at it.
+    /// that is known to have identical semantics". For content negotiation, case is ignored. The order of members is not, because
+    /// some servers evaluate it.
     package static func matchesVary(_ stored: StoredResponse, requestHeaders: HeaderBlock) -> Bool {
         guard stored.headers.contains(.vary) else { return true }
         for name in varyNames(of: stored.headers) {
@@ -75,7 +76,9 @@ package enum CacheKey {
         return true
     }
 
-    /// The request's values of the fields that a response's `Vary` names; fields that the request has not are left out.
+    /// The values of the request fields listed in a response's `Vary`.
+    ///
+    /// Fields that the request does not contain are omitted.
     package static func varyFields(of headers: HeaderBlock, requestHeaders: HeaderBlock) -> HeaderBlock {
         var kept = HeaderBlock()
         guard headers.contains(.vary) else { return kept }
@@ -98,7 +101,7 @@ package enum CacheKey {
         return names
     }
 
-    /// Whether a field stands once in both blocks with the same bytes, or in neither.
+    /// Whether a field appears once with the same bytes in both blocks, or in neither of them.
     private static func isSameLine(_ left: HeaderBlock, _ right: HeaderBlock, _ name: String) -> Bool {
         guard let a = left.index(of: name), let b = right.index(of: name) else {
             return !left.contains(name) && !right.contains(name)
@@ -107,7 +110,7 @@ package enum CacheKey {
             && left.bytes[left.lines[a].value] == right.bytes[right.lines[b].value]
     }
 
-    /// A field's members without the white space around them, or nil where the field is absent.
+    /// The members of a field without surrounding whitespace, or nil if the field is absent.
     private static func normalized(_ headers: HeaderBlock, _ name: String) -> [[UInt8]]? {
         guard let joined = headers.joined(name) else { return nil }
         let isNegotiation = ["accept", "accept-charset", "accept-encoding", "accept-language"].contains(name.lowercased())

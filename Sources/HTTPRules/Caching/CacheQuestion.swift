@@ -9,15 +9,15 @@
 
 import HTTPWire
 
-/// One request and what is stored for it, as ``CacheDecision`` looks at them.
+/// One request and the response stored for it: the input of ``CacheDecision``.
 struct CacheQuestion {
     private let method: String
     private let headers: HeaderBlock
     private let policy: CacheDecision.Policy
     private let instant: Double
-    /// What could answer the request, as far as method, `Vary` and range go.
+    /// The stored response, if method, `Vary` and range allow it to be used.
     private let usable: StoredResponse?
-    /// What matches the request, and is only a part of the answer.
+    /// The stored response, if it matches the request but contains only a part of the representation.
     private let partial: StoredResponse?
     private let wishes: CacheControl
     private let control: CacheControl
@@ -50,7 +50,7 @@ struct CacheQuestion {
         _ control: CacheControl
     ) -> Bool {
         // "the request method associated with the stored response allows it to be used for the presented request" (section 4);
-        // HEAD by RFC 9110, section 9.3.2. A 304 may have forbidden since to keep it.
+        // HEAD by RFC 9110, section 9.3.2. A 304 may have forbidden to keep the response since it was stored.
         (method == "GET" || method == "HEAD") && stored.method == "GET" && Storability.mayKeep(stored, control)
             && CacheKey.matches(stored, requestHeaders: headers)
     }
@@ -64,23 +64,23 @@ struct CacheQuestion {
             // "regardless of its age or expiration date".
             return usable != nil && !refusesStored ? .use : .fail
         case .returnCacheElseLoad:
-            // A redirect or an error is no data, once it is stale.
+            // A stale redirect or error is not used as data.
             if let usable, !refusesStored, usable.isSuccess || usability(of: usable) == .fresh { return .use }
             return wishes.onlyIfCached ? .fail : byProtocol()
         case .useProtocol: return byProtocol()
         }
     }
 
-    /// Whether the app says in its fields that it wants nothing from the store unvalidated.
+    /// Whether the app's header fields require that stored responses be validated or bypassed.
     ///
-    /// A stored response may satisfy a `no-store` request (section 5.2.1.5), but who writes that means to bypass the cache, and
-    /// other clients take it so.
+    /// A stored response may satisfy a `no-store` request (section 5.2.1.5), but an app that sends it wants to bypass the cache,
+    /// and other clients behave accordingly.
     private var refusesStored: Bool { wishes.noCache || wishes.noStore }
 
     private func byProtocol() -> CacheDecision {
         guard !wishes.onlyIfCached else { return onlyIfCached() }
-        // The app that brings its own conditions has its own copy, and wants the 304 (as in Fetch, section 4.5: such a request
-        // goes past the cache).
+        // An app that sends its own conditions has its own copy and expects the 304 (as in Fetch, section 4.5: such a request
+        // bypasses the cache).
         guard !isConditional, !wishes.noStore else { return .fetch([]) }
         guard let usable else { return .fetch(completionFields) }
         switch usability(of: usable) {
@@ -98,7 +98,7 @@ struct CacheQuestion {
     }
 
     private func revalidateByPolicy() -> CacheDecision {
-        // Caches on the way have to ask the origin as well, as for a browser's reload.
+        // Caches on the way must ask the origin as well, as for a browser's reload.
         let endToEnd = wishes.isPresent || headers.contains(.pragma) ? [] : [("Cache-Control", "max-age=0")]
         guard !isConditional, !wishes.noStore else { return .fetch(endToEnd) }
         guard let usable else { return .fetch(endToEnd) }
@@ -112,15 +112,15 @@ struct CacheQuestion {
         return .revalidate(usable.validatorFields + endToEnd)
     }
 
-    /// A HEAD goes out as it is: what it finds tells about the stored GET as well (section 4.3.5).
+    /// A HEAD request is sent unchanged: its response also updates the stored GET (section 4.3.5).
     private func revalidate(_ stored: StoredResponse) -> CacheDecision {
         guard stored.isSuccess else { return .fetch([]) }
         if method == "GET", stored.hasValidator { return .revalidate(stored.validatorFields) }
-        // "When an error is encountered, a cached stale response MAY be used" (RFC 5861, section 4), validator or not.
+        // "When an error is encountered, a cached stale response MAY be used" (RFC 5861, section 4), with or without a validator.
         return (wishes.staleIfError ?? control.staleIfError) == nil ? .fetch([]) : .revalidate([])
     }
 
-    /// The rest of what is stored, where all of it is asked for.
+    /// The fields that request the missing part, if the request is for the whole representation.
     private var completionFields: [(String, String)] {
         guard method == "GET", !headers.contains(.range), !wishes.noCache, let partial else { return [] }
         return PartialContent.completionFields(of: partial)
@@ -133,9 +133,9 @@ struct CacheQuestion {
     // MARK: Freshness
 
     private enum Usability {
-        /// Fresh, or stale as far as the request accepts.
+        /// Fresh, or stale within what the request accepts.
         case fresh
-        /// Stale as far as the response accepts while it is validated.
+        /// Stale within what the response allows during background revalidation.
         case servedStale
         case invalid
     }
@@ -143,7 +143,7 @@ struct CacheQuestion {
     private func usability(of stored: StoredResponse) -> Usability {
         // "no-cache … MUST NOT be used to satisfy any other request without forwarding it for validation" (section 5.2.2.4),
         // and the request's own "prefers a stored response not be used … without successful validation" (section 5.2.1.4).
-        // max-age=0 alone is how browsers say the same.
+        // Browsers say the same with max-age=0.
         guard !control.noCache, !wishes.noCache, !wishes.hasInvalidFreshness, wishes.maxAge != 0 || wishes.maxStale != nil else {
             return .invalid
         }

@@ -9,19 +9,19 @@
 
 import HTTPWire
 
-/// Reckons how old a stored response is and how old it may be (RFC 9111, section 4.2).
+/// Computes the age and the freshness lifetime of stored responses (RFC 9111, section 4.2).
 ///
-/// Both are finite and not negative, whatever the server wrote.
+/// Both are finite and not negative, whatever the server sent.
 package enum Freshness {
-    /// Of the time since the last change, "a typical setting of this fraction might be 10%" (section 4.2.2).
+    /// The fraction of the time since the last modification: "a typical setting of this fraction might be 10%" (section 4.2.2).
     private static let heuristicFraction = 0.1
-    /// As Firefox: a week at most without the server's word.
+    /// At most a week without explicit freshness, like Firefox.
     private static let heuristicLimit: Double = 7 * 86_400
     private static let longestLifetime = Double(CacheControl.maximumSeconds)
-    /// More than any lifetime, so that what cannot be reckoned is stale.
+    /// Greater than any lifetime, so that a response whose age cannot be computed is stale.
     private static let longestAge = 2 * longestLifetime
 
-    /// Seconds after its making at the origin for which a response is fresh (section 4.2.1).
+    /// The number of seconds after its generation during which a response is fresh (section 4.2.1).
     package static func lifetime(_ stored: StoredResponse) -> Double {
         lifetime(stored, CacheControl(stored.headers))
     }
@@ -31,7 +31,7 @@ package enum Freshness {
         return heuristicLifetime(stored, control)
     }
 
-    /// What the server said, or nil where it said nothing.
+    /// The lifetime that the server specified, or nil.
     ///
     /// `s-maxage` is for shared caches. "If a response includes a Cache-Control header field with the max-age directive, a
     /// recipient MUST ignore the Expires header field" (section 5.3).
@@ -47,12 +47,12 @@ package enum Freshness {
         return bounded(end - date(stored), longestLifetime)
     }
 
-    /// A tenth of the time since the last change, where nothing was said (section 4.2.2); of what is permanent by its status, as
-    /// long as may be.
+    /// The lifetime without explicit freshness (section 4.2.2): a tenth of the time since the last modification, or the maximum for
+    /// statuses that are permanent.
     ///
-    /// Browsers keep those for ever, and people complain of it.
+    /// Browsers keep permanent ones forever, which users complain about.
     ///
-    /// Only for statuses that are "defined as heuristically cacheable", or where the response is marked `public`.
+    /// This only applies to statuses that are "defined as heuristically cacheable" and to responses marked `public`.
     private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {
         if Storability.isPermanent(stored.status) { return heuristicLimit }
         guard control.isPublic || Storability.isHeuristicallyCacheable(stored.status),
@@ -61,14 +61,15 @@ package enum Freshness {
         return bounded((date(stored) - modified) * heuristicFraction, heuristicLimit)
     }
 
-    /// `Date`, or where the server has no clock the time of receipt (RFC 9110, section 6.6.1).
+    /// `Date`, or the time of receipt if the server has no clock (RFC 9110, section 6.6.1).
     private static func date(_ stored: StoredResponse) -> Double {
         CacheDate.parse("Date", in: stored.headers, now: stored.responseTime) ?? stored.responseTime
     }
 
-    /// Seconds since the origin made or last validated a response (section 4.2.3).
+    /// The number of seconds since the origin generated or last validated a response (section 4.2.3).
     ///
-    /// Where the clock was set back since, the difference counts as time that passed: better asked once too often.
+    /// If the clock was set back in the meantime, the difference counts as elapsed time: an unnecessary validation is better than a
+    /// missing one.
     package static func currentAge(_ stored: StoredResponse, now: Double) -> Double {
         let apparentAge = max(0, stored.responseTime - date(stored))
         let responseDelay = max(0, stored.responseTime - stored.requestTime)
@@ -77,7 +78,7 @@ package enum Freshness {
         return bounded(max(apparentAge, correctedAge) + residentTime, longestAge)
     }
 
-    /// The value of `Age`, zero where there is none.
+    /// The value of `Age`, or zero if it is absent.
     ///
     /// "A cache encountering a message with a list-based Age field value SHOULD use the first member of the field value,
     /// discarding subsequent ones. If the field value … is invalid …, a cache SHOULD ignore the field" (section 5.1).
@@ -92,7 +93,7 @@ package enum Freshness {
         lifetime(stored) > currentAge(stored, now: now)
     }
 
-    /// How long a response has been stale; zero where it is fresh.
+    /// The number of seconds since a response became stale; zero if it is fresh.
     package static func staleness(_ stored: StoredResponse, now: Double) -> Double {
         max(0, currentAge(stored, now: now) - lifetime(stored))
     }

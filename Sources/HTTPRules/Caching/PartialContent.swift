@@ -9,13 +9,13 @@
 
 package import HTTPWire
 
-/// Serves ranges from what is stored, and puts stored parts together (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
+/// Satisfies range requests from stored responses and combines stored parts (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
 package enum PartialContent {
-    /// The answer to a Range request.
+    /// The response to a range request.
     package enum Served: Hashable, Sendable {
-        /// A 206: these bytes of the stored body, counted from its own beginning.
+        /// A 206 with these bytes of the stored body. The offsets start at the beginning of the stored body.
         case partial(body: Range<Int64>, headers: HeaderBlock)
-        /// A 416, without body.
+        /// A 416 without a body.
         case unsatisfiable(headers: HeaderBlock)
 
         package var status: Int {
@@ -32,26 +32,27 @@ package enum PartialContent {
         }
     }
 
-    /// Two stored parts in one.
+    /// The combination of two stored parts.
     package struct Combination: Hashable, Sendable {
         package enum Source: Hashable, Sendable { case first, second }
 
         package struct Piece: Hashable, Sendable {
             package var source: Source
-            /// Counted from the beginning of that part's stored body.
+            /// Offsets from the beginning of that part's stored body.
             package var range: Range<Int64>
         }
 
         package var response: StoredResponse
-        /// What the body is made of, in order.
+        /// The pieces of the body, in order.
         package var pieces: [Piece]
     }
 
-    /// The answer that a stored response gives to a request for a range, complete or covering it; whether it is fresh enough is
-    /// ``CacheDecision``'s.
+    /// The response to a range request from a stored response, which may be complete or a part that covers the range.
     ///
-    /// Nil where it cannot answer, and the origin should: several ranges, another unit, a malformed field, coded content, bytes
-    /// that are not here, and an `If-Range` that names another version.
+    /// Freshness is up to ``CacheDecision``.
+    ///
+    /// Nil if the origin must respond: several ranges, another unit, a malformed field, encoded content, bytes that are not stored,
+    /// or an `If-Range` for another version.
     package static func range(requestHeaders: HeaderBlock, stored: StoredResponse, now: Double) -> Served? {
         guard requestHeaders.all("Range").count == 1, let field = requestHeaders.first(.range), let request = requested(field),
             stored.status == 200 || stored.status == 206, !stored.isCoded, ifRangeHolds(requestHeaders, stored),
@@ -62,7 +63,7 @@ package enum PartialContent {
         switch request {
         case .from(let first, let last):
             if let total, first >= total { return unsatisfiable(stored, total, now) }
-            // Without an end, the end has to be known.
+            // A range without an end requires a known length.
             guard let end = total ?? last.map({ $0 < .max ? $0 + 1 : $0 }) else { return nil }
             wanted = first..<(last.map { min(end, $0 < .max ? $0 + 1 : $0) } ?? end)
         case .suffix(let length):
@@ -88,7 +89,7 @@ package enum PartialContent {
         return .unsatisfiable(headers: headers)
     }
 
-    /// Which bytes of the representation are stored, or nil where the body is not as long as the range.
+    /// The stored byte range of the representation, or nil if its length differs from that of the body.
     private static func held(_ stored: StoredResponse) -> Range<Int64>? {
         guard stored.bodyLength >= 0 else { return nil }
         guard let range = stored.storedRange else { return stored.status == 206 ? nil : 0..<stored.bodyLength }
@@ -109,7 +110,7 @@ package enum PartialContent {
         case suffix(Int64)
     }
 
-    /// One range of bytes (RFC 9110, section 14.1.2), or nil.
+    /// Parses a single byte range (RFC 9110, section 14.1.2), or returns nil.
     private static func requested(_ field: String) -> Requested? {
         let bytes = ASCII.trimmed(Array(field.utf8)[...])
         guard bytes.prefix(6).map(ASCII.lowercased).elementsEqual("bytes=".utf8) else { return nil }
@@ -125,7 +126,9 @@ package enum PartialContent {
         return .from(first, last: last)
     }
 
-    /// Digits; a number that is too large is as good as the largest.
+    /// Parses digits.
+    ///
+    /// A number that is too large becomes the largest one.
     private static func number(_ digits: ArraySlice<UInt8>) -> Int64? {
         guard !digits.isEmpty else { return nil }
         var number: Int64 = 0
@@ -139,7 +142,7 @@ package enum PartialContent {
         return number
     }
 
-    /// Whether the version that the client has is the stored one, by strong comparison (RFC 9110, section 13.1.5).
+    /// Whether the client's version is the stored one, by strong comparison (RFC 9110, section 13.1.5).
     private static func ifRangeHolds(_ headers: HeaderBlock, _ stored: StoredResponse) -> Bool {
         let conditions = headers.octetTexts(of: "If-Range")
         guard let condition = conditions.first else { return true }
@@ -158,10 +161,11 @@ package enum PartialContent {
 
     // MARK: Parts
 
-    /// The fields that ask for the rest of a part from the beginning; none where it cannot be asked for.
+    /// The fields of a request that completes a stored part starting at byte 0; empty if it cannot be completed.
     ///
     /// "A cache MAY complete a stored incomplete response by making a subsequent range request and combining the successful
-    /// response with the stored response" (section 3.3); with `If-Range` the server sends all where it has changed.
+    /// response with the stored response" (section 3.3). Because of `If-Range`, the server sends the whole representation if it
+    /// changed.
     package static func completionFields(of stored: StoredResponse) -> [(String, String)] {
         guard let held = held(stored), stored.storedRange != nil, held.lowerBound == 0, !held.isEmpty, !stored.isCoded,
             stored.completeLength.map({ $0 > held.upperBound }) ?? true, let validator = stored.strongValidator
@@ -169,10 +173,11 @@ package enum PartialContent {
         return [("Range", ByteRange.field(from: held.upperBound)), ("If-Range", validator)]
     }
 
-    /// Puts two parts of one representation together (section 3.4; RFC 9110, section 15.3.7.3).
+    /// Combines two parts of one representation (section 3.4; RFC 9110, section 15.3.7.3).
     ///
-    /// Nil where they may be of different versions ("if all of them share the same strong validator"), or leave a gap. The
-    /// fields are the newer's upon the older's, and the credential is that of either; where nothing is missing any more, the result is a 200.
+    /// Returns nil if they may be of different versions ("if all of them share the same strong validator") or leave a gap. The
+    /// newer part's fields replace those of the older one, and the credential is that of either part. If the result is complete,
+    /// its status is 200.
     package static func combined(_ a: StoredResponse, _ b: StoredResponse) -> Combination? {
         guard a.url == b.url, a.method == b.method, !a.isCoded, !b.isCoded, isStatusOfContent(a), isStatusOfContent(b),
             let first = held(a), let second = held(b), let validator = a.strongValidator, validator == b.strongValidator,
@@ -228,7 +233,9 @@ package enum PartialContent {
         return result
     }
 
-    /// All of the part that begins first, then what only the other has; one within the other is left out.
+    /// The part that begins first, then the rest of the other one.
+    ///
+    /// A part contained in the other is omitted.
     private static func pieces(_ first: Range<Int64>, _ second: Range<Int64>) -> [Combination.Piece] {
         typealias Piece = Combination.Piece
         let isInOrder =

@@ -10,34 +10,34 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What other answers of a server mean for what is stored: a 304, that to a HEAD, an error, and those to unsafe methods (RFC
-/// 9111, sections 4.2.4, 4.3.3 to 4.4).
+/// How other responses of a server affect stored responses: a 304, a response to HEAD, an error, or a response to an unsafe method
+/// (RFC 9111, sections 4.2.4, 4.3.3 to 4.4).
 package enum Revalidation {
     package enum HeadOutcome: Hashable, Sendable {
         case update(StoredResponse)
-        /// It has changed: the stored response is stale.
+        /// The resource has changed: the stored response is stale.
         case invalidate
         case nothing
     }
 
     // MARK: Updates
 
-    /// The stored response that a 304 renews (section 4.3.4).
+    /// Updates a stored response with a 304 (section 4.3.4).
     ///
-    /// Nil where the validators do not fit: "the cache MUST NOT use the new response to update any stored responses"; what is
-    /// stored is to be dropped, and the request sent again without condition. Where the result may not be kept
-    /// (``Storability/mayKeep(_:)``), it answers this request and no other.
+    /// Returns nil if the validators do not match: "the cache MUST NOT use the new response to update any stored responses". The
+    /// stored response must then be removed and the request repeated without conditions. If the result may not be kept
+    /// (``Storability/mayKeep(_:)``), it only satisfies this request.
     ///
-    /// A 304 without any validator renews the one response whose validators were sent: differs from the RFC, which would have
-    /// that response lack them as well, because servers leave them out and browsers accept it.
+    /// A 304 without any validator updates the response whose validators were sent. This differs from the RFC, which requires that
+    /// response to have no validators either, because servers omit them and browsers accept that.
     ///
     /// - Parameters:
-    ///   - stored: What was asked about.
-    ///   - headers: Those of the 304.
-    ///   - requestHeaders: Those of the request, with the credential sealed; without them `Vary` stays as it was stored.
-    ///   - requestTime: When the request was sent.
-    ///   - responseTime: When the 304 came.
-    /// - Returns: What is stored from now on.
+    ///   - stored: The response that was validated.
+    ///   - headers: The header fields of the 304.
+    ///   - requestHeaders: The header fields of the request, with the credential sealed. Without them, `Vary` is not updated.
+    ///   - requestTime: The time when the request was sent.
+    ///   - responseTime: The time when the 304 was received.
+    /// - Returns: The updated stored response.
     package static func merged(
         _ stored: StoredResponse,
         with304 headers: HeaderBlock,
@@ -52,9 +52,11 @@ package enum Revalidation {
         )
     }
 
-    /// The stored response that a 304 renews which somebody else's condition brought; nil where it is about none that is stored.
+    /// Updates a stored response with a 304 that the app's own condition caused.
     ///
-    /// Here the 304 has to say itself what it is about.
+    /// Returns nil if the 304 does not refer to the stored response.
+    ///
+    /// In this case, the 304 itself must contain a matching validator.
     package static func renewed(
         _ stored: StoredResponse,
         byOthers304 headers: HeaderBlock,
@@ -72,29 +74,32 @@ package enum Revalidation {
         )
     }
 
-    /// "A strong validator … identifies a selected representation"; a weak one fits where it corresponds (section 4.3.4).
+    /// "A strong validator … identifies a selected representation".
     ///
-    /// The tags decide where both have one. A tag that was sent along is found by "the weak comparison function" (RFC 9110,
-    /// section 13.1.2), and servers that weaken it where they compress, as nginx does, leave `W/` out of the 304.
+    /// A weak one matches if it corresponds (section 4.3.4).
+    ///
+    /// If both responses have entity tags, these decide. A tag that was sent in the request is matched by "the weak comparison
+    /// function" (RFC 9110, section 13.1.2). Servers that weaken it when they compress the response, such as nginx, omit `W/` in
+    /// the 304.
     private static func validatorsFit(_ stored: HeaderBlock, _ new: HeaderBlock, wereSent: Bool) -> Bool {
         if let newTag = new.octetText(.etag), let oldTag = stored.octetText(.etag) {
             guard let new = EntityTag(newTag), let old = EntityTag(oldTag) else { return newTag == oldTag }
             return new.isWeak || wereSent ? opaque(new) == opaque(old) : new.matchesStrongly(old)
         }
-        // A tag that is strong and was not there names another response than this one.
+        // A strong tag that the stored response does not have refers to another response.
         if let tag = new.octetText(.etag).flatMap(EntityTag.init), !tag.isWeak, !new.contains("Last-Modified") { return false }
         guard let newDate = new.first("Last-Modified"), let oldDate = stored.first("Last-Modified") else { return true }
         return newDate == oldDate || HTTPDate.parse(newDate).map { $0 == HTTPDate.parse(oldDate) } ?? false
     }
 
-    /// Without `W/`, as weak comparison has it (RFC 9110, section 8.8.3.2).
+    /// The tag without `W/`, for weak comparison (RFC 9110, section 8.8.3.2).
     private static func opaque(_ tag: EntityTag) -> Substring { tag.isWeak ? tag.text.dropFirst(2) : tag.text[...] }
 
-    /// Fields that an update leaves alone.
+    /// The fields that an update does not change.
     ///
-    /// "The Content-Length header field" (section 3.2), and those that tell how to read the bytes that are stored: "caches in
-    /// this situation MAY omit these header fields". The type is among them because servers put their default on a 304;
-    /// browsers do alike.
+    /// "The Content-Length header field" (section 3.2), and those needed to interpret the stored bytes: "caches in this situation
+    /// MAY omit these header fields". The type is included because servers send their default type in a 304. Browsers behave the
+    /// same.
     private static let fixedFields = [
         "Content-Length", "Content-Encoding", "Content-Type", "Content-Range", "Content-Digest", "Trailer",
     ]
@@ -102,7 +107,7 @@ package enum Revalidation {
     /// "The cache MUST add each header field in the provided response to the stored response, replacing field values that are
     /// already present", with exceptions (section 3.2).
     ///
-    /// What was said to a credential is for that credential alone, and so is the result, as a new response would be.
+    /// A response to a request with a credential is only for that credential, and so is the result.
     static func updated(
         _ stored: StoredResponse,
         with headers: HeaderBlock,
@@ -114,14 +119,15 @@ package enum Revalidation {
         var added = headers
         for name in fixedFields + Storability.connectionFields(of: headers) { added.remove(name) }
         if requestHeaders == nil { added.remove("Vary") }
-        // What is stored is no more exact than it was.
+        // The stored response must not get a stronger tag than it had.
         if let old = stored.headers.octetText(.etag).flatMap(EntityTag.init), old.isWeak,
             let new = added.octetText(.etag).flatMap(EntityTag.init), !new.isWeak
         {
             added.remove("ETag")
         }
         var result = stored
-        // The age of the old answer says nothing of the new one; without a date it is of now (RFC 9110, section 6.6.1).
+        // The age of the old response does not apply to the new one. Without a date, the new one is from now (RFC 9110, section
+        // 6.6.1).
         result.headers.remove("Age")
         if !added.contains("Date") { added.append("Date", CacheDate.format(responseTime)) }
         for field in added.fields { result.headers.remove(field.name) }
@@ -137,7 +143,7 @@ package enum Revalidation {
         return compacted(result)
     }
 
-    /// The buffer of a block that was often changed holds what nobody sees; it is written to disk.
+    /// Removes unused bytes from the buffer of a block that was modified, because it is written to disk.
     private static func compacted(_ stored: StoredResponse) -> StoredResponse {
         var result = stored
         var block = HeaderBlock()
@@ -153,7 +159,7 @@ package enum Revalidation {
         return result
     }
 
-    /// What the answer to a HEAD means for the stored GET (section 4.3.5).
+    /// Updates or invalidates a stored GET response according to the response to a HEAD request (section 4.3.5).
     ///
     /// "If the stored response and HEAD response have matching values for any received validator fields (ETag and
     /// Last-Modified) and, if the HEAD response has a Content-Length header field, the value of Content-Length matches that of
@@ -161,13 +167,13 @@ package enum Revalidation {
     /// response to be stale."
     ///
     /// - Parameters:
-    ///   - stored: The stored GET.
-    ///   - status: Of the answer.
-    ///   - headers: Those of the answer.
-    ///   - credential: The seal of the credential that the request carried; nil where it carried none.
-    ///   - requestTime: When the request was sent.
-    ///   - responseTime: When the answer came.
-    /// - Returns: What becomes of the stored GET.
+    ///   - stored: The stored GET response.
+    ///   - status: The status of the HEAD response.
+    ///   - headers: The header fields of the HEAD response.
+    ///   - credential: The sealed credential of the request; nil if it had none.
+    ///   - requestTime: The time when the request was sent.
+    ///   - responseTime: The time when the response was received.
+    /// - Returns: The effect on the stored GET response.
     package static func updatedByHead(
         _ stored: StoredResponse,
         status: Int,
@@ -189,7 +195,7 @@ package enum Revalidation {
         return Storability.mayKeep(result) ? .update(result) : .invalidate
     }
 
-    /// The length of the whole representation as it was sent, where it is known.
+    /// The length of the whole representation as it was sent, if known.
     private static func length(of stored: StoredResponse) -> Int64? {
         guard stored.isComplete else { return stored.completeLength }
         if let said = stored.headers.first(.contentLength).flatMap({ Int64($0) }) { return said }
@@ -198,18 +204,18 @@ package enum Revalidation {
 
     // MARK: Errors
 
-    /// Whether a stale response may stand in for an error: "when an error is encountered, a cached stale response MAY be used
+    /// Whether a stale response may be used because of an error: "when an error is encountered, a cached stale response MAY be used
     /// to satisfy the request, regardless of other freshness information" (`stale-if-error`, RFC 5861, section 4).
     ///
-    /// The request's word goes before the response's. Nothing helps against "an explicit in-protocol directive (e.g., … a
-    /// no-cache response directive, a must-revalidate response directive …)" (section 4.2.4).
+    /// The request's directive has precedence over the response's. Stale responses are never used against "an explicit in-protocol
+    /// directive (e.g., … a no-cache response directive, a must-revalidate response directive …)" (section 4.2.4).
     ///
     /// - Parameters:
-    ///   - stored: What there is.
-    ///   - requestHeaders: Those of the request.
-    ///   - status: Of the answer; nil where there is none.
-    ///   - now: In the time of the stored response.
-    /// - Returns: Whether to answer with what is stored.
+    ///   - stored: The stored response.
+    ///   - requestHeaders: The header fields of the request.
+    ///   - status: The status of the response; nil if there was no response.
+    ///   - now: The current time, on the clock of the stored response.
+    /// - Returns: Whether to use the stored response.
     package static func mayServeStaleOnError(
         _ stored: StoredResponse,
         requestHeaders: HeaderBlock,
@@ -235,11 +241,11 @@ package enum Revalidation {
 
     // MARK: Invalidation
 
-    /// The keys whose responses an unsafe request made outdated (section 4.4): "a cache MUST invalidate the target URI when it
+    /// The keys of the responses that an unsafe request invalidated (section 4.4): "a cache MUST invalidate the target URI when it
     /// receives a non-error status code in response to an unsafe request method (including methods whose safety is unknown)".
     ///
-    /// Those of `Location` and `Content-Location` too, of the same origin only: anybody could empty everybody's cache
-    /// otherwise.
+    /// The URLs in `Location` and `Content-Location` are included if they have the same origin. Otherwise any server could
+    /// invalidate the responses of others.
     package static func invalidated(method: String, url: URL, status: Int, headers: HeaderBlock) -> [String] {
         guard (200...399).contains(status), !isSafe(method) else { return [] }
         var keys = [CacheKey.text(of: url)]
@@ -255,7 +261,7 @@ package enum Revalidation {
         return keys
     }
 
-    /// RFC 9110, section 9.2.1, and what the registry of methods calls safe.
+    /// RFC 9110, section 9.2.1, and the safe methods in the method registry.
     private static func isSafe(_ method: String) -> Bool {
         ["GET", "HEAD", "OPTIONS", "TRACE", "PROPFIND", "REPORT", "SEARCH", "QUERY"].contains(method)
     }

@@ -9,21 +9,21 @@
 
 package import HTTPWire
 
-/// Decides what may be stored (RFC 9111, section 3), for one user's cache.
+/// Decides whether a response may be stored (RFC 9111, section 3) in a private cache.
 package enum Storability {
-    /// Whether the answer to a request may be kept.
+    /// Whether the response to a request may be stored.
     ///
-    /// `private` and `Authorization` forbid nothing here: they are for shared caches. A response that is not fresh, or has to
-    /// be validated each time, is kept for that. One with `Vary: *` is not: it "always fails to match" (section 4.1).
+    /// `private` and `Authorization` have no effect here: they are for shared caches. A response that is stale or always requires
+    /// validation is stored to be validated. A response with `Vary: *` is not stored: it "always fails to match" (section 4.1).
     ///
     /// - Parameters:
-    ///   - requestMethod: As it was sent.
-    ///   - requestHeaders: Those that were sent.
-    ///   - status: Of the final response.
-    ///   - headers: The response's, before any content coding was undone.
-    /// - Returns: Whether it may.
+    ///   - requestMethod: The method that was sent.
+    ///   - requestHeaders: The header fields that were sent.
+    ///   - status: The status of the final response.
+    ///   - headers: The header fields of the response, before any content coding was decoded.
+    /// - Returns: Whether the response may be stored.
     package static func mayStore(requestMethod: String, requestHeaders: HeaderBlock, status: Int, headers: HeaderBlock) -> Bool {
-        // GET is the only method whose responses are understood; that to HEAD updates, see ``Revalidation``.
+        // Only responses to GET are stored. A response to HEAD updates them, see ``Revalidation``.
         guard requestMethod == "GET", (200...599).contains(status) else { return false }
         let control = CacheControl(headers)
         // "no-store … MUST NOT store any part of either this request or any response to it" (section 5.2.1.5).
@@ -31,25 +31,26 @@ package enum Storability {
             return false
         }
         if status == 206 {
-            // Only what can be combined and served is worth keeping: one range, of an answer that a range was asked for.
+            // Only a part that can be combined and reused is stored: a single range in the response to a range request.
             guard requestHeaders.contains(.range), part(headers) != nil else { return false }
         }
         return control.isPublic || control.isPrivate || control.maxAge != nil || headers.contains(.expires)
             || isHeuristicallyCacheable(status)
     }
 
-    /// Whether there is anything to be had of a response once it is stored.
+    /// Whether a stored response could ever be reused.
     ///
-    /// Not of a redirect or an error that is never fresh: conditions are about successes ("a server MUST ignore all received preconditions
-    /// if its response to the same request without those conditions … would have been a status code other than a 2xx (Successful) or
-    /// 412", RFC 9110, section 13.2.1), and the app that takes whatever is stored does not mean last year's 404.
+    /// A redirect or an error that is never fresh could not: conditional requests are for successful responses ("a server MUST
+    /// ignore all received preconditions if its response to the same request without those conditions … would have been a status
+    /// code other than a 2xx (Successful) or 412", RFC 9110, section 13.2.1), and an app that accepts any stored response does not
+    /// want last year's 404.
     package static func isWorthKeeping(_ stored: StoredResponse) -> Bool {
         guard !stored.isSuccess else { return true }
         let control = CacheControl(stored.headers)
         return !control.noCache && Freshness.lifetime(stored, control) > 0
     }
 
-    /// Whether a stored response may stay, after its fields were updated.
+    /// Whether a stored response may be kept after its fields were updated.
     package static func mayKeep(_ stored: StoredResponse) -> Bool {
         mayKeep(stored, CacheControl(stored.headers))
     }
@@ -65,11 +66,11 @@ package enum Storability {
         return control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
     }
 
-    /// Statuses that say something of one request or of who sent it, and answer no other one.
+    /// Statuses that only apply to one request or to its sender, and cannot satisfy another one.
     ///
-    /// A 304 renews what is stored (RFC 9111, section 4.3.4). What is asked for by 401 and 407 changes with the answer, which is no part of
-    /// the key: a stored one would be asked for ever. 412 and 416 are about fields that are no part of it either. 428, 429, 431 and 511
-    /// "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
+    /// A 304 updates the stored response (RFC 9111, section 4.3.4). A 401 or 407 depends on credentials that are not part of the
+    /// key: a stored one would ask for them forever. 412 and 416 depend on fields that are not part of the key either. 428, 429,
+    /// 431 and 511 "MUST NOT be stored by a cache" (RFC 6585, sections 3 to 6).
     private static func isOfTheMoment(_ status: Int) -> Bool {
         switch status {
         case 304, 401, 407, 412, 416, 428, 429, 431, 511: true
@@ -77,8 +78,8 @@ package enum Storability {
         }
     }
 
-    /// Whether a status itself says that it will last: "permanently" (RFC 9110, sections 15.4.2 and 15.4.9), "likely to be permanent"
-    /// (section 15.5.11).
+    /// Whether a status itself implies that it will not change: "permanently" (RFC 9110, sections 15.4.2 and 15.4.9), "likely to be
+    /// permanent" (section 15.5.11).
     static func isPermanent(_ status: Int) -> Bool { status == 301 || status == 308 || status == 410 }
 
     /// RFC 9110, section 15.1.
@@ -89,7 +90,7 @@ package enum Storability {
         }
     }
 
-    /// What a 206 holds: one range of bytes that are not coded, or nil.
+    /// The range of a 206 with a single range of bytes without content coding, or nil.
     static func part(_ headers: HeaderBlock) -> (range: Range<Int64>, total: Int64?)? {
         let fields = headers.all("Content-Range")
         guard fields.count == 1, let field = fields.first, case .range(let range, let total)? = ByteRange.content(field),
@@ -98,9 +99,8 @@ package enum Storability {
         return (range.first..<range.last + 1, total)
     }
 
-    /// The fields of a response without those of the connection (section 3.1: "the Connection header field and fields whose
-    /// names are listed in it are required by Section 7.6.1 of [HTTP] to be removed before forwarding the message") and of the
-    /// proxy.
+    /// The fields of a response without those of the connection (section 3.1: "the Connection header field and fields whose names
+    /// are listed in it are required by Section 7.6.1 of [HTTP] to be removed before forwarding the message") and of the proxy.
     package static func storedHeaders(_ headers: HeaderBlock) -> HeaderBlock {
         var stored = headers
         for name in connectionFields(of: headers) { stored.remove(name) }
@@ -113,7 +113,7 @@ package enum Storability {
         for line in headers.all("Connection") {
             for member in line.split(separator: ",") {
                 let name = String(decoding: ASCII.trimmed(Array(member.utf8)[...]), as: UTF8.self)
-                // Nothing a server lists takes away what says whether and how long the response may be used.
+                // A server cannot remove the fields that control whether and how long the response may be used.
                 if ASCII.isToken(name), !keptFields.contains(name.lowercased()) { names.append(name) }
             }
         }

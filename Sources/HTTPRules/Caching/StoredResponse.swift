@@ -9,32 +9,36 @@
 
 package import HTTPWire
 
-/// Everything the rules of caching need to know of a stored response (RFC 9111, section 3); the body stays with the store.
+/// The properties of a stored response that the caching rules need (RFC 9111, section 3).
+///
+/// The body remains in the store.
 package struct StoredResponse: Hashable, Sendable {
-    /// Without fragment: the cache key of ``CacheKey/text(of:)``.
+    /// The URL without its fragment: the cache key from ``CacheKey/text(of:)``.
     package var url: String
-    /// `GET`: no other method's response is stored, and that to HEAD only updates.
+    /// `GET`: responses to other methods are not stored; a response to HEAD only updates a stored one.
     package var method: String
     package var status: Int
     package var reason: String
-    /// As ``Storability/storedHeaders(_:)`` leaves them.
+    /// The result of ``Storability/storedHeaders(_:)``.
     package var headers: HeaderBlock
-    /// The request's values of the fields that `Vary` names, where it had them (section 4.1).
+    /// The request's values of the fields listed in `Vary`, if present (section 4.1).
     package var varyFields: HeaderBlock
     package var requestTime: Double
     package var responseTime: Double
-    /// Bytes stored.
+    /// The number of stored bytes.
     package var bodyLength: Int64
-    /// Which bytes of the representation these are; nil where they are all (section 3.3).
+    /// The range of the representation that is stored; nil for all of it (section 3.3).
     package var storedRange: Range<Int64>?
-    /// The length of the whole representation, where a part is stored and the server said it.
+    /// The length of the whole representation, if only a part is stored and the server sent the length.
     package var completeLength: Int64?
-    /// The seal of the credential that the request carried.
+    /// The sealed credential of the request.
     ///
-    /// Nil where it carried none, or where the response is for every credential (``CacheControl/isForEveryCredential``): then it may answer
-    /// every request (``CacheKey/matches(_:requestHeaders:)``).
+    /// Nil if the request had none, or if the response is valid for every credential (``CacheControl/isForEveryCredential``). It
+    /// may then satisfy every request (``CacheKey/matches(_:requestHeaders:)``).
     package var credential: String?
-    /// What the connection was like that the response came over; nil in clear, and for what an app stores itself.
+    /// The security of the connection that received the response.
+    ///
+    /// Nil for an unencrypted connection and for responses that an app stored itself.
     package var security: ConnectionSecurity?
 
     package init(
@@ -67,11 +71,11 @@ package struct StoredResponse: Hashable, Sendable {
         self.security = security
     }
 
-    /// What to keep of the answer to a GET: drops the fields that are not stored, picks what `Vary` depends on, reads the range of a 206,
-    /// and notes the credential that obtained it.
+    /// Creates a stored response for a GET: removes the fields that are not stored, extracts the request fields listed in `Vary`,
+    /// reads the range of a 206, and keeps the credential.
     ///
-    /// The caller has asked ``Storability``, and sets the length of the body once it is known. The request's fields are those that were
-    /// sent, with `Authorization` sealed, since they are written to disk; `Cookie` is as it was sent.
+    /// The caller has checked ``Storability`` and sets the length of the body when it is known. The request fields are those that
+    /// were sent, with `Authorization` sealed because they are written to disk; `Cookie` is not sealed.
     package init(
         url: String,
         requestHeaders: HeaderBlock,
@@ -100,7 +104,7 @@ package struct StoredResponse: Hashable, Sendable {
         completeLength = part.total
     }
 
-    /// Takes other fields in the place of the response's own, and depends on what these say of the request.
+    /// Replaces the response's header fields and updates the properties derived from them.
     package mutating func takeHeaders(_ headers: HeaderBlock, requestHeaders: HeaderBlock) {
         self.headers = Storability.storedHeaders(headers)
         varyFields = CacheKey.varyFields(of: headers, requestHeaders: requestHeaders)
@@ -109,14 +113,15 @@ package struct StoredResponse: Hashable, Sendable {
 
     package var isComplete: Bool { storedRange == nil && status != 206 }
 
-    /// Whether the server can be asked if this is still good (section 4.3.1).
+    /// Whether the response can be validated with a conditional request (section 4.3.1).
     package var hasValidator: Bool { !validatorFields.isEmpty }
 
-    /// The fields of a conditional request (section 4.3.1), `If-None-Match` first: a server that knows both looks at that one
-    /// only (RFC 9110, section 13.2.2).
+    /// The fields of a conditional request (section 4.3.1).
+    ///
+    /// `If-None-Match` comes first: a server that supports both only evaluates that one (RFC 9110, section 13.2.2).
     ///
     /// "MUST send the relevant entity tags … if the entity tags were provided in the stored response(s) being validated; SHOULD
-    /// send the Last-Modified value". What the server wrote goes back as it was, also where it is no entity tag by the grammar.
+    /// send the Last-Modified value". The server's values are sent back unmodified, even if one is not a valid entity tag.
     package var validatorFields: [(String, String)] {
         var fields: [(String, String)] = []
         if let tag = headers.octetText(.etag), !tag.isEmpty, ASCII.isFieldValue(tag) { fields.append(("If-None-Match", tag)) }
@@ -126,7 +131,7 @@ package struct StoredResponse: Hashable, Sendable {
         return fields
     }
 
-    /// The validator that proves two responses to hold the same bytes (RFC 9110, section 8.8.1), for `If-Range`.
+    /// The validator that proves that two responses contain the same bytes (RFC 9110, section 8.8.1), for `If-Range`.
     package var strongValidator: String? {
         guard
             let validator = ResumePoint.strongValidator(
@@ -138,29 +143,32 @@ package struct StoredResponse: Hashable, Sendable {
         return validator
     }
 
-    /// Whether the server did what was asked; true also for what the app stored that is not HTTP's (0).
+    /// Whether the request succeeded.
     ///
-    /// Only such a response can be validated, served in part, or stand in for an error.
+    /// Also true for a response that the app stored for a scheme other than HTTP (status 0).
+    ///
+    /// Only such a response can be validated, partially reused, or used because of an error.
     package var isSuccess: Bool { status == 0 || (200...299).contains(status) }
 
-    /// Whether the content is coded: its ranges count coded bytes (RFC 9110, section 14.1.2), and the store may hold decoded
-    /// ones.
+    /// Whether the content is encoded.
+    ///
+    /// Ranges then refer to encoded bytes (RFC 9110, section 14.1.2), but the store may contain decoded ones.
     package var isCoded: Bool {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 
-    /// The fields to answer with from the store.
+    /// The header fields of a response from the store.
     ///
     /// "When a stored response is used to satisfy a request without validation, a cache MUST generate an Age header field,
-    /// replacing any present in the response with a value equal to the stored response's current_age" (section 4); and then the
-    /// fields that `no-cache` names stay away (section 5.2.2.4).
+    /// replacing any present in the response with a value equal to the stored response's current_age" (section 4). The fields
+    /// listed in `no-cache` are then omitted (section 5.2.2.4).
     package func headersForReuse(now: Double, wasValidated: Bool) -> HeaderBlock {
         guard !wasValidated else { return headers }
         var served = headers
         served.set("Age", String(Int(Freshness.currentAge(self, now: now))))
         // "A recipient with a clock that receives a response message without a Date header field MUST record the time it was
-        // received and append a corresponding Date header field … if it is cached" (RFC 9110, section 6.6.1). Not stored, for
-        // that date is of our clock, and would make a strong validator of Last-Modified (section 8.8.2.2).
+        // received and append a corresponding Date header field … if it is cached" (RFC 9110, section 6.6.1). It is not stored,
+        // because this date is from the local clock and would turn Last-Modified into a strong validator (section 8.8.2.2).
         if !served.contains("Date") { served.append("Date", CacheDate.format(responseTime)) }
         for field in CacheControl(headers).noCacheFields { served.remove(field) }
         return served
