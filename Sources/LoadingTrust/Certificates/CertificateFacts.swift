@@ -11,31 +11,31 @@ package import FoundationEssentials
 import SwiftASN1
 import X509
 
-/// What programs ask about a certificate.
+/// The properties of a certificate that programs ask for.
 package struct CertificateFacts: Sendable, Hashable {
-    /// The common name, or else the most telling part of the subject.
+    /// The common name, or otherwise the most specific part of the subject.
     package let subjectSummary: String
     package let commonName: String?
     package let subject: String
     package let issuer: String
-    /// DER of the names.
+    /// The names in DER.
     package let subjectDER: Data
     package let issuerDER: Data
     package let notBefore: Date
     package let notAfter: Date
     package let serialNumber: Data
-    /// DER of the `SubjectPublicKeyInfo`.
+    /// The `SubjectPublicKeyInfo` in DER.
     package let spki: Data
     package let spkiSHA256: Data
-    /// PKCS #1 of an RSA key, X9.63 of an EC key, the 32 bytes of an Ed25519 key.
+    /// PKCS #1 for an RSA key, X9.63 for an EC key, the 32 bytes of an Ed25519 key.
     package let publicKey: Data
     package let key: KeyFacts
-    /// The channel binding's hash of the certificate (RFC 5929, section 4.1).
+    /// The hash of the certificate for channel binding (RFC 5929, section 4.1).
     package let tlsServerEndPointHash: [UInt8]
 
     package var keyBits: Int { key.bits }
 
-    /// Nil where it cannot be read, or holds a kind of key that is not supported.
+    /// Nil if the certificate cannot be parsed or has an unsupported kind of key.
     package init?(der: Data) {
         let bytes = Array(der)
         guard let certificate = try? Certificate(derEncoded: bytes), let fields = CertificateFields(bytes) else { return nil }
@@ -56,8 +56,9 @@ package struct CertificateFacts: Sendable, Hashable {
         tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
     }
 
-    /// RFC 5929, section 4.1: the hash of the certificate's signature, "if [it] is either MD5 or SHA-1, then use SHA-256"; for
-    /// signatures without one hash of their own the RFC has no answer, and SHA-256 is what others use.
+    /// RFC 5929, section 4.1: the hash of the certificate's signature, "if [it] is either MD5 or SHA-1, then use SHA-256".
+    ///
+    /// The RFC does not define signatures without a single hash; SHA-256 is what other implementations use.
     private static func endPointHash(_ certificate: [UInt8], signedWith algorithm: ASN1ObjectIdentifier) -> [UInt8] {
         switch algorithm {
         case [1, 2, 840, 113_549, 1, 1, 12], [1, 2, 840, 10_045, 4, 3, 3]: Array(SHA384.hash(data: certificate))

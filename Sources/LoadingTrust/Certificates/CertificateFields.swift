@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import SwiftASN1
 
-/// The parts of a certificate as it spells them (RFC 5280, section 4.1), byte for byte, whatever kind of key it holds.
+/// The fields of a certificate as encoded (RFC 5280, section 4.1), whatever its kind of key.
 struct CertificateFields {
     let serialNumber: ArraySlice<UInt8>
     let issuer: ArraySlice<UInt8>
@@ -39,7 +39,7 @@ struct CertificateFields {
         self.signatureAlgorithm = signatureAlgorithm
     }
 
-    /// The size of an RSA or EC key, also of one that is too short to be used.
+    /// The size of an RSA or EC key, even if it is too short to be used.
     var keyBits: Int? {
         switch keyAlgorithm {
         case [1, 2, 840, 113_549, 1, 1, 1], [1, 2, 840, 10_045, 2, 1]: KeyFacts(bytes: publicKey).bits
@@ -49,7 +49,7 @@ struct CertificateFields {
 }
 
 extension ASN1Node {
-    /// What is inside, or nil where it is a plain value.
+    /// The nodes of a constructed value; nil for a primitive one.
     func children() -> [ASN1Node]? {
         guard case .constructed(let nodes) = content else { return nil }
         return Array(nodes)

@@ -19,7 +19,7 @@ package struct KeyFacts: Sendable, Hashable {
     package var kind: Kind
     package var bits: Int
 
-    /// Of a public key as `CertificateFacts.publicKey` has it; nil where it is none, or of a kind that is not supported.
+    /// Takes a public key in the form of `CertificateFacts.publicKey`; nil if it is malformed or of an unsupported kind.
     package init?(publicKey: Data, kind: Kind) {
         let isKey =
             switch (kind, publicKey.count) {
@@ -43,7 +43,7 @@ package struct KeyFacts: Sendable, Hashable {
         } else if bytes.count == 32 {
             self.init(kind: .ed25519, bits: 256)
         } else {
-            // X9.63: a byte and two coordinates.
+            // X9.63: one byte and two coordinates.
             let size = bytes.count / 2 * 8
             self.init(kind: .ec, bits: size == 528 ? 521 : size)
         }
@@ -54,7 +54,7 @@ package struct KeyFacts: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// The size in bits if the key is an RSA key: the only kind that is a sequence of two integers (RFC 8017, appendix A.1.1).
+    /// The size of an RSA key in bits: the only kind that is a sequence of two integers (RFC 8017, appendix A.1.1).
     private static func modulusSize(_ key: ArraySlice<UInt8>) -> Int? {
         guard key.first == 0x30, let node = try? DER.parse(key), node.identifier == .sequence else { return nil }
         let modulus = try? DER.sequence(node, identifier: .sequence) { nodes in

@@ -9,7 +9,7 @@
 import SwiftASN1
 import X509
 
-/// The part of a name that tells people most: its common name, or else its unit, its organisation, or whatever there is.
+/// The most specific part of a name: its common name, otherwise its unit, its organization, or the whole name.
 struct SubjectSummary {
     let commonName: String?
     let text: String

@@ -11,16 +11,16 @@ import CryptoExtras
 import FoundationEssentials
 import SwiftASN1
 
-/// A block cipher in CBC mode with the padding of RFC 5652, section 6.3: for reading only.
+/// A block cipher in CBC mode with the padding of RFC 5652, section 6.3; decryption only.
 enum BlockCipher {
     case aes(key: [UInt8], start: [UInt8])
     case tripleDES(key: [UInt8], start: [UInt8])
-    /// For old files: what protects the certificates in what Windows and older OpenSSL wrote.
+    /// For old files: Windows and older OpenSSL versions encrypt certificates with it.
     case rc2(key: [UInt8], bits: Int, start: [UInt8])
 
     typealias Maker = (_ key: [UInt8], _ start: [UInt8]) -> BlockCipher
 
-    /// How to make it, and how many bytes its key and its initialization vector have.
+    /// The cipher's initializer, and the lengths of its key and initialization vector in bytes.
     static func named(_ name: ASN1ObjectIdentifier) -> (make: Maker, keyCount: Int, startCount: Int)? {
         switch name {
         case [2, 16, 840, 1, 101, 3, 4, 1, 2]: ({ .aes(key: $0, start: $1) }, 16, 16)
@@ -31,7 +31,7 @@ enum BlockCipher {
         }
     }
 
-    /// Padding that is not right means a wrong password, or damage; the two cannot be told apart.
+    /// Wrong padding means a wrong password or damage, which cannot be distinguished.
     func decrypt(_ bytes: [UInt8]) throws(IdentityFailure) -> [UInt8] {
         switch self {
         case .aes(let key, let start):

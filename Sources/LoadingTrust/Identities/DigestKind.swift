@@ -33,7 +33,7 @@ enum DigestKind {
         }
     }
 
-    /// RFC 7292, appendix B: "v" in bytes.
+    /// The block size in bytes: "v" in RFC 7292, appendix B.
     var blockByteCount: Int {
         switch self {
         case .sha1, .sha256: 64

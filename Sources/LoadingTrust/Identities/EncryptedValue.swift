@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import SwiftASN1
 
-/// Bytes that are encrypted with a password, and how: `EncryptedPrivateKeyInfo` (RFC 5958, section 3) and `EncryptedContentInfo`
+/// Bytes encrypted with a password, and the algorithm: `EncryptedPrivateKeyInfo` (RFC 5958, section 3) and `EncryptedContentInfo`
 /// (RFC 5652, section 6.1).
 struct EncryptedValue {
     private let algorithm: ASN1Node

@@ -11,9 +11,9 @@ import LoadingModel
 import SwiftASN1
 import X509
 
-/// The certificates of a file, of which one is to be that of a key.
+/// The certificates of a file, one of which belongs to the private key.
 ///
-/// Each is read once, however many keys there are.
+/// Each is parsed once, whatever the number of keys.
 struct IdentityCertificates {
     private let all: [Data]
     private let byKey: [Certificate.PublicKey: Data]
@@ -26,7 +26,7 @@ struct IdentityCertificates {
         byKey = Dictionary(keys) { first, _ in first }
     }
 
-    /// The key's certificate first, then its issuers as far as they are there, then the rest.
+    /// The key's certificate first, then those of its issuers that the file contains, then the others.
     func identity(of key: Data) throws(IdentityFailure) -> ClientIdentity {
         guard let leaf = (try? Certificate.PrivateKey(derBytes: Array(key))).flatMap({ byKey[$0.publicKey] })
         else { throw .keyDoesNotMatch }

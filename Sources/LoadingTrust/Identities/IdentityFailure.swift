@@ -8,16 +8,16 @@
 //===----------------------------------------------------------------------===//
 /// Why a certificate and its key could not be read.
 package enum IdentityFailure: Error, Sendable, Hashable {
-    /// Neither PEM nor PKCS #12 nor what else was asked for.
+    /// The data is not PEM, PKCS #12 or the other expected format.
     case malformed(String)
     case noCertificate
     case noKey
     /// The key is encrypted, and no password was given.
     case passwordRequired
     case wrongPassword
-    /// A cipher, a hash or a kind of key that is not supported.
+    /// A cipher, a hash or a kind of key is not supported.
     case unsupported(String)
-    /// None of the certificates is that of the key.
+    /// None of the certificates belongs to the key.
     case keyDoesNotMatch
 }
 

@@ -11,18 +11,18 @@ package import LoadingModel
 import SwiftASN1
 import X509
 
-/// Reads a client's certificate and private key from the files that people have.
+/// Reads a client's certificate and private key from PEM, DER and PKCS #12.
 ///
-/// The input is what the app was given, not what a server sent; still, no input traps or runs for long.
+/// The input comes from the app, not from a server; still, no input causes a trap or a long computation.
 package enum IdentityReader {
     /// Reads an identity from PEM.
     ///
     /// - Parameters:
-    ///   - pem: The certificate, its issuers and perhaps the key; the certificate alone also as DER.
-    ///   - key: The key, where it is in a file of its own, as PEM or DER: PKCS #8, PKCS #1 or SEC 1.
-    ///   - password: Of the key.
+    ///   - pem: The certificate, its issuers and optionally the key; a single certificate may also be in DER.
+    ///   - key: The key if it is in a separate file, as PEM or DER: PKCS #8, PKCS #1 or SEC 1.
+    ///   - password: The password of the key.
     /// - Returns: The certificates and the key.
-    /// - Throws: What is wrong with the files, or the password.
+    /// - Throws: An ``IdentityFailure`` for malformed files or a wrong password.
     package static func identity(pem: Data, key: Data?, password: String?) throws(IdentityFailure) -> ClientIdentity {
         let blocks = PEMBlock.blocks(in: pem) ?? []
         var certificates = blocks.filter { ["CERTIFICATE", "X509 CERTIFICATE"].contains($0.label) }
@@ -45,10 +45,10 @@ package enum IdentityReader {
     /// Reads an identity from PKCS #12.
     ///
     /// - Parameters:
-    ///   - pkcs12: As RFC 7292 has it, also what older systems write.
-    ///   - password: Nil and "" are both tried where either is given.
+    ///   - pkcs12: A file according to RFC 7292, including the older ciphers of other systems.
+    ///   - password: For nil and "", both variants are tried.
     /// - Returns: The certificates and the key.
-    /// - Throws: What is wrong with the file, or the password.
+    /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
     package static func identity(pkcs12: Data, password: String?) throws(IdentityFailure) -> ClientIdentity {
         let content = try PKCS12File.content(of: Array(pkcs12), password: password)
         guard !content.keys.isEmpty else { throw .noKey }
@@ -65,7 +65,7 @@ package enum IdentityReader {
         throw failure
     }
 
-    /// Whether the private key (PKCS #8) is that of the certificate (DER).
+    /// Whether the private key (PKCS #8) belongs to the certificate (DER).
     package static func matches(certificate: Data, key: Data) -> Bool {
         guard let certificate = try? Certificate(derEncoded: Array(certificate)),
             let key = try? Certificate.PrivateKey(derBytes: Array(key))
@@ -73,7 +73,7 @@ package enum IdentityReader {
         return certificate.publicKey == key.publicKey
     }
 
-    /// The public part of a private key (PKCS #8), as `CertificateFacts.publicKey` has it.
+    /// The public key of a private key (PKCS #8), in the form of `CertificateFacts.publicKey`.
     package static func publicKey(of key: Data) -> Data? {
         (try? Certificate.PrivateKey(derBytes: Array(key))).map { Data($0.publicKey.subjectPublicKeyInfoBytes) }
     }

@@ -9,7 +9,7 @@
 import Crypto
 import FoundationEssentials
 
-/// Decrypts the keys that OpenSSL wrote before PKCS #8, with `Proc-Type: 4,ENCRYPTED` at the top (RFC 1421, section 4.6.1.1).
+/// Decrypts the keys that OpenSSL wrote before PKCS #8, with the header `Proc-Type: 4,ENCRYPTED` (RFC 1421, section 4.6.1.1).
 enum LegacyPEMCipher {
     static func decrypt(_ block: PEMBlock, password: String?) throws(IdentityFailure) -> Data {
         let info = block.headers["DEK-Info"]?.split(separator: ",") ?? []

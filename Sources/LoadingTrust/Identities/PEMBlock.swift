@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import FoundationEssentials
 
-/// One block of PEM text (RFC 7468), with the headers that OpenSSL once put in front of encrypted keys (RFC 1421).
+/// A block of PEM text (RFC 7468), with the headers of OpenSSL's old encrypted keys (RFC 1421).
 struct PEMBlock {
     var label: String
     var headers: [String: String]
@@ -16,11 +16,11 @@ struct PEMBlock {
 
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
-    /// Every block, whatever stands between them.
+    /// All blocks; text between them is ignored.
     ///
-    /// Nil where there is none at all.
+    /// Nil if there is no block.
     ///
-    /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2); a block without an end is none.
+    /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2); a block without an end is ignored.
     static func blocks(in data: Data) -> [PEMBlock]? {
         let begin = "-----BEGIN "
         guard data.contains(0x2D) else { return nil }

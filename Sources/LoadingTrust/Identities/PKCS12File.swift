@@ -10,12 +10,12 @@ import Crypto
 import FoundationEssentials
 import SwiftASN1
 
-/// A PKCS #12 file (RFC 7292) in password integrity mode: its certificates and its private keys.
+/// A PKCS #12 file (RFC 7292) in password integrity mode: its certificates and private keys.
 ///
-/// Written here rather than left to the TLS library, whose Swift interface traps on a file without a key.
+/// Not parsed with the TLS library, whose Swift interface traps on a file without a key.
 struct PKCS12File {
     struct Content {
-        /// DER.
+        /// In DER.
         var certificates: [Data] = []
         /// PKCS #8 in DER, not encrypted.
         var keys: [[UInt8]] = []
@@ -38,9 +38,9 @@ struct PKCS12File {
 
     private static let damaged = IdentityFailure.malformed("the PKCS #12 file is damaged")
 
-    /// What a file holds.
+    /// Decrypts the content of a file.
     ///
-    /// No password is the same as "", and the file may have been made with either.
+    /// A missing password is equivalent to "", and the file may have been written with either.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)
@@ -64,7 +64,7 @@ struct PKCS12File {
         return content
     }
 
-    /// A `ContentInfo` (section 4.1): bags in the clear, or encrypted.
+    /// Reads a `ContentInfo` (section 4.1): bags in clear or encrypted.
     private static func read(
         _ info: ASN1Node, _ secret: PasswordBytes, into content: inout Content
     ) throws(IdentityFailure) {

@@ -6,9 +6,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Makes keys of passwords as PKCS #12 does (RFC 7292, appendix B.2).
+/// Derives keys from passwords as defined by PKCS #12 (RFC 7292, appendix B.2).
 enum PKCS12KeyDerivation {
-    /// Appendix B.3.
+    /// The purpose of a key (appendix B.3).
     enum Use: UInt8 {
         case encryption = 1
         case initialization = 2
@@ -32,14 +32,14 @@ enum PKCS12KeyDerivation {
         return Array(key.prefix(count))
     }
 
-    /// Repeats bytes to a whole number of blocks; none of none.
+    /// Repeats bytes up to a whole number of blocks; empty if there are none.
     private static func fill(_ bytes: [UInt8], _ block: Int, count: Int? = nil) -> [UInt8] {
         if bytes.isEmpty { return [] }
         let length = count ?? (bytes.count + block - 1) / block * block
         return (0..<length).map { bytes[$0 % bytes.count] }
     }
 
-    /// Adds as big-endian numbers, and one more, modulo the size.
+    /// Adds the addend and 1 as big-endian numbers, modulo the size.
     private static func add(_ addend: [UInt8], to value: inout ArraySlice<UInt8>) {
         var carry = 1
         for offset in stride(from: addend.count - 1, through: 0, by: -1) {

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import SwiftASN1
 
-/// By what a PKCS #12 file proves that it is whole, and that the password is right (RFC 7292, section 4 and appendix A).
+/// The MAC of a PKCS #12 file, which verifies its integrity and the password (RFC 7292, section 4 and appendix A).
 struct PKCS12Seal {
     private let hash: DigestKind
     private let digest: [UInt8]

@@ -6,14 +6,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// A password in the two forms that ciphers take it.
+/// A password in the two encodings that ciphers use.
 struct PasswordBytes {
     /// UTF-8, for PKCS #5.
     let narrow: [UInt8]
-    /// Big-endian UTF-16 with a zero at its end, for PKCS #12 (RFC 7292, appendix B.1).
+    /// Big-endian UTF-16 with a terminating zero, for PKCS #12 (RFC 7292, appendix B.1).
     let wide: [UInt8]
 
-    /// As some programs have it where there is no password: not even the zero.
+    /// Some programs encode a missing password without the terminating zero.
     static let none = PasswordBytes(narrow: [], wide: [])
 
     init(_ password: String) {

@@ -11,7 +11,7 @@ import CryptoExtras
 import FoundationEssentials
 import SwiftASN1
 
-/// A cipher with a key made of a password, as PKCS #5 version 2 (RFC 8018) and PKCS #12 (RFC 7292, appendix C) name them.
+/// A password-based cipher, as PKCS #5 version 2 (RFC 8018) and PKCS #12 (RFC 7292, appendix C) define it.
 struct PasswordCipher {
     private let cipher: BlockCipher
 
@@ -37,7 +37,7 @@ struct PasswordCipher {
         guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let count = try? Int(derEncoded: parameters[1]),
             RoundBudget.isReasonable(count)
         else { throw Self.damaged }
-        // The initialization vector takes one hash of SHA-1, the longest key two.
+        // The initialization vector takes one SHA-1 hash, the longest key two.
         try rounds.spend(count, times: 3)
         func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(
@@ -58,7 +58,7 @@ struct PasswordCipher {
 
     func decrypt(_ bytes: [UInt8]) throws(IdentityFailure) -> [UInt8] { try cipher.decrypt(bytes) }
 
-    /// RFC 8018, section 6.2.
+    /// Parses PBES2 parameters (RFC 8018, section 6.2).
     private static func pbes2(
         derivation: ASN1Node, encryption: ASN1Node, _ password: PasswordBytes, _ rounds: inout RoundBudget
     ) throws(IdentityFailure) -> BlockCipher {
@@ -74,7 +74,7 @@ struct PasswordCipher {
             fields.count >= 2, let salt = try? ASN1OctetString(berEncoded: fields[0]),
             let count = try? Int(derEncoded: fields[1]), RoundBudget.isReasonable(count)
         else { throw damaged }
-        // A key is at most two of the shortest hashes.
+        // The key takes at most two of the shortest hashes.
         try rounds.spend(count, times: keyCount > 20 ? 2 : 1)
         let hash = try randomFunction(fields.dropFirst(2).last)
         guard
@@ -86,9 +86,9 @@ struct PasswordCipher {
         return make(key.withUnsafeBytes { Array($0) }, Array(start.bytes))
     }
 
-    /// RFC 8018, appendix A.2: HMAC with SHA-1 where none is named.
+    /// RFC 8018, appendix A.2: the default is HMAC with SHA-1.
     ///
-    /// What stands last may also be the length of the key.
+    /// The last field may also be the length of the key.
     private static func randomFunction(_ node: ASN1Node?) throws(IdentityFailure) -> KDF.Insecure.PBKDF2.HashFunction {
         guard let node, node.identifier == .sequence else { return .insecureSHA1 }
         guard let first = node.children()?.first, let name = try? ASN1ObjectIdentifier(derEncoded: first) else { throw damaged }

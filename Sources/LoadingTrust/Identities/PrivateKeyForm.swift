@@ -10,7 +10,7 @@ import FoundationEssentials
 import SwiftASN1
 import X509
 
-/// Turns every form of an unencrypted private key into PKCS #8 (RFC 5958).
+/// Converts all forms of an unencrypted private key to PKCS #8 (RFC 5958).
 enum PrivateKeyForm {
     private static let rsaEncryption: ASN1ObjectIdentifier = [1, 2, 840, 113_549, 1, 1, 1]
     private static let ecPublicKey: ASN1ObjectIdentifier = [1, 2, 840, 10_045, 2, 1]
@@ -38,7 +38,7 @@ enum PrivateKeyForm {
         return Data(key)
     }
 
-    /// The same of what a password opened: one wrong password in 256 leaves padding that looks right.
+    /// Converts a decrypted key: with a wrong password, the padding is valid in one of 256 cases.
     static func pkcs8(decrypted der: [UInt8]) throws(IdentityFailure) -> Data {
         do {
             return try pkcs8(der)

@@ -6,15 +6,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// Counts the rounds by which keys are made of a password, all those of a file together: its writer decides how many there are.
+/// Limits the total number of key derivation rounds for a file, since the file's author chooses them.
 struct RoundBudget {
-    /// Ten times as many as an identity takes that was made to resist guessing (600,000 for each of its parts).
+    /// Ten times the rounds of an identity that was made to resist guessing (600,000 for each of its parts).
     private var left = 6_000_000
 
-    /// More rounds than anybody uses for one key, and few enough to be done with in some seconds.
+    /// The limit for one key: more than any program uses, and few enough to take only some seconds.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
-    /// Takes rounds of so many hashes each from what is left.
+    /// Spends rounds of `times` hashes each.
     mutating func spend(_ rounds: Int, times: Int) throws(IdentityFailure) {
         left -= rounds * times
         if left < 0 { throw .unsupported("a file of so many rounds") }

@@ -6,7 +6,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 //===----------------------------------------------------------------------===//
-/// DES three times (FIPS 46-3), for decrypting old PKCS #12 files and keys only.
+/// Triple DES (FIPS 46-3); only for decrypting old PKCS #12 files and keys.
 struct TripleDES {
     private let first: [UInt64]
     private let second: [UInt64]

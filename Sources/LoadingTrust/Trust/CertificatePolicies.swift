@@ -9,7 +9,7 @@
 import SwiftASN1
 import X509
 
-/// What a certificate says of the policies by which it was issued (RFC 5280, sections 4.2.1.4, 4.2.1.5, 4.2.1.11 and 4.2.1.14).
+/// The policy extensions of a certificate (RFC 5280, sections 4.2.1.4, 4.2.1.5, 4.2.1.11 and 4.2.1.14).
 struct CertificatePolicies {
     enum Name {
         static let policies: ASN1ObjectIdentifier = [2, 5, 29, 32]
@@ -22,9 +22,9 @@ struct CertificatePolicies {
     struct Malformed: Error {}
 
     private(set) var policies: Set<ASN1ObjectIdentifier> = []
-    /// From an issuer's policy to those of its subjects that count as the same.
+    /// Maps an issuer's policy to the equivalent policies of its subjects.
     private(set) var mappings: [ASN1ObjectIdentifier: Set<ASN1ObjectIdentifier>] = [:]
-    /// How many more certificates may come before one of these rules holds; nil if the certificate does not say.
+    /// The number of further certificates before the rule applies; nil if the certificate has no such field.
     private(set) var requireExplicitPolicy: Int?
     private(set) var inhibitPolicyMapping: Int?
     private(set) var inhibitAnyPolicy: Int?

@@ -10,7 +10,7 @@ import HTTPRules
 import SwiftASN1
 import X509
 
-/// Whether a certificate is for each of some hosts (RFC 9525, section 6).
+/// Checks that a certificate is valid for each of the hosts (RFC 9525, section 6).
 struct HostNamesPolicy: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [.X509ExtensionID.subjectAlternativeName]
     let hosts: [String]
@@ -23,7 +23,7 @@ struct HostNamesPolicy: VerifierPolicy {
 
     private static func isNamed(_ host: String, by chain: UnverifiedCertificateChain) -> Bool {
         if HostName.isAddress(host) {
-            // A zone (RFC 6874) says by which interface the address is reached, and nothing of whose it is.
+            // A zone (RFC 6874) names the interface to the address and is not part of the identity.
             let address = HostName.unbracketed(host).prefix { $0 != "%" }
             var policy = ServerIdentityPolicy(serverHostname: nil, serverIP: String(address))
             if case .meetsPolicy = policy.chainMeetsPolicyRequirements(chain: chain) { return true }
@@ -35,9 +35,9 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.contains { if case .dnsName(let other) = $0 { matches(lowercased(other), name) } else { false } }
     }
 
-    /// RFC 9525, section 6.3: the same name, or `*` in place of its first label, and of all of that one.
+    /// RFC 9525, section 6.3: the same name, or `*` as the whole first label.
     ///
-    /// Written here because that of X509 knows no underscore, which hosts may have though RFC 1123 does not think so.
+    /// Not done by X509's implementation, which rejects underscores: hosts use them although RFC 1123 does not permit them.
     private static func matches(_ presented: ArraySlice<UInt8>, _ host: ArraySlice<UInt8>) -> Bool {
         if presented == host { return true }
         guard presented.starts(with: "*.".utf8), let dot = host.firstIndex(of: UInt8(ascii: ".")), dot > host.startIndex
@@ -45,7 +45,7 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.dropFirst() == host[dot...]
     }
 
-    /// Without the dot of the root at its end.
+    /// Without the trailing dot of the root.
     private static func lowercased(_ name: String) -> ArraySlice<UInt8> {
         let bytes = name.utf8.map { $0 &- UInt8(ascii: "A") < 26 ? $0 | 0x20 : $0 }
         return bytes.last == UInt8(ascii: ".") ? bytes.dropLast() : bytes[...]

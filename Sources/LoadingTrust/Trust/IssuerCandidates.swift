@@ -10,15 +10,16 @@ import FoundationEssentials
 import Synchronization
 import X509
 
-/// What was sent along with a certificate, as the issuers that a verifier tries.
+/// The certificates that were sent with a leaf certificate, as issuer candidates for a verifier.
 ///
-/// A verifier goes every way from one certificate to the next, and whoever sent them decides how many ways there are: authorities
-/// of one name and one key, each signed by the next, make more than can ever be tried. So only so many of them count, and only so
-/// many are given out in all, each of which costs one check of a signature; the verifier that gets no more comes to its end.
+/// A verifier tries every path from one certificate to the next, and the peer controls the number of paths: authorities with the
+/// same name and key, each signed by the next, make more than can ever be tried. The number of candidates is therefore limited,
+/// and so is the number handed to the verifier in total, each of which costs one signature check; a verifier that gets no more
+/// candidates ends.
 final class IssuerCandidates: CustomCertificateStore {
-    /// How many certificates count besides the one in question.
+    /// The maximum number of certificates besides the leaf.
     static let maximumCount = 32
-    /// How many signatures of theirs are checked for one chain.
+    /// The maximum number of their signatures that are checked for one chain.
     static let maximumTries = 128
 
     private struct State {
@@ -33,13 +34,13 @@ final class IssuerCandidates: CustomCertificateStore {
         state = Mutex(State(certificates: Dictionary(grouping: certificates, by: \.subject)))
     }
 
-    /// The certificates of a chain that count, each once, that in question first.
+    /// The certificates of a chain within the limit, without duplicates, the leaf first.
     static func counted(_ chain: [Data]) -> [Data] {
         var seen: Set<Data> = []
         return Array(chain.filter { seen.insert($0).inserted }.prefix(1 + maximumCount))
     }
 
-    /// Whether there were more than were given out.
+    /// Whether candidates were withheld from the verifier.
     var isExhausted: Bool { state.withLock(\.isExhausted) }
 
     subscript(subject: DistinguishedName) -> [Certificate]? {

@@ -9,11 +9,11 @@
 import SwiftASN1
 import X509
 
-/// Whether a chain keeps to the policies that its authorities demand (RFC 5280, section 6.1).
+/// Checks that a chain complies with the policies that its authorities require (RFC 5280, section 6.1).
 ///
-/// Every policy is as good as another to us: the user's initial set is any-policy, and nothing is demanded from the start. Only an
-/// authority may demand that all below it have some policy in common. So all that matters of the RFC's tree is whether its lowest
-/// level is empty, and no other level is kept.
+/// All policies are accepted: the user's initial set is any-policy, and no requirement applies at the start. Only an authority
+/// can require that all certificates below it share a policy. The only relevant fact about the RFC's policy tree is therefore
+/// whether its lowest level is empty, and no other level is stored.
 struct PolicyConstraintsPolicy: VerifierPolicy {
     let verifyingCriticalExtensions: [ASN1ObjectIdentifier] = [
         CertificatePolicies.Name.policies, CertificatePolicies.Name.mappings, CertificatePolicies.Name.constraints,
@@ -29,10 +29,10 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
         }
     }
 
-    /// Whether a path, from the root's certificate, which is not in it, to that of the server, has the policies that it must have.
+    /// Whether a path, from below the root to the server's certificate, has the policies that it requires.
     private static func keepsPolicies(_ path: [Certificate]) throws -> Bool {
         let any = CertificatePolicies.Name.any
-        /// Section 6.1.2: how many certificates may come before a policy is needed, before mappings and any-policy do not count.
+        /// Section 6.1.2: the number of certificates before a policy is required, and before mappings and any-policy are ignored.
         var (explicitPolicy, policyMapping, anyPolicy) = (path.count + 1, path.count + 1, path.count + 1)
         /// The expected policies of the lowest level.
         var expected: Set = [any]

@@ -9,7 +9,7 @@
 import SwiftASN1
 import X509
 
-/// What a certificate and its issuers must be like, beyond RFC 5280 and the name: as Apple's systems demand it.
+/// Apple's requirements for server certificates and their issuers, beyond RFC 5280 and the name.
 struct ServerCertificatePolicy: VerifierPolicy {
     struct Fault: Error {
         var reason: TrustFailure.Reason
@@ -27,10 +27,10 @@ struct ServerCertificatePolicy: VerifierPolicy {
         return .meetsPolicy
     }
 
-    /// What is wrong with a chain, from the certificate in question to a root, or that one alone if it is its own root.
+    /// The first fault of a chain, from the certificate in question to a root, or of a single certificate that is its own root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
-        // A certificate that is itself among the roots was trusted as it is; openssl makes such ones with CA:TRUE.
+        // A certificate among the roots is trusted as it is; openssl creates such certificates with CA:TRUE.
         let isItsOwnRoot = chain.count == 1
         if use != .anything, !isItsOwnRoot, case .isCertificateAuthority = try? leaf.extensions.basicConstraints {
             return Fault(reason: .wrongUse, text: "it is the certificate of an authority, not of a \(use)")
@@ -67,9 +67,9 @@ struct ServerCertificatePolicy: VerifierPolicy {
         }
     }
 
-    /// What is too weak about a certificate.
+    /// The weakness of a certificate's key or signature, if any.
     ///
-    /// Nothing hangs on a root's own signature, unless strong keys are required.
+    /// A root's own signature only matters if strong keys are required.
     func weakness(of certificate: Certificate, isRoot: Bool) -> Fault? {
         let key = KeyFacts(certificate.publicKey)
         switch key.kind {

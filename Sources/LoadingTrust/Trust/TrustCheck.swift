@@ -10,17 +10,17 @@ package import FoundationEssentials
 import SwiftASN1
 @_spi(FixedExpiryValidationTime) import X509
 
-/// Decides whether a chain of certificates proves that a server is who the URL says (RFC 5280, RFC 9525), and if not, why not.
+/// Decides whether a certificate chain proves a server's identity (RFC 5280, RFC 9525), and if not, explains why.
 package enum TrustCheck {
     /// - Parameters:
     ///   - chain: DER, as the server sent it, its own certificate first.
-    ///   - host: The name or address that the certificate must be for.
-    ///   - roots: DER; empty for the system's.
-    ///   - extraRoots: DER; trusted beside the roots.
-    ///   - date: When the certificates must be valid; nil for now.
+    ///   - host: The name or address that the certificate must be valid for.
+    ///   - roots: DER; empty means the system's.
+    ///   - extraRoots: DER; trusted in addition to the roots.
+    ///   - date: The time at which the certificates must be valid; nil means now.
     ///   - requiresStrongKeys: Whether App Transport Security applies.
-    ///   - pins: The keys of the chain that was validated must match these.
-    /// - Returns: Nil if the server is to be trusted.
+    ///   - pins: The pins for the keys of the validated chain.
+    /// - Returns: Nil if the server is trusted.
     @concurrent
     package static func failure(
         of chain: [[UInt8]], host: String, roots: [Data], extraRoots: [Data] = [], date: Date? = nil,
@@ -44,10 +44,9 @@ package enum TrustCheck {
         return judgement
     }
 
-    /// What App Transport Security minds in a chain that the app itself has said to trust: weak keys and signatures, and keys
-    /// that the host is not pinned to.
+    /// Checks a chain that the app itself trusts against App Transport Security: weak keys and signatures, and pinned keys.
     ///
-    /// Only what leads on from the server's own certificate counts, since none was validated.
+    /// Only the server's own certificate and its issuers are checked, since no chain was validated.
     package static func failure(
         ofTrusted chain: [[UInt8]], host: String, requiresStrongKeys: Bool, pins: TrustPins
     ) -> TrustFailure? {
@@ -67,8 +66,8 @@ package enum TrustCheck {
         return pins.failure(of: path, host: host)
     }
 
-    /// What was presented, without the certificates that did not sign the one before, or may not sign: from the first to the last
-    /// known issuer.
+    /// The presented certificates that form a path: from the server's own to the last known issuer, without those that did not
+    /// sign the previous one or must not sign.
     package static func path(through chain: [Data]) -> [Data] {
         let chain = IssuerCandidates.counted(chain)
         var path = Array(chain.prefix(1))
@@ -92,9 +91,9 @@ package enum TrustCheck {
         return path
     }
 
-    /// RFC 5280, section 4.2.1.9: whether a certificate is an authority's, and may have so many other authorities below it.
+    /// RFC 5280, section 4.2.1.9: whether a certificate is a CA that may have `count` further CAs below it.
     ///
-    /// One of version 1 says nothing of that: it may be a root, and nothing else (section 6.1.4, (k)).
+    /// A version 1 certificate has no such extension and may only be a root (section 6.1.4, (k)).
     private static func mayIssue(_ certificate: Certificate, above count: Int) -> Bool {
         switch try? certificate.extensions.basicConstraints {
         case .isCertificateAuthority(let maximum): maximum.map { $0 >= count } ?? true
@@ -112,7 +111,7 @@ package enum TrustCheck {
             if let certificate = try? Certificate(derEncoded: bytes) {
                 certificates.append(certificate)
             } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
-                // With a kind of key that is not supported: an old root, say, that nothing needs.
+                // An unsupported kind of key, perhaps of an old root that is not needed.
                 unsupported = unsupported ?? bytes
             } else {
                 return TrustJudgement(failure: TrustExplanation.malformed(bytes, explanation.host), chain: [])
@@ -149,10 +148,9 @@ package enum TrustCheck {
         }
     }
 
-    /// The server's own certificate was named as trusted: only its name, its dates and its use are left to check.
+    /// Judges a server certificate that is itself among the trusted ones: only its name, dates and use are checked.
     ///
-    /// `RFC5280Policy` would take it for a root, and refuse it unless it were that of an authority, which a server's should
-    /// not be.
+    /// `RFC5280Policy` would treat it as a root and reject it unless it is a CA certificate, which a server's should not be.
     private static func judge(
         named leaf: Certificate, _ question: TrustQuestion, _ explanation: TrustExplanation
     ) async -> TrustJudgement {
@@ -178,7 +176,7 @@ package enum TrustCheck {
 }
 
 extension Certificate {
-    /// RFC 5280, section 4.2: whoever does not understand a critical extension must reject the certificate.
+    /// RFC 5280, section 4.2: a certificate with a critical extension that is not understood must be rejected.
     func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
         extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }

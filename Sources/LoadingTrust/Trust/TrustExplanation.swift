@@ -11,7 +11,7 @@ import LoadingModel
 import SwiftASN1
 import X509
 
-/// Says why a chain is not trusted, in words that somebody can act upon.
+/// Explains why a chain is not trusted, in terms that the user can act upon.
 struct TrustExplanation {
     let question: TrustQuestion
     let host: String
@@ -42,7 +42,7 @@ struct TrustExplanation {
         TrustFailure(fault.reason, "the certificate of \(host) is not to be trusted: \(fault.text)")
     }
 
-    /// The chain leads to a trusted root, but something in it is not as it should be.
+    /// The chain leads to a trusted root but violates a policy.
     func rejected(_ chain: UnverifiedCertificateChain, _ reason: String) -> TrustFailure {
         for (index, certificate) in chain.enumerated() {
             let subject = "the certificate of \(host)" + (index == 0 ? "" : "'s issuer")
@@ -62,7 +62,7 @@ struct TrustExplanation {
         return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
     }
 
-    /// A name as people write it.
+    /// A name in its usual notation.
     private static func text(of name: GeneralName) -> String {
         switch name {
         case .dnsName(let name), .rfc822Name(let name), .uniformResourceIdentifier(let name): name
@@ -104,7 +104,7 @@ struct TrustExplanation {
         return TrustFailure(.rules, "\(whose) has critical extensions that are not understood")
     }
 
-    /// There were more certificates than are looked at.
+    /// The number of certificates exceeds the limit.
     var excessive: TrustFailure {
         TrustFailure(.rules, "\(host) sent so many certificates that not every way from its own to a trusted root was tried")
     }

@@ -8,31 +8,31 @@
 //===----------------------------------------------------------------------===//
 package import LoadingModel
 
-/// Why a server's certificate is not trusted.
+/// Why a certificate is not trusted.
 package struct TrustFailure: Error, Sendable, Hashable {
     package enum Reason: Sendable, Hashable {
-        /// It cannot be read, or holds a kind of key that is not supported.
+        /// The certificate cannot be parsed or has an unsupported kind of key.
         case malformed
         case expired
         case notYetValid
         case wrongHost
         case selfSigned
-        /// The certificate of its issuer was neither sent nor is it known.
+        /// The issuer's certificate was not sent and is unknown.
         case missingIssuer
         case unknownRoot
-        /// A certificate that was named as trusted cannot be read.
+        /// A certificate that was configured as trusted cannot be parsed.
         case unreadableRoot
-        /// Nothing is trusted on this machine, as there are no roots.
+        /// The machine has no trust roots.
         case noRoots
         case weakKey
         case weakSignature
-        /// It is an authority's, or is for something else than what it is used for.
+        /// The certificate is a CA's or is not valid for this use.
         case wrongUse
-        /// No certificate of the chain has the key that the host is to have.
+        /// No certificate of the chain has a key that the host is pinned to.
         case pins
-        /// A rule of RFC 5280 is broken: name constraints, path length, critical extensions.
+        /// The chain violates a rule of RFC 5280: name constraints, path length, critical extensions.
         case rules
-        /// Too many others wait to be checked.
+        /// Too many other checks are queued.
         case unchecked
     }
 
@@ -46,7 +46,7 @@ package struct TrustFailure: Error, Sendable, Hashable {
         self.reason = reason
     }
 
-    /// There was no room for one more check.
+    /// The queue of checks is full.
     package static func unchecked(_ host: String) -> TrustFailure {
         TrustFailure(
             .unchecked, "the certificate of \(host) was not checked: too many others wait to be", kind: .secureConnectionFailed

@@ -8,12 +8,12 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// The public keys that a host is known to have (RFC 7469's idea, `NSPinnedDomains`' form), each as the SHA-256 of its
+/// The public keys that a host is pinned to (as in RFC 7469, in the form of `NSPinnedDomains`), each as the SHA-256 of its
 /// `SubjectPublicKeyInfo`.
 package struct TrustPins: Sendable, Hashable {
-    /// The server's own key must be one of these; empty for any.
+    /// The server's own key must be one of these; empty accepts any.
     package var leaf: [Data]
-    /// The key of one of its issuers must be one of these; empty for any.
+    /// The key of one of its issuers must be one of these; empty accepts any.
     package var ca: [Data]
 
     package static let none = TrustPins()
@@ -25,14 +25,14 @@ package struct TrustPins: Sendable, Hashable {
 
     package var isEmpty: Bool { leaf.isEmpty && ca.isEmpty }
 
-    /// Why a chain is not the host's, or nil.
+    /// Checks a chain against the pins.
     ///
-    /// Where both kinds are given, both must match.
+    /// If both kinds of pins are set, both must match.
     ///
     /// - Parameters:
-    ///   - chain: DER, the server's own certificate first: as it was validated, or else as it was presented.
-    ///   - host: For the message.
-    /// - Returns: The failure, or nil where the pins match.
+    ///   - chain: DER, the server's own certificate first: as validated, or otherwise as presented.
+    ///   - host: The host name for the message.
+    /// - Returns: The failure, or nil if the pins match.
     package func failure(of chain: [Data], host: String) -> TrustFailure? {
         if isEmpty { return nil }
         let hashes = chain.map { CertificateFacts(der: $0)?.spkiSHA256 }

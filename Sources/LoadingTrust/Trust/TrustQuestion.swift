@@ -8,25 +8,26 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// What is to be found out about a chain of certificates.
+/// The parameters of a trust check.
 package struct TrustQuestion: Sendable, Hashable {
-    /// What the first certificate of the chain is used for.
+    /// The use of the leaf certificate.
     package enum Use: Sendable, Hashable { case server, client, anything }
 
-    /// DER, the certificate in question first, then what else was sent with it.
+    /// DER, the certificate in question first, then the others that were sent with it.
     package var chain: [Data]
-    /// Names and addresses, each of which the certificate must be for.
+    /// The names and addresses that the certificate must be valid for; it must match all of them.
     package var hosts: [String]
     package var use = Use.server
-    /// DER; empty for the system's.
+    /// DER; empty means the system's.
     package var roots: [Data] = []
-    /// DER; trusted beside the roots.
+    /// DER; trusted in addition to the roots.
     package var extraRoots: [Data] = []
-    /// The extra roots are the only ones, even if there are none.
+    /// Whether only the extra roots are trusted, even if there are none.
     package var trustsOnlyExtraRoots = false
-    /// When the certificates must be valid; nil for now.
+    /// The time at which the certificates must be valid; nil means now.
     package var date: Date?
-    /// As App Transport Security wants it: EC keys of 256 bits, and no SHA-1 even where the certificate was named as trusted.
+    /// Whether App Transport Security applies: EC keys of 256 bits, and no SHA-1 even in a certificate that was configured as
+    /// trusted.
     package var requiresStrongKeys = false
     package var pins = TrustPins.none
 
@@ -36,10 +37,10 @@ package struct TrustQuestion: Sendable, Hashable {
     }
 }
 
-/// What was found out about a chain.
+/// The result of a trust check.
 package struct TrustJudgement: Sendable, Hashable {
-    /// Nil if it is to be trusted.
+    /// Nil if the chain is trusted.
     package var failure: TrustFailure?
-    /// DER, from the certificate in question to a root; empty where there is no such way.
+    /// DER, from the certificate in question to a root; empty if no chain was validated.
     package var chain: [Data]
 }

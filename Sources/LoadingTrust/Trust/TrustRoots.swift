@@ -11,27 +11,27 @@ import SwiftASN1
 import Synchronization
 package import X509
 
-/// The certificates that a chain may end in.
+/// The trust roots.
 package enum TrustRoots {
     private static let maximumCount = 64
     private static let stores = Mutex<[[Data]: CertificateStore]>([:])
 
     private static let environment = ProcessInfo.processInfo.environment
-    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name.
+    /// The values of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-    /// What is in them; read once.
+    /// The certificates in these; read once.
     private static let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
-    /// Where systems have theirs.
+    /// The locations of the system's root certificates.
     private static let systemFiles = [
         "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
     ]
 
-    /// The system's; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
+    /// The system's roots; `SSL_CERT_FILE` replaces them, as with OpenSSL and curl, and `SSL_CERT_DIR` adds to them.
     private static let system: CertificateStore =
         file == nil ? CertificateStore.systemTrustRoots.appending(contentsOf: named) : CertificateStore(named)
 
-    /// Whether a server's own certificate was named as trusted: by the session or the app, or else in the environment.
+    /// Whether the server's own certificate is configured as trusted: by the session, the app or the environment.
     static func isNamed(_ leaf: Certificate, for question: TrustQuestion) -> Bool {
         guard let bytes = question.chain.first else { return false }
         if question.extraRoots.contains(bytes) { return true }
@@ -39,12 +39,13 @@ package enum TrustRoots {
         return question.roots.isEmpty ? named.contains(leaf) : question.roots.contains(bytes)
     }
 
-    /// Whether something among the roots is no certificate: nothing leads to it, and the system's do not stand in for it.
+    /// Whether a configured root cannot be parsed; the system's roots are not used instead.
     static func containsUnreadable(_ roots: [Data]) -> Bool {
         roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
     }
 
-    /// Says that there are no roots, and where they were looked for, for a question that has none of its own; nil where there are some.
+    /// A message if there are no roots for a question without its own, with the places that were searched; nil if there are
+    /// roots.
     static func absence(for question: TrustQuestion) -> String? {
         guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, named.isEmpty else {
             return nil
@@ -59,7 +60,7 @@ package enum TrustRoots {
         FileManager.default.contents(atPath: path)?.firstRange(of: Data("-----BEGIN ".utf8)) != nil
     }
 
-    /// Begins to read the system's roots, where they will be needed.
+    /// Loads the system's roots in advance, if they will be used.
     package static func prepare(_ roots: [Data]) {
         if roots.isEmpty && file == nil { _ = CertificateStore.systemTrustRoots }
     }
@@ -84,9 +85,10 @@ package enum TrustRoots {
         return store
     }
 
-    /// The roots that another process's `SSL_CERT_FILE` and `SSL_CERT_DIR` name, DER.
+    /// The roots that another process's `SSL_CERT_FILE` and `SSL_CERT_DIR` name, in DER.
     ///
-    /// The system's are among them where no file replaces those. Where nothing can be read there is one that nothing leads to.
+    /// Includes the system's roots unless a file replaces them. If no file can be read, the result is one root that no chain
+    /// leads to.
     package static func roots(file: String?, directories: [String]) -> [Data] {
         let files = file ?? systemFiles.first { FileManager.default.isReadableFile(atPath: $0) }
         let found = certificates(inFiles: files.map { [$0] } ?? [], directories: directories).compactMap { certificate in
@@ -96,7 +98,7 @@ package enum TrustRoots {
         return found.isEmpty ? [Data()] : found
     }
 
-    /// Every certificate in the files and in the directories' files, each once; what is no certificate is passed over.
+    /// All certificates in the files and in the directories' files, without duplicates; other content is skipped.
     package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
