@@ -19,7 +19,7 @@ import Metrics
 import Tracing
 #endif
 
-/// Whom one task is told to.
+/// The observers of one task.
 struct TaskObserver: Sendable {
     #if Logging
     var logger: Logger?
@@ -45,7 +45,7 @@ struct TaskObserver: Sendable {
     }
 }
 
-/// Tells of the requests of one task.
+/// Observes the requests of one task.
 final class ObservedTask: LoadObserver {
     private let observer: TaskObserver
 
@@ -54,7 +54,7 @@ final class ObservedTask: LoadObserver {
     func begins(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
 }
 
-/// Tells of one request, and keeps what is known of it until its end.
+/// Observes one request and keeps its state until the end.
 ///
 /// Confined to the session's event loop.
 final class ObservedExchange: RequestObserver {
@@ -102,7 +102,7 @@ final class ObservedExchange: RequestObserver {
     }
 
     #if Logging
-    /// In the context of the span, so that what the app adds to its logs finds it.
+    /// Logs in the context of the span, so that the app's metadata providers can read it.
     private func tellLog(_ tell: (RequestLog) -> Void) {
         guard let log else { return }
         #if Tracing

@@ -19,25 +19,25 @@ package import Metrics
 package import Tracing
 #endif
 
-/// Whom a session tells of its requests.
+/// The observers of a session's requests.
 package struct ObserverSettings: Sendable {
     #if Logging
-    /// Nil: nothing is logged.
+    /// Nil disables logging.
     package var logger: Logger?
     #endif
     #if Metrics
-    /// Nil is the process's.
+    /// Nil means the process's factory.
     package var metricsFactory: (any MetricsFactory)?
     #endif
     #if Tracing
-    /// Nil is the process's.
+    /// Nil means the process's tracer.
     package var tracer: (any Tracer)?
     #endif
 
     package init() {}
 }
 
-/// Makes what observes the tasks of one session, and its connections.
+/// Makes the observers of one session's tasks, and observes its connections.
 package final class SessionObservers: Sendable {
     #if Logging
     private let logger: Logger?
@@ -61,7 +61,7 @@ package final class SessionObservers: Sendable {
         #endif
     }
 
-    /// What hears of a task that is made now, in the caller's context; nil where nothing would come of it.
+    /// The observer for a task that is created now, in the caller's context; nil if nothing would be recorded.
     package func observer() -> (any LoadObserver)? {
         var observer = TaskObserver()
         #if Logging

@@ -10,14 +10,14 @@
 #if Logging || Metrics || Tracing
 import LoadingModel
 
-/// What spans, metrics and logs say alike, by OpenTelemetry's semantic conventions for HTTP.
+/// Labels shared by spans, metrics and logs, following OpenTelemetry's semantic conventions for HTTP.
 enum RequestLabels {
-    /// Stands for what is not told apart.
+    /// The label for values that are not distinguished.
     static let other = "_OTHER"
 
-    /// The methods that the conventions know (RFC 9110, RFC 5789).
+    /// The label of a method: those known to the conventions (RFC 9110, RFC 5789).
     ///
-    /// A method is case-sensitive.
+    /// Methods are case-sensitive.
     static func method(_ method: String) -> String {
         switch method {
         case "CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TRACE": method
@@ -25,13 +25,13 @@ enum RequestLabels {
         }
     }
 
-    /// The status of a response that says of an error, or the name of the `URLError`; nil where nothing went wrong.
+    /// The status if it is an error, or the name of the `URLError`; nil if the request succeeded.
     static func errorType(_ end: ObservedEnd) -> String? {
         if let status = end.response.status, status >= 400 { return String(status) }
         return end.failure.map { name(of: $0.kind) }
     }
 
-    /// The name of the kind's `URLError.Code`.
+    /// The name of the `URLError.Code` for a kind.
     static func name(of kind: LoadError.Kind) -> String {
         switch kind {
         case .unknown, .application: "unknown"

@@ -12,12 +12,12 @@ import HTTPRules
 import LoadingModel
 import Logging
 
-/// What a logger is told of one request: no field, no body, and of the URL what ``RedactedURL`` leaves.
+/// The log messages of one request: no header fields, no body, and the URL as ``RedactedURL`` redacts it.
 struct RequestLog {
     private let logger: Logger
     private let cause: ObservedRequest.Cause
 
-    /// Nil where the logger takes none of it.
+    /// Nil if the logger's level excludes all messages.
     init?(_ request: ObservedRequest, _ logger: Logger) {
         guard logger.logLevel <= .debug else { return nil }
         var logger = logger
@@ -73,7 +73,7 @@ struct RequestLog {
 }
 
 extension Logger {
-    /// Tells of a connection.
+    /// Logs an event of a connection.
     func log(_ message: Logger.Message, _ connection: ObservedConnection) {
         guard logLevel <= .trace else { return }
         var metadata: Logger.Metadata = ["server.address": "\(connection.host)", "server.port": "\(connection.port)"]

@@ -12,21 +12,21 @@ import LoadingModel
 import Metrics
 import Synchronization
 
-/// Where a session measures: by a factory of its own, or by the process's.
+/// The source of a session's meters: its own factory, or the process's.
 struct MeterSource: Sendable {
-    /// The process's, from its first use on.
+    /// The meters of the process's factory, created on first use.
     private static let shared = Mutex<RequestMeters?>(nil)
 
     private let own: RequestMeters?
 
     init(_ factory: (any MetricsFactory)?) { own = factory.map { RequestMeters($0) } }
 
-    /// Whether anybody measures.
+    /// Whether metrics are recorded.
     var isUsed: Bool { own != nil || !(MetricsSystem.factory is NOOPMetricsHandler) }
 
-    /// Nil: nothing is measured.
+    /// The current meters; nil disables metrics.
     ///
-    /// Asked for on an event loop, where no task has a factory of its own: what is kept is the process's.
+    /// Called on an event loop, where there is no task-local factory: the process's meters are cached.
     var current: RequestMeters? {
         if let own { return own }
         return Self.shared.withLock { shared in
@@ -40,14 +40,14 @@ struct MeterSource: Sendable {
     }
 }
 
-/// The metrics of HTTP clients, by OpenTelemetry's semantic conventions.
+/// The metrics of HTTP clients, following OpenTelemetry's semantic conventions.
 ///
-/// Every series of a metric has the same labels, as some backends want it; one that says nothing is empty. How many series there may be
-/// has a limit: a program may talk to ten thousand hosts, and a server may answer with every number for a status.
+/// All series of a metric have the same labels, as some backends require; a label without a value is empty. The number of series
+/// is limited, because a program may contact ten thousand hosts, and a server may respond with any status.
 final class RequestMeters: Sendable {
-    /// The hosts that are told apart.
+    /// The maximum number of hosts that are distinguished.
     static let maximumHosts = 100
-    /// The series of a metric.
+    /// The maximum number of series of a metric.
     static let maximumSeries = 2_000
 
     fileprivate struct Server: Hashable {
@@ -68,7 +68,7 @@ final class RequestMeters: Sendable {
 
     private struct Outcome: Hashable {
         let request: Active
-        /// Empty, as the others, where it is not known.
+        /// Empty if unknown, like the other labels.
         let status: String
         let version: String
         let error: String
@@ -81,7 +81,7 @@ final class RequestMeters: Sendable {
         var connections: [Server: Meter] = [:]
     }
 
-    /// A request that is under way.
+    /// A request in flight.
     struct Measurement {
         fileprivate let meters: RequestMeters
         fileprivate let request: Active
@@ -113,7 +113,7 @@ final class RequestMeters: Sendable {
         return Measurement(meters: self, request: series, active: active)
     }
 
-    /// How many connections lead to a server.
+    /// The number of open connections to a server.
     func openConnections(to connection: ObservedConnection) -> Meter {
         state.withLock { state in
             let server = Self.server(connection.host, connection.port, &state)
@@ -153,7 +153,7 @@ final class RequestMeters: Sendable {
         return made
     }
 
-    /// The server, where it is one of those that are told apart.
+    /// The label of a server: its own, or the one for other servers beyond the limit.
     private static func server(_ host: String, _ port: Int, _ state: inout State) -> Server {
         let server = Server(host: host, port: port)
         if state.servers.contains(server) { return server }

@@ -12,15 +12,15 @@ import HTTPRules
 import LoadingModel
 import Tracing
 
-/// What the spans of one task are made with.
+/// The tracing parameters of one task.
 struct TaskTracing: Sendable {
     let tracer: any Tracer
-    /// Says what a request carries: the tracer, and what the program has beside it.
+    /// Injects the context into a request's fields: the tracer, and other instruments of the program.
     let instrument: any Instrument
-    /// The caller's, when the task was made.
+    /// The caller's context when the task was created.
     let context: ServiceContext
 
-    /// Nil: nothing is traced.
+    /// Nil disables tracing.
     init?(_ tracer: (any Tracer)?) {
         if let tracer {
             guard !(tracer is NoOpTracer) else { return nil }
@@ -36,7 +36,7 @@ struct TaskTracing: Sendable {
     }
 }
 
-/// The client span of one request, by OpenTelemetry's semantic conventions for HTTP.
+/// The client span of one request, following OpenTelemetry's semantic conventions for HTTP.
 struct RequestSpan {
     let fields: [(String, String)]
     var context: ServiceContext { span.context }
@@ -44,7 +44,7 @@ struct RequestSpan {
     private let begin: UInt64
 
     init(_ request: ObservedRequest, _ tracing: TaskTracing) {
-        // Seconds since 2001, as `Date` counts them; those before 1970 are a clock's that was never set.
+        // Converts seconds since 2001, as in `Date`; times before 1970 come from a clock that was never set.
         begin = UInt64(max(0, (request.begin + 978_307_200) * 1e9))
         let start = DefaultTracerClock.Timestamp(nanosecondsSinceEpoch: begin)
         let method = RequestLabels.method(request.method)
