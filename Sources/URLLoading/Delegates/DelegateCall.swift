@@ -9,11 +9,11 @@
 
 package import Foundation
 
-/// Calls delegate methods in whatever form their class implements them, and says where it implements none.
+/// Calls delegate methods in the form that their class implements, and reports if it implements none.
 package enum DelegateCall {
-    /// Tells an object something.
+    /// Calls a method without a result.
     ///
-    /// False if its class does not implement the method.
+    /// Returns false if the object's class does not implement the method.
     @discardableResult
     package static func tell(_ method: DelegateMethod, _ receiver: AnyObject, _ call: () -> Void) -> Bool {
         let type: AnyClass = type(of: receiver)
@@ -29,14 +29,14 @@ package enum DelegateCall {
         }
     }
 
-    /// Asks an object something: in the form it implements, the completion-handler form first.
+    /// Calls a method with a result, in the form that the object's class implements; the completion-handler form is tried first.
     ///
     /// - Parameters:
-    ///   - method: What it is asked by.
+    ///   - method: The method.
     ///   - receiver: The object.
-    ///   - completionForm: Calls the completion-handler form with the handler it is given, on the calling thread.
-    ///   - asyncForm: Calls the `async` form; it runs in a task of its own.
-    ///   - reply: Gets the answer, from any thread and as often as the app gives it, or nil if the method is not implemented.
+    ///   - completionForm: Calls the completion-handler form with the given handler, on the calling thread.
+    ///   - asyncForm: Calls the `async` form; it runs in a new task.
+    ///   - reply: Receives the answer, on any thread and as often as the app gives one, or nil if the method is not implemented.
     package static func ask<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void,
@@ -60,8 +60,8 @@ package enum DelegateCall {
         }
     }
 
-    /// Answers a call that the app made itself to a method its class has only in the other form: that form is tried, and else the
-    /// answer is what the session would do without the method.
+    /// Answers a direct call by the app to a form of a method that its class does not implement: the other form is called, and if
+    /// that is missing, too, the answer is the session's default.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         asyncForm: @escaping @Sendable () async -> Answer, handler: @escaping @Sendable (Answer) -> Void
@@ -70,9 +70,9 @@ package enum DelegateCall {
         Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
     }
 
-    /// The same for a call to the `async` form.
+    /// The same for a direct call to the `async` form.
     ///
-    /// The first answer counts.
+    /// Only the first answer is used.
     static func answer<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable, otherwise fallback: Answer,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void
@@ -86,7 +86,7 @@ package enum DelegateCall {
 
 /// A body stream on its way from a delegate to the engine.
 ///
-/// Sendable because it is handed over whole: who gives it away does not read it any more.
+/// Sendable because ownership is transferred: the sender no longer uses the stream.
 package struct BodyStreamAnswer: @unchecked Sendable {
     package var stream: InputStream?
     package init(_ stream: InputStream?) { self.stream = stream }

@@ -9,13 +9,13 @@
 
 import Synchronization
 
-/// Remembers in which form each class implements each delegate method, for the whole process.
+/// Caches, for the whole process, the form in which each class implements each delegate method.
 package enum DelegateForms {
     package enum Form: Sendable, Hashable {
-        /// Told without an answer, or asked with a completion handler.
+        /// A method without a result, or with a completion handler.
         case completion
         case async
-        /// Not implemented: only the default is there.
+        /// Not implemented, except for the default implementation.
         case absent
     }
 
@@ -26,7 +26,7 @@ package enum DelegateForms {
 
     private static let learned = Mutex<[Key: Form]>([:])
 
-    /// What is known of a class, or nil where the method was never called.
+    /// The form for a class, or nil if the method was never called.
     package static func form(of method: DelegateMethod, in type: AnyClass) -> Form? {
         learned.withLock { $0[Key(type: ObjectIdentifier(type), method: method)] }
     }

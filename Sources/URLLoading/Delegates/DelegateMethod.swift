@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The delegate methods that a class may leave out.
+/// The optional delegate methods.
 package enum DelegateMethod: UInt8, Sendable, Hashable, CaseIterable {
-    // Those that are asked: in completion-handler form or in `async` form.
+    // Methods with a result, in completion-handler form or in `async` form.
     case sessionChallenge, taskChallenge
     case redirection, newBodyStream, newBodyStreamFromOffset, delayedRequest
     case response, willCacheResponse
-    // Those that are told.
+    // Methods without a result.
     case becameInvalid, finishedBackgroundEvents
     case createdTask, waitsForConnectivity, sentRequestHead, sentBodyData, informationalResponse, collectedMetrics, completed
     case becameDownload, becameStreamTask, data

@@ -9,15 +9,14 @@
 
 import Synchronization
 
-/// Finds out whether an object implements a delegate method, by calling it and seeing whether the default implementation ran.
+/// Determines whether an object implements a delegate method, by calling it and detecting whether the default implementation ran.
 ///
-/// On Apple's platforms the methods are optional and the runtime is asked. Here each is a requirement with a default
-/// implementation. While a probe is in force, the default of the same method on the same object marks the probe and does nothing
-/// else: it calls no completion handler. What was found is kept for each class (``DelegateForms``), so that a class is probed
-/// once for each method.
+/// On Apple's platforms the methods are optional, and the Objective-C runtime knows. Here each is a requirement with a default
+/// implementation. During a probe, the default of the same method on the same object only marks the probe: it calls no completion
+/// handler. The result is cached for each class (``DelegateForms``), so that a class is probed once for each method.
 ///
-/// A default that runs without a probe, because the app called the method itself (an object that wraps another delegate does
-/// that), behaves as an object without the method would make the session behave.
+/// A default that runs without a probe, because the app called the method itself (as an object that wraps another delegate does),
+/// does what the session would do without the method.
 package final class DelegateProbe: Sendable {
     package enum Form: Sendable { case completion, async }
 
@@ -34,7 +33,7 @@ package final class DelegateProbe: Sendable {
         self.form = form
     }
 
-    /// Calls a method in its plain or completion-handler form, and says whether only the default ran.
+    /// Calls a method without a result or in its completion-handler form; returns true if only the default ran.
     ///
     /// In that case the completion handler was not called and never will be.
     package static func run(_ method: DelegateMethod, on receiver: AnyObject, _ call: () -> Void) -> Bool {
@@ -43,7 +42,7 @@ package final class DelegateProbe: Sendable {
         return probe.fellThrough.load(ordering: .acquiring)
     }
 
-    /// Calls a method in its `async` form: the answer, or nil if only the default ran.
+    /// Calls a method in its `async` form; returns the answer, or nil if only the default ran.
     package static func runAsync<Answer>(
         _ method: DelegateMethod, on receiver: AnyObject, _ call: () async -> Answer
     ) async -> Answer? {
@@ -52,9 +51,9 @@ package final class DelegateProbe: Sendable {
         return probe.fellThrough.load(ordering: .acquiring) ? nil : answer
     }
 
-    /// What a default implementation calls first.
+    /// Called by default implementations first.
     ///
-    /// True if a probe took note: then it does no more.
+    /// Returns true if a probe recorded the call; then the default does nothing else.
     static func note(_ method: DelegateMethod, _ form: Form = .completion, on receiver: AnyObject) -> Bool {
         guard let probe = current, probe.method == method, probe.form == form,
             probe.receiver == ObjectIdentifier(receiver)

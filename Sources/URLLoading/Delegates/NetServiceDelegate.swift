@@ -9,25 +9,26 @@
 
 public import Foundation
 
-/// What a delegate hears of a ``NetService``, in the run loops where that is scheduled.
+/// The delegate of a ``NetService``, called on the run loops that the service is scheduled in.
 ///
-/// All methods are optional, as in Apple's: one that a class does not have does nothing.
+/// All methods are optional, as in Apple's API.
 public protocol NetServiceDelegate: NSObjectProtocol {
-    /// The service is about to be looked for.
+    /// Tells the delegate that the service is about to be resolved.
     func netServiceWillResolve(_ sender: NetService)
 
-    /// The service was found: ``NetService/hostName``, ``NetService/port``, ``NetService/addresses`` and ``NetService/txtRecordData()`` say where and what it
-    /// is.
+    /// Tells the delegate that the service was resolved: ``NetService/hostName``, ``NetService/port``, ``NetService/addresses`` and
+    /// ``NetService/txtRecordData()`` are available.
     func netServiceDidResolveAddress(_ sender: NetService)
 
-    /// The service was not found.
+    /// Tells the delegate that the service was not resolved.
     ///
     /// - Parameters:
     ///   - sender: The service.
-    ///   - errorDict: A ``NetService/ErrorCode`` under ``NetService/errorCode``, and 10 under ``NetService/errorDomain``, as on Apple's systems.
+    ///   - errorDict: A ``NetService/ErrorCode`` under ``NetService/errorCode``, and 10 under ``NetService/errorDomain``, as on
+    ///     Apple's systems.
     func netService(_ sender: NetService, didNotResolve errorDict: [String: NSNumber])
 
-    /// The service was stopped by ``NetService/stop()``.
+    /// Tells the delegate that ``NetService/stop()`` stopped the service.
     func netServiceDidStop(_ sender: NetService)
 }
 

@@ -9,10 +9,10 @@
 
 public import Foundation
 
-/// What a session tells and asks about data and upload tasks that were made without a completion handler.
+/// The delegate methods for data and upload tasks that were made without a completion handler.
 public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
-    /// The response has come: answer what becomes of its body. Nothing more is told before the answer. Without the method the body
-    /// is delivered.
+    /// Asks the delegate how to continue after the response has arrived. No further events are delivered before the answer. Without
+    /// this method the body is delivered.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
@@ -20,22 +20,23 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
 
     /// The `async` form of `urlSession(_:dataTask:didReceive:completionHandler:)`.
     ///
-    /// - Returns: What becomes of the task.
+    /// - Returns: How to continue.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
-    /// The task was turned into a download, as the answer to its response asked. The data task says nothing more.
+    /// Tells the delegate that the data task became a download task, as its disposition asked. The data task has no further events.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
-    /// The data task became this stream task, which has the connection to itself and first reads what the server sent after the
-    /// response's head. Nothing more is told of the data task.
+    /// Tells the delegate that the data task became a stream task, which owns the connection and first reads the bytes that follow
+    /// the response's head. The data task has no further events.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome streamTask: URLSessionStreamTask)
 
-    /// Bytes of the body have come. No more are read from the server than the delegate takes.
+    /// Tells the delegate that bytes of the body have arrived. The task reads from the server only as fast as the delegate
+    /// processes data.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data)
 
-    /// A response of a status from 200 to 299 is about to be stored in the cache: answer with what to store, or nil for nothing.
+    /// Asks the delegate what to store in the cache for a response with a status from 200 to 299; nil stores nothing.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
@@ -43,14 +44,14 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
 
     /// The `async` form of `urlSession(_:dataTask:willCacheResponse:completionHandler:)`.
     ///
-    /// - Returns: What to store, or nil for nothing.
+    /// - Returns: The response to store, or nil for none.
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse?
 }
 
 extension URLSessionDataDelegate {
-    /// Stands for a class that does not implement the method: the body is delivered.
+    /// The default for classes that do not implement the method: the body is delivered.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
         completionHandler: @escaping @Sendable (URLSession.ResponseDisposition) -> Void
@@ -63,9 +64,9 @@ extension URLSessionDataDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: the body is delivered.
+    /// The default for classes that do not implement the method: the body is delivered.
     ///
-    /// - Returns: `.allow`, or what the completion handler's form answers.
+    /// - Returns: `.allow`, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition {
@@ -92,7 +93,7 @@ extension URLSessionDataDelegate {
         _ = DelegateProbe.note(.data, on: self)
     }
 
-    /// Stands for a class that does not implement the method: the response is stored as proposed.
+    /// The default for classes that do not implement the method: the response is stored as proposed.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse,
         completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
@@ -105,9 +106,9 @@ extension URLSessionDataDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: the response is stored as proposed.
+    /// The default for classes that do not implement the method: the response is stored as proposed.
     ///
-    /// - Returns: The proposed response, or what the completion handler's form answers.
+    /// - Returns: The proposed response, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? {

@@ -9,24 +9,24 @@
 
 public import Foundation
 
-/// What a session tells and asks its delegate about the session itself.
+/// The delegate methods for the session itself.
 ///
-/// Every method is optional: a class implements those it wants, each asked one either with its completion handler or as `async`.
-/// The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
+/// Every method is optional: a class implements those it needs, and methods with a result either with a completion handler or as
+/// `async`. The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
 ///
-/// Differs from Apple's: a subclass adds a method to a delegate class that lacks it without effect, because Swift decides what
-/// implements a protocol where a class first conforms to it; override methods the superclass has.
+/// Unlike on Apple's platforms, a method that a subclass adds to a delegate class without it has no effect, because Swift selects
+/// the implementations where a class first conforms to a protocol; override methods of the superclass instead.
 public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
-    /// The session was invalidated: the last message a delegate gets, after which the session lets go of it.
+    /// Tells the delegate that the session was invalidated: the last message, after which the session releases its delegate.
     ///
     /// - Parameters:
-    ///   - session: The session, which is invalid now.
-    ///   - error: Nil when the app invalidated the session.
+    ///   - session: The session, which is now invalid.
+    ///   - error: Nil if the app invalidated the session.
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?)
 
-    /// A connection needs an answer about trust or identity that counts for the whole session.
+    /// Asks the delegate to answer a connection's challenge about trust or identity, for the whole session.
     ///
-    /// Without it, the task's method of the same kind is asked, and else the default handling applies.
+    /// Without this method, the task's method of the same kind is called, and without that one the default handling applies.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -34,12 +34,12 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
 
     /// The `async` form of `urlSession(_:didReceive:completionHandler:)`.
     ///
-    /// - Returns: What to do, and the credential that `.useCredential` is about.
+    /// - Returns: The disposition, and the credential for `.useCredential`.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// All events of a background session that were waiting for the app have been delivered.
+    /// Tells the delegate that all pending events of a background session have been delivered.
     func urlSessionDidFinishEvents(forBackgroundURLSession session: URLSession)
 }
 
@@ -49,7 +49,7 @@ extension URLSessionDelegate {
         _ = DelegateProbe.note(.becameInvalid, on: self)
     }
 
-    /// Stands for a class that does not implement the method: default handling.
+    /// The default for classes that do not implement the method: default handling.
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -62,9 +62,9 @@ extension URLSessionDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: default handling.
+    /// The default for classes that do not implement the method: default handling.
     ///
-    /// - Returns: `.performDefaultHandling`, or what the completion handler's form answers.
+    /// - Returns: `.performDefaultHandling`, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {

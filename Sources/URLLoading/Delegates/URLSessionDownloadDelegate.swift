@@ -9,29 +9,30 @@
 
 public import Foundation
 
-/// What a session tells about download tasks.
+/// The delegate methods for download tasks.
 public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
-    /// The download is complete. Move the file or open it before returning: it is deleted when the method returns.
+    /// Tells the delegate that the download is complete. Move the file or open it before returning: it is deleted when the method
+    /// returns.
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL)
 
-    /// Bytes were written: newly, in all, and of how many (`NSURLSessionTransferSizeUnknown` where that is not known).
+    /// Reports bytes written: by this call, in total, and expected (`NSURLSessionTransferSizeUnknown` if that is not known).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     )
 
-    /// A download goes on where an earlier one stopped: at an offset, of how many bytes in all (-1 where that is not known).
+    /// Tells the delegate that a download was resumed: at an offset, and with the expected total (-1 if that is not known).
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didResumeAtOffset fileOffset: Int64,
         expectedTotalBytes: Int64
     )
 
-    /// A download's file is begun, or gone on with, and the server lets it be gone on with later.
+    /// Tells the delegate that a download has begun or continued its file, and can be resumed later.
     ///
-    /// Resume data that is kept now is of use even if the program is killed without another word:
-    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` brings it up to date then.
+    /// If the app stores the resume data now, it remains usable even if the program is killed:
+    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` then updates it.
     ///
-    /// Not in Apple's API, and not told of background sessions, whose daemon keeps what there is.
+    /// Not in Apple's API. Not called for background sessions, whose daemon keeps the data received.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
     )

@@ -9,23 +9,23 @@
 
 public import Foundation
 
-/// What a delegate hears of the session's stream tasks.
+/// The delegate methods for stream tasks.
 ///
-/// All methods are optional, as in Apple's: one that a class does not have does nothing.
+/// All methods are optional, as in Apple's API.
 public protocol URLSessionStreamDelegate: URLSessionTaskDelegate {
-    /// Nothing more can be read: the peer has ended its side, or the task closed its own. What came before can still be read.
+    /// Tells the delegate that the read side is closed, by the peer or by the task. Bytes received before can still be read.
     func urlSession(_ session: URLSession, readClosedFor streamTask: URLSessionStreamTask)
 
-    /// The task's writing side is closed.
+    /// Tells the delegate that the write side is closed.
     func urlSession(_ session: URLSession, writeClosedFor streamTask: URLSessionStreamTask)
 
-    /// The machine has a network that it did not have, by which the host may be reached better: a new task would find out.
+    /// Tells the delegate that a new network is available, which may be a better route to the host: only a new task would use it.
     func urlSession(_ session: URLSession, betterRouteDiscoveredFor streamTask: URLSessionStreamTask)
 
-    /// The connection is these two streams now, which are not opened, and the task is complete; nothing more is told of it.
+    /// Tells the delegate that the connection became two unopened streams, and that the task is complete, without further events.
     ///
-    /// They can be polled, and scheduled in run loops. Closing the output stream ends the writing side; what is left of the connection when both
-    /// are closed, or released, is ended.
+    /// The streams can be polled, and scheduled in run loops. Closing the output stream closes the write side. When both are closed
+    /// or released, the connection is closed.
     func urlSession(
         _ session: URLSession, streamTask: URLSessionStreamTask, didBecome inputStream: InputStream, outputStream: OutputStream
     )

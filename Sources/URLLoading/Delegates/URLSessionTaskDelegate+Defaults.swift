@@ -15,7 +15,7 @@ extension URLSessionTaskDelegate {
         _ = DelegateProbe.note(.createdTask, on: self)
     }
 
-    /// Stands for a class that does not implement the method: the request goes out as it is.
+    /// The default for classes that do not implement the method: the request is sent unchanged.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
@@ -28,9 +28,9 @@ extension URLSessionTaskDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: the request goes out as it is.
+    /// The default for classes that do not implement the method: the request is sent unchanged.
     ///
-    /// - Returns: `.continueLoading`, or what the completion handler's form answers.
+    /// - Returns: `.continueLoading`, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?) {
@@ -45,7 +45,7 @@ extension URLSessionTaskDelegate {
         _ = DelegateProbe.note(.waitsForConnectivity, on: self)
     }
 
-    /// Stands for a class that does not implement the method: the redirect is followed.
+    /// The default for classes that do not implement the method: the redirect is followed.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -60,9 +60,9 @@ extension URLSessionTaskDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: the redirect is followed.
+    /// The default for classes that do not implement the method: the redirect is followed.
     ///
-    /// - Returns: The new request, or what the completion handler's form answers.
+    /// - Returns: The new request, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
@@ -75,7 +75,7 @@ extension URLSessionTaskDelegate {
         }
     }
 
-    /// Stands for a class that does not implement the method: default handling.
+    /// The default for classes that do not implement the method: default handling.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -88,9 +88,9 @@ extension URLSessionTaskDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: default handling.
+    /// The default for classes that do not implement the method: default handling.
     ///
-    /// - Returns: `.performDefaultHandling`, or what the completion handler's form answers.
+    /// - Returns: `.performDefaultHandling`, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?) {
@@ -100,7 +100,7 @@ extension URLSessionTaskDelegate {
         }
     }
 
-    /// Stands for a class that does not implement the method: there is no stream.
+    /// The default for classes that do not implement the method: there is no stream.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
@@ -113,9 +113,9 @@ extension URLSessionTaskDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: there is no stream.
+    /// The default for classes that do not implement the method: there is no stream.
     ///
-    /// - Returns: Nil, or what the completion handler's form answers.
+    /// - Returns: Nil, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask
     ) async -> InputStream? {
@@ -125,7 +125,7 @@ extension URLSessionTaskDelegate {
         }.stream
     }
 
-    /// Stands for a class that does not implement the method: there is no stream.
+    /// The default for classes that do not implement the method: there is no stream.
     public func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
         completionHandler: @escaping @Sendable (InputStream?) -> Void
@@ -138,9 +138,9 @@ extension URLSessionTaskDelegate {
         )
     }
 
-    /// Stands for a class that does not implement the method: there is no stream.
+    /// The default for classes that do not implement the method: there is no stream.
     ///
-    /// - Returns: Nil, or what the completion handler's form answers.
+    /// - Returns: Nil, or the answer of the completion-handler form.
     public func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream? {

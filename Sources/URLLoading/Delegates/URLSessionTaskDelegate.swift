@@ -9,16 +9,17 @@
 
 public import Foundation
 
-/// What a session tells and asks about its tasks, of whatever kind.
+/// The delegate methods for tasks of all kinds.
 ///
-/// A task's own `delegate` is asked first; each method it lacks goes to the session's delegate. The order of the messages of one
-/// task: created; waiting for connectivity; challenges, body streams, sent data, informational responses and redirects as they
-/// happen; what the task's kind adds; metrics; completed, which is the last.
+/// A task's own `delegate` is called first; methods that it does not implement are called on the session's delegate. The order of
+/// the events of a task: creation; waiting for connectivity; challenges, body streams, bytes sent, informational responses and
+/// redirects as they happen; the events of the task's kind; metrics; and completion, which is the last.
 public protocol URLSessionTaskDelegate: URLSessionDelegate {
-    /// A task was made. Called on the thread that makes it, before it gets it, not on the delegate queue.
+    /// Tells the delegate that a task was created. Called on the creating thread before it gets the task, not on the delegate
+    /// queue.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
-    /// A task's `earliestBeginDate` has come: it may go on, with another request if need be, or be cancelled.
+    /// Asks the delegate whether to continue, replace the request, or cancel when a task's `earliestBeginDate` has come.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
@@ -26,18 +27,18 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:willBeginDelayedRequest:completionHandler:)`.
     ///
-    /// - Returns: What to do, and the request that `.useNewRequest` is about.
+    /// - Returns: The disposition, and the request for `.useNewRequest`.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest
     ) async -> (URLSession.DelayedRequestDisposition, URLRequest?)
 
-    /// A task waits until there is a network, as its configuration's `waitsForConnectivity` asks. At most once for each task.
+    /// Tells the delegate that a task waits for a network, because its configuration sets `waitsForConnectivity`.
     ///
-    /// Differs from Apple's so far: it is never called, since loads do not wait.
+    /// Called at most once per task.
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask)
 
-    /// A redirect is about to be followed: answer with the request to follow it with, or nil to get the redirect itself as the
-    /// response. Without the method it is followed.
+    /// Asks the delegate for the request with which to follow a redirect; nil delivers the redirect response itself. Without this
+    /// method the redirect is followed.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
@@ -45,13 +46,14 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:willPerformHTTPRedirection:newRequest:completionHandler:)`.
     ///
-    /// - Returns: The request to follow with, or nil for the redirect itself as the response.
+    /// - Returns: The request to follow the redirect with, or nil to deliver the redirect response itself.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
         newRequest request: URLRequest
     ) async -> URLRequest?
 
-    /// A server or proxy asks this task for credentials. Without the method the default handling applies.
+    /// Asks the delegate for the credentials that a server or proxy requests of this task. Without this method the default handling
+    /// applies.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
@@ -59,12 +61,12 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:didReceive:completionHandler:)`.
     ///
-    /// - Returns: What to do, and the credential that `.useCredential` is about.
+    /// - Returns: The disposition, and the credential for `.useCredential`.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// The body must be sent, for the first time or again: answer with a new, unopened stream from its start.
+    /// Asks the delegate for a new, unopened stream with the whole body, which must be sent for the first time or again.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
@@ -72,10 +74,10 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:needNewBodyStream:)`.
     ///
-    /// - Returns: A stream that nobody has opened, or nil, with which the task fails.
+    /// - Returns: An unopened stream, or nil, with which the task fails.
     func urlSession(_ session: URLSession, needNewBodyStreamForTask task: URLSessionTask) async -> InputStream?
 
-    /// An interrupted upload goes on: answer with a new, unopened stream that starts at an offset in bytes.
+    /// Asks the delegate for a new, unopened stream that begins at an offset in bytes, to resume an interrupted upload.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
         completionHandler: @escaping @Sendable (InputStream?) -> Void
@@ -83,41 +85,41 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
 
     /// The `async` form of `urlSession(_:task:needNewBodyStreamFrom:completionHandler:)`.
     ///
-    /// - Returns: A stream that nobody has opened, or nil, with which the task fails.
+    /// - Returns: An unopened stream, or nil, with which the task fails.
     func urlSession(
         _ session: URLSession, needNewBodyStreamForTask task: URLSessionTask, from offset: Int64
     ) async -> InputStream?
 
-    /// Bytes of the body were sent: newly, in all, and of how many (-1 where that is not known).
+    /// Reports bytes of the request body sent: by this call, in total, and expected (-1 if that is not known).
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didSendBodyData bytesSent: Int64, totalBytesSent: Int64,
         totalBytesExpectedToSend: Int64
     )
 
-    /// The head of a request was sent: of the first one, and of each that follows a redirect or a challenge.
+    /// Tells the delegate that the head of a request was sent: the first one, and each one after a redirect or a challenge.
     ///
-    /// What the cache answers without a request has none.
+    /// Not called for a response from the cache that needed no request.
     ///
-    /// Not in Apple's API, which shows a request as the app made it and never as it was sent.
+    /// Not in Apple's API, where the app sees its requests only as it made them, not as they are sent.
     ///
     /// - Parameters:
     ///   - session: The session of the task.
-    ///   - task: The task that the request is sent for.
-    ///   - head: The request line and the field lines as they are on the wire, in their order, credentials and cookies among them;
-    ///     without line ends.
+    ///   - task: The task of the request.
+    ///   - head: The request line and the field lines as on the wire, in order, including credentials and cookies; without line
+    ///     terminators.
     func urlSession(_ session: URLSession, task: URLSessionTask, didSendRequestHead head: [String])
 
-    /// A response with a 1xx status other than 101 came before the final one.
+    /// Tells the delegate that a response with a 1xx status other than 101 arrived before the final one.
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
-    /// The task's metrics are complete. The last message but one.
+    /// Tells the delegate that the task's metrics are complete. The second-last message about the task.
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
 
-    /// The task is over: the last message about it.
+    /// Tells the delegate that the task is complete: the last message about it.
     ///
     /// - Parameters:
     ///   - session: The session of the task.
     ///   - task: The task, which has completed.
-    ///   - error: Nil on success, whatever the status code; mostly a `URLError` otherwise.
+    ///   - error: Nil on success, regardless of the status code; otherwise usually a `URLError`.
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?)
 }

@@ -9,16 +9,16 @@
 
 public import Foundation
 
-/// What a delegate hears of the session's WebSocket tasks.
+/// The delegate methods for WebSocket tasks.
 ///
-/// All methods are optional, as in Apple's: one that a class does not have does nothing.
+/// All methods are optional, as in Apple's API.
 public protocol URLSessionWebSocketDelegate: URLSessionTaskDelegate {
-    /// The handshake succeeded; `protocol` is the subprotocol that the server chose, or nil.
+    /// Tells the delegate that the handshake succeeded; `protocol` is the subprotocol that the server chose, or nil.
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask, didOpenWithProtocol protocol: String?
     )
 
-    /// The server's close frame came: the first, or the answer to the task's own. The reason is text in UTF-8.
+    /// Tells the delegate that the server's close frame arrived, on its own or in reply to the task's. The reason is UTF-8 text.
     func urlSession(
         _ session: URLSession, webSocketTask: URLSessionWebSocketTask,
         didCloseWith closeCode: URLSessionWebSocketTask.CloseCode, reason: Data?

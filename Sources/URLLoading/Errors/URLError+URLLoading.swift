@@ -9,85 +9,84 @@
 
 public import Foundation
 
-/// The key in an error's `userInfo` under which a failed or cancelled upload keeps what is needed to go on with it.
+/// The `userInfo` key for the data needed to resume a failed or cancelled upload.
 public let NSURLSessionUploadTaskResumeData = "NSURLSessionUploadTaskResumeData"
 
-/// The key in an error's `userInfo` that says why the network could not be used: a raw value of
-/// `URLError.NetworkUnavailableReason`.
+/// The `userInfo` key for the reason why the network was unavailable: a raw value of `URLError.NetworkUnavailableReason`.
 public let NSURLErrorNetworkUnavailableReasonKey = "NSURLErrorNetworkUnavailableReasonKey"
 
-/// The code of an error that is about a file outside the safe area: -1104.
+/// The error code for a file outside the safe area: -1104.
 ///
-/// Linux's `URLError.Code` is a closed enumeration that lacks it.
+/// `URLError.Code` on Linux is a closed enumeration that lacks it.
 public let NSURLErrorFileOutsideSafeArea = -1104
 
 extension URLError {
-    /// Why the network could not be used.
+    /// The reason why the network was unavailable.
     ///
     /// Raw values are Apple's.
     public enum NetworkUnavailableReason: Int, Sendable {
-        /// Only a cellular network was there, and the request does not allow it.
+        /// Only a cellular network was available, and the request does not allow it.
         case cellular = 0
-        /// Only an expensive network was there, and the request does not allow it.
+        /// Only an expensive network was available, and the request does not allow it.
         case expensive = 1
-        /// Only a network in low data mode was there, and the request does not allow it.
+        /// Only a network in low data mode was available, and the request does not allow it.
         case constrained = 2
-        /// Only an ultra-constrained network was there, and the request does not allow it.
+        /// Only an ultra-constrained network was available, and the request does not allow it.
         case ultraConstrained = 3
     }
 
-    /// Why a background task was cancelled.
+    /// The reason why a background task was cancelled.
     ///
     /// Raw values are Apple's.
     public enum BackgroundTaskCancelledReason: Int, Sendable {
-        /// The user ended the app.
+        /// The user quit the app.
         case userForceQuitApplication = 0
-        /// Background updates are off.
+        /// Background updates are disabled.
         case backgroundUpdatesDisabled = 1
-        /// The system ran out of resources.
+        /// The system lacked resources.
         case insufficientSystemResources = 2
     }
 
-    /// What a failed or cancelled upload left behind to go on with, or nil where it cannot be resumed.
+    /// The data needed to resume a failed or cancelled upload, or nil if it cannot be resumed.
     public var uploadTaskResumeData: Data? { userInfo[NSURLSessionUploadTaskResumeData] as? Data }
 
-    /// Why the network could not be used, or nil where that was not the reason.
+    /// The reason why the network was unavailable, or nil if the error has another cause.
     public var networkUnavailableReason: NetworkUnavailableReason? {
         (userInfo[NSURLErrorNetworkUnavailableReasonKey] as? Int).flatMap(NetworkUnavailableReason.init)
     }
 
-    /// Why a background task was cancelled, or nil where that was not the reason.
+    /// The reason why a background task was cancelled, or nil if the error has another cause.
     public var backgroundTaskCancelledReason: BackgroundTaskCancelledReason? {
         (userInfo[NSURLErrorBackgroundTaskCancelledReasonKey] as? Int).flatMap(BackgroundTaskCancelledReason.init)
     }
 
-    /// The load must use TLS, and did not: -1022.
+    /// The load was required to use TLS, but did not: -1022.
     ///
     /// Foundation on Linux has the code but not this short name.
     public static var appTransportSecurityRequiresSecureConnection: URLError.Code {
         .appTransportSecurityRequiresSecureConnection
     }
 
-    /// The body is longer than allowed, or a GET request has one: -1103.
+    /// The body is longer than allowed, or a GET request has a body: -1103.
     ///
     /// Foundation on Linux has the code but not this short name.
     public static var dataLengthExceedsMaximum: URLError.Code { .dataLengthExceedsMaximum }
 }
 
-/// The size of a transfer that is not known.
+/// The size of a transfer whose size is unknown.
 public let NSURLSessionTransferSizeUnknown: Int64 = -1
 
-/// The key in an error's `userInfo` under which a failed download keeps what is needed to go on with it.
+/// The `userInfo` key for the data needed to resume a failed download.
 public let NSURLSessionDownloadTaskResumeData = "NSURLSessionDownloadTaskResumeData"
 
 extension URLError {
-    /// What a failed download left behind to go on with, or nil where it cannot be resumed.
+    /// The data needed to resume a failed download, or nil if it cannot be resumed.
     ///
-    /// Hand it to `URLSession.downloadTask(withResumeData:)`.
+    /// Pass it to `URLSession.downloadTask(withResumeData:)`.
     public var downloadTaskResumeData: Data? { userInfo[NSURLSessionDownloadTaskResumeData] as? Data }
 }
 
 extension URLError {
-    /// The chain of certificates that a server presented and that was not trusted, or nil where that was not the reason.
+    /// The certificate chain of a server that was not trusted, or nil if the error has another cause.
     public var failureURLPeerTrust: SecTrust? { userInfo[NSURLErrorFailingURLPeerTrustErrorKey] as? SecTrust }
 }

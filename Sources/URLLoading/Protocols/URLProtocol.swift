@@ -10,16 +10,17 @@
 public import Foundation
 import Synchronization
 
-/// A kind of URL, or a kind of request, that the app loads itself: subclass it, and name the class in a configuration's
+/// A loader that the app implements, for URLs or requests of its choice: subclass it, and add the class to a configuration's
 /// `protocolClasses` or register it for the shared session.
 ///
-/// For each request the classes are asked ``canInit(with:)-(URLSessionTask)``, those registered last first. An instance is made for
-/// each load with ``init(request:cachedResponse:client:)``, told to start and at its end to stop; it reports to its ``client``.
+/// For each request the classes are asked ``canInit(with:)-(URLSessionTask)``, the last registered first. The session makes an
+/// instance for each load with ``init(request:cachedResponse:client:)``, and calls it to start and, at the end, to stop the load.
+/// The instance reports to its ``client``.
 ///
-/// A subclass may override the designated initialiser, or add stored properties that have defaults. Sendable because what it keeps
-/// is fixed, or under a mutex; a subclass answers for its own state.
+/// A subclass may override the designated initializer, or add stored properties that have defaults. Sendable because its state is
+/// immutable or guarded by a mutex; a subclass is responsible for its own state.
 open class URLProtocol: NSObject, @unchecked Sendable {
-    /// What the loading system makes an instance from.
+    /// The arguments from which the loading system makes an instance.
     public struct Load {
         let task: URLSessionTask?
         let request: URLRequest
@@ -35,9 +36,9 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     /// Makes an instance for one load.
     ///
     /// - Parameters:
-    ///   - request: What to load, in canonical form.
-    ///   - cachedResponse: What the session's cache has of this class's answers to it, or nil.
-    ///   - client: Whom to report to.
+    ///   - request: The request to load, in canonical form.
+    ///   - cachedResponse: The response to it that this class stored in the session's cache, or nil.
+    ///   - client: The client to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
         givenResponse = cachedResponse
@@ -55,17 +56,17 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         )
     }
 
-    /// How the loading system makes an instance of whatever subclass; calls ``init(request:cachedResponse:client:)``.
+    /// The loading system's initializer for subclasses; calls ``init(request:cachedResponse:client:)``.
     ///
-    /// Not in Apple's API: Swift can make an instance of a class it knows only at run time through a required initialiser alone,
-    /// and making the designated one required would break every subclass that overrides it. A subclass inherits this one as long
-    /// as it overrides the designated initialiser or has none of its own.
+    /// Not in Apple's API: Swift can instantiate a class known only at run time only through a required initializer, and making the
+    /// designated one required would break every subclass that overrides it. A subclass inherits this one if it overrides the
+    /// designated initializer or has none of its own.
     public required convenience init(for load: Load) {
         self.init(request: load.request, cachedResponse: load.cachedResponse, client: load.client)
         loadedTask.withLock { $0 = load.task }
     }
 
-    /// An instance of a class for a load.
+    /// Makes an instance of a class for a load.
     package static func make(
         _ type: URLProtocol.Type, task: URLSessionTask?, request: URLRequest, cachedResponse: CachedURLResponse?,
         client: any URLProtocolClient
@@ -73,66 +74,66 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         type.init(for: Load(task: task, request: request, cachedResponse: cachedResponse, client: client))
     }
 
-    // MARK: One load
+    // MARK: Loading
 
-    /// What to load.
+    /// The request to load.
     open var request: URLRequest { loadedRequest }
 
-    /// What the session's cache has for the request, or nil.
+    /// The stored response to the request, or nil.
     ///
-    /// It is what an instance of this class answered before, of whatever age, and never what the session loaded itself. It is nil for
-    /// downloads, and where the cache policy is to ignore what is stored.
+    /// It is a response that an instance of this class delivered before, of any age, and never one that the session loaded itself.
+    /// It is nil for downloads, and if the cache policy ignores stored responses.
     open var cachedResponse: CachedURLResponse? { givenResponse }
 
-    /// Whom to report to.
+    /// The client to report to.
     open var client: (any URLProtocolClient)? { reportsTo }
 
-    /// The task whose load this is.
+    /// The task of the load.
     open var task: URLSessionTask? { loadedTask.withLock { $0 } }
 
     /// Starts the load.
     ///
-    /// Subclasses must override it; the default reports `URLError.unsupportedURL`.
+    /// Subclasses must override it; the default implementation reports `URLError.unsupportedURL`.
     open func startLoading() {
         client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
     }
 
-    /// Ends the load, complete or not; nothing reported later counts.
+    /// Stops the load, complete or not; later reports are ignored.
     ///
-    /// The default does nothing.
+    /// The default implementation does nothing.
     open func stopLoading() {}
 
-    // MARK: Which loads
+    // MARK: Choosing loads
 
-    /// Whether the class loads a request.
+    /// Whether the class can load a request.
     ///
-    /// The default is false.
+    /// The default implementation returns false.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: True if it can.
     open class func canInit(with request: URLRequest) -> Bool { false }
 
-    /// Whether the class loads a task.
+    /// Whether the class can load a task.
     ///
-    /// The default asks ``canInit(with:)-(URLRequest)`` about the task's current request.
+    /// The default implementation calls ``canInit(with:)-(URLRequest)`` with the task's current request.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: True if it can.
     open class func canInit(with task: URLSessionTask) -> Bool {
         guard let request = task.currentRequest ?? task.originalRequest else { return false }
         return canInit(with: request)
     }
 
-    /// The canonical form of a request: requests for the same thing become equal.
+    /// Returns the canonical form of a request: equivalent requests become equal.
     ///
-    /// The default leaves it as it is. Answers are stored and found by the canonical form.
+    /// The default implementation returns the request unchanged. Responses are cached under the canonical form.
     ///
     /// - Returns: The request to load.
     open class func canonicalRequest(for request: URLRequest) -> URLRequest { request }
 
-    /// Whether two requests are the same to a cache.
+    /// Whether a cache treats two requests as equal.
     ///
-    /// The default says so if their URLs are, scheme and host in lower case.
+    /// The default implementation compares their URLs, with scheme and host in lower case.
     ///
-    /// - Returns: Whether they are.
+    /// - Returns: True if they are equal.
     open class func requestIsCacheEquivalent(_ a: URLRequest, to b: URLRequest) -> Bool {
         guard let first = CacheKey(a), let second = CacheKey(b) else { return a == b }
         return first == second
@@ -140,16 +141,16 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     // MARK: Properties of requests
 
-    /// What ``setProperty(_:forKey:in:)`` kept with a request, or nil.
+    /// Returns the value that ``setProperty(_:forKey:in:)`` stored in a request.
     ///
-    /// Copies of the request have it, and so have the requests that a session makes from it.
+    /// Copies of the request have it, and so do the requests that a session derives from it.
     ///
-    /// - Returns: The value, or nil where none was kept.
+    /// - Returns: The value, or nil if there is none.
     open class func property(forKey key: String, in request: URLRequest) -> Any? { request.properties[key] }
 
-    /// Keeps a value with a request.
+    /// Stores a value in a request.
     ///
-    /// It is not sent; a class can mark with it what it has seen.
+    /// It is not sent; a class can use it to mark requests that it has handled.
     open class func setProperty(_ value: Any, forKey key: String, in request: NSMutableURLRequest) {
         request.request.properties[key] = value
     }
@@ -161,13 +162,13 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     // MARK: Registration
 
-    /// Lets a subclass load what the shared session asks for.
+    /// Registers a subclass as a loader of the shared session.
     ///
-    /// Later registrations are asked first.
+    /// The last registered class is asked first.
     ///
     /// - Returns: false if the class is not a subclass of `URLProtocol`.
     open class func registerClass(_ protocolClass: AnyClass) -> Bool { URLProtocolRegistry.register(protocolClass) }
 
-    /// Takes back ``registerClass(_:)``.
+    /// Undoes ``registerClass(_:)``.
     open class func unregisterClass(_ protocolClass: AnyClass) { URLProtocolRegistry.unregister(protocolClass) }
 }

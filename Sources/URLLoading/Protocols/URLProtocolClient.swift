@@ -9,34 +9,34 @@
 
 public import Foundation
 
-/// What a ``URLProtocol`` reports to, about its load.
+/// The recipient of a ``URLProtocol``'s reports about its load.
 ///
-/// Methods may be called from any thread, one after another.
+/// Methods may be called from any thread, but not concurrently.
 public protocol URLProtocolClient: NSObjectProtocol {
-    /// The load was redirected. The protocol stops; the session follows with the new request.
+    /// Reports a redirect. The protocol stops; the session follows with the new request.
     func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse)
 
-    /// The cached response that the protocol was given is valid and is to be delivered.
+    /// Reports that the cached response given to the protocol is valid and should be delivered.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
 
-    /// The response has come, with where it may be cached once its body is complete: for `URLCache.cachedResponse(for:)` and for
-    /// instances of the same class. The session's own loaders never answer with it.
+    /// Reports the response, and where it may be cached when its body is complete: for `URLCache.cachedResponse(for:)` and for
+    /// instances of the same class. The session's own loaders never use it.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
     )
 
-    /// Bytes of the body have come.
+    /// Reports bytes of the body.
     func urlProtocol(_ protocol: URLProtocol, didLoad data: Data)
 
-    /// The load is complete.
+    /// Reports that the load is complete.
     func urlProtocolDidFinishLoading(_ protocol: URLProtocol)
 
-    /// The load has failed; the error reaches the app unchanged.
+    /// Reports that the load has failed; the app receives the error unchanged.
     func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error)
 
-    /// The protocol needs credentials; the answer goes to the challenge's sender.
+    /// Asks for credentials; the answer goes to the challenge's sender.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge)
 
-    /// A challenge is no longer of interest.
+    /// Withdraws a challenge.
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge)
 }

@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// The classes that load what the shared session asks for.
+/// The loaders registered for the shared session.
 package enum URLProtocolRegistry {
     private static let registered = Mutex<[URLProtocol.Type]>([])
 

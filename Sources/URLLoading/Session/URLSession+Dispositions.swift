@@ -38,7 +38,7 @@ extension URLSession {
         case allow = 1
         /// Continue as a download task.
         case becomeDownload = 2
-        /// Continue as a stream task. Not supported yet: the task is cancelled.
+        /// Continue as a stream task, which owns the connection.
         case becomeStream = 3
     }
 }
