@@ -10,17 +10,17 @@
 import HTTPWire
 
 extension Cookie {
-    /// Whether a host gets the cookie: the very host, or one that domain-matches (RFC 6265bis, section 5.1.3).
+    /// Whether the cookie is for a host: the same host, or one that domain-matches (RFC 6265bis, section 5.1.3).
     package func matches(domain host: String) -> Bool {
         isHostOnly ? Self.areSame(host, domain) : Self.domainMatches(host, domain)
     }
 
-    /// Whether a request's path path-matches the cookie's (section 5.1.4).
+    /// Whether a request path path-matches the cookie's path (section 5.1.4).
     package func matches(path: String) -> Bool {
         Self.pathMatches(path, self.path)
     }
 
-    /// The path of a cookie that names none: up to, but not including, the last slash (section 5.1.4).
+    /// The default path of a cookie: the request path up to, but not including, the last slash (section 5.1.4).
     package static func defaultPath(ofPath path: String) -> String {
         let bytes = path.utf8
         guard bytes.first == UInt8(ascii: "/"), let last = bytes.lastIndex(of: UInt8(ascii: "/")), last > bytes.startIndex else {
@@ -45,7 +45,7 @@ extension Cookie {
         return path.count == count || cookiePath.last == UInt8(ascii: "/") || path.dropFirst(count).first == UInt8(ascii: "/")
     }
 
-    /// Whether a host is an IPv6 address, or ends in a number as only IPv4 addresses do (WHATWG URL, section 3.5).
+    /// Whether a host is an IPv6 address, or ends in a number like IPv4 addresses (WHATWG URL, section 3.5).
     static func isAddress(_ host: String) -> Bool {
         var hasDigits = false
         for byte in host.utf8.reversed() {
@@ -58,7 +58,7 @@ extension Cookie {
         return hasDigits
     }
 
-    /// Octet for octet: `String` takes canonical equivalents for equal, the RFC does not.
+    /// Compares octets: `String` treats canonically equivalent texts as equal, the RFC does not.
     static func areSame(_ one: String, _ other: String) -> Bool {
         one.utf8.count == other.utf8.count && one.utf8.elementsEqual(other.utf8)
     }

@@ -10,15 +10,15 @@
 import HTTPWire
 
 extension Cookie {
-    /// Judges what a server said by itself, without regard to the cookies kept already (RFC 6265bis, section 5.7, steps 5 to 22).
+    /// Creates a cookie from a `Set-Cookie` value, independent of the stored cookies (RFC 6265bis, section 5.7, steps 5 to 22).
     ///
-    /// Nil where the RFC says "abort these steps and ignore the cookie entirely".
+    /// Returns nil where the RFC says "abort these steps and ignore the cookie entirely".
     ///
     /// - Parameters:
-    ///   - received: What the server said.
-    ///   - request: What it answered.
+    ///   - received: The parsed `Set-Cookie` value.
+    ///   - request: The request of the response.
     ///   - treatsDefaultAsLax: See ``CookieJar/treatsDefaultAsLax``.
-    ///   - isHTTP: False for an API that has no business with `HttpOnly`.
+    ///   - isHTTP: False for an API that must not set `HttpOnly` cookies.
     ///   - now: The time of the response.
     package init?(
         _ received: SetCookie,
@@ -43,13 +43,13 @@ extension Cookie {
         )
         guard request.isSecure || !isSecure, isHTTP || !isHTTPOnly else { return nil }
         guard request.maySet(sameSite, treatsDefaultAsLax: treatsDefaultAsLax) else { return nil }
-        // "SameSite=None" and CHIPS both ask for "Secure".
+        // Both "SameSite=None" and CHIPS require "Secure".
         guard isSecure || sameSite != SetCookie.SameSite.none && !received.isPartitioned else { return nil }
-        // The newest text has such a cookie fail to parse: a URL's path is ASCII, so it would go nowhere.
+        // The latest draft rejects such a cookie: a URL's path is ASCII, so the cookie would never be sent.
         guard path.utf8.allSatisfy({ $0 < 0x80 }), meetsPrefix(hasRootPath: received.path == "/") else { return nil }
     }
 
-    /// Steps 7 to 10: which hosts a cookie is for, or nil where it may not be for them.
+    /// Steps 7 to 10: the hosts that a cookie is for, or nil if it may not be set for them.
     private static func scope(_ domain: String?, _ host: String) -> (domain: String, isHostOnly: Bool)? {
         guard let domain else { return (host, true) }
         guard domain.utf8.first != UInt8(ascii: "."), domain.utf8.allSatisfy({ $0 < 0x80 }) else { return nil }
@@ -57,22 +57,26 @@ extension Cookie {
         return mayReach(domain, from: host) ? (domain, false) : nil
     }
 
-    /// Whether a host may set cookies for a whole domain above it: step 9, and that the domain has one owner.
+    /// Whether a host may set cookies for a parent domain: step 9, and a check that the domain has a single owner.
     ///
-    /// Where a rule is a wildcard, `*.kobe.jp`, the name above is no suffix, and yet those below have several owners.
+    /// For a wildcard rule such as `*.kobe.jp`, the parent name itself is not a public suffix, but the names below it have
+    /// different owners.
     package static func mayReach(_ domain: String, from host: String) -> Bool {
         guard domainMatches(host, domain), let start = PublicSuffixList.registrableStart(of: host) else { return false }
         return host.utf8.count - domain.utf8.count <= start
     }
 
-    /// Whether a cookie for this domain, set by the very host, goes to that host alone.
+    /// Whether a cookie that a host sets for its own name is only sent to this host.
     ///
-    /// A public suffix may have cookies of its own, and an address reaches nothing but itself, with or without the attribute.
+    /// A public suffix may have its own cookies, and an address only matches itself. In both cases the `Domain` attribute has no
+    /// effect.
     package static func staysWithItsHost(_ domain: String) -> Bool {
         isAddress(domain) || PublicSuffixList.isPublicSuffix(domain)
     }
 
-    /// Step 6: `Max-Age` goes before `Expires`, and neither beyond 400 days (section 5.5).
+    /// Step 6: `Max-Age` has precedence over `Expires`.
+    ///
+    /// Both are limited to 400 days (section 5.5).
     private static func expiry(_ received: SetCookie, _ now: Double) -> Double? {
         if let maxAge = received.maxAge {
             return maxAge <= 0 ? -Double.greatestFiniteMagnitude : now + min(Double(maxAge), maximumLifetime)
@@ -80,13 +84,15 @@ extension Cookie {
         return received.expires.map { min($0, now + maximumLifetime) }
     }
 
-    /// Steps 20 to 22: what the prefixes promise, in any case, also where a nameless value would look like them.
+    /// Steps 20 to 22: the requirements of the name prefixes.
     ///
-    /// `__Http-` and `__Host-Http-` are of the text that follows 6265bis (draft-ietf-httpbis-layered-cookies, section 5.4.3, steps
-    /// 13 to 17). The argument tells whether the path is `/` and was given as such.
+    /// Prefixes are case-insensitive and also apply to the value of a nameless cookie.
+    ///
+    /// `__Http-` and `__Host-Http-` are from the successor of 6265bis (draft-ietf-httpbis-layered-cookies, section 5.4.3, steps 13
+    /// to 17). `hasRootPath` says whether the path is `/` and was set explicitly.
     func meetsPrefix(hasRootPath: Bool) -> Bool {
         let text = name.isEmpty ? value : name
-        // All prefixes begin so, and few names do.
+        // All prefixes start like this, and few names do.
         guard text.utf8.starts(with: "__".utf8) else { return true }
         let isHost = Self.begins(text, "__host-")
         let isHTTP = Self.begins(text, "__http-") || Self.begins(text, "__host-http-")
@@ -105,9 +111,9 @@ extension Cookie {
         return position == prefix.utf8CodeUnitCount
     }
 
-    /// Whether a cookie, wherever it comes from, can be kept and sent without harm.
+    /// Whether a cookie from any source can be stored and sent safely.
     ///
-    /// Steps 2 to 4, and no more than the one cookie in what is sent: an app can write `;` where a server cannot.
+    /// Checks steps 2 to 4, and that the cookie cannot be read as several ones: an app can use `;` in a value, a server cannot.
     var isWellFormed: Bool {
         1...CookieJar.maximumBytes ~= OctetText.octets(of: name).count + OctetText.octets(of: value).count
             && !name.utf8.contains { SetCookie.isControl($0) || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }

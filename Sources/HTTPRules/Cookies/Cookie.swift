@@ -9,9 +9,9 @@
 
 import HTTPWire
 
-/// One cookie as kept (RFC 6265bis, section 5.7).
+/// A stored cookie (RFC 6265bis, section 5.7).
 package struct Cookie: Hashable, Sendable {
-    /// What makes a cookie the same one: a newer one with the same key takes its place.
+    /// The identity of a cookie: a newer one with the same key replaces it.
     package struct Key: Hashable, Sendable {
         package var name: String
         package var domain: String
@@ -28,13 +28,13 @@ package struct Cookie: Hashable, Sendable {
         }
     }
 
-    /// 400 days: how long a server may have a cookie kept (section 5.5).
+    /// 400 days: the maximum lifetime that a server can set (section 5.5).
     package static let maximumLifetime: Double = 400 * 86400
 
-    /// As text that stands for octets (``OctetText``), as the value is.
+    /// The name and the value are texts that represent octets (``OctetText``).
     package var name: String
     package var value: String
-    /// In lower case, as A-labels, without a leading dot.
+    /// In lowercase, as A-labels, without a leading dot.
     package var domain: String
     package var isHostOnly: Bool
     package var path: String
@@ -45,14 +45,16 @@ package struct Cookie: Hashable, Sendable {
     package var isSecure: Bool
     package var isHTTPOnly: Bool
     package var sameSite: SetCookie.SameSite?
-    /// The partition of the request that set it, for `Partitioned` cookies; nil goes with any request.
+    /// The partition of the request that set a `Partitioned` cookie.
+    ///
+    /// Nil if the cookie is sent with requests of any partition.
     package var partition: String?
 
-    /// Of `HTTPCookie` only (RFC 2965), and carried along.
+    /// Only for `HTTPCookie` (RFC 2965), without effect here.
     package var version: Int
     package var comment: String?
     package var commentURL: String?
-    /// The only ports that get the cookie; empty for all.
+    /// The only ports that the cookie is sent to; empty for all ports.
     package var ports: [Int]
     package var isDiscarded: Bool
 

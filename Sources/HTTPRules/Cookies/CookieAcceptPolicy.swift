@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Whose cookies are kept, as `HTTPCookie.AcceptPolicy` has it.
+/// Which cookies are accepted, as in `HTTPCookie.AcceptPolicy`.
 package enum CookieAcceptPolicy: Sendable {
     case always
     case never

@@ -9,9 +9,9 @@
 
 import HTTPWire
 
-/// Reads the `Expires` attribute of `Set-Cookie` (RFC 6265bis, section 5.1.1): whatever order the parts of the date stand in.
+/// Parses the `Expires` attribute of `Set-Cookie` (RFC 6265bis, section 5.1.1), whose parts may be in any order.
 package enum CookieDate {
-    /// The seconds since the reference date, or nil for what the algorithm fails to parse.
+    /// Returns seconds since the reference date, or nil if the algorithm fails.
     package static func parse(_ text: some StringProtocol) -> Double? {
         var parts = Parts()
         for token in text.utf8.split(whereSeparator: isDelimiter) { parts.read(Array(token)) }
@@ -26,7 +26,9 @@ package enum CookieDate {
         }
     }
 
-    /// What the date tokens have said so far; each part is taken from the first token that has its shape (step 2).
+    /// The parts found so far.
+    ///
+    /// Each part is taken from the first token of its form (step 2).
     private struct Parts {
         var time: (hour: Int, minute: Int, second: Int)?
         var day: Int?
@@ -53,21 +55,21 @@ package enum CookieDate {
             case 0...69: year += 2000
             default: break
             }
-            // "If no such date exists, abort these steps and fail": 31 February is none.
+            // "If no such date exists, abort these steps and fail", as for 31 February.
             let date = CivilDate(year: year, month: month, day: day)
             guard year >= 1601, date.exists, time.hour <= 23, time.minute <= 59, time.second <= 59 else { return nil }
             let days = date.daysSince1970 - CivilDate.daysToReferenceDate
             return Double(days * 86400 + time.hour * 3600 + time.minute * 60 + time.second)
         }
 
-        /// Digits at the beginning, as many as allowed, not followed by one more; and where they end.
+        /// Parses the leading digits, whose number must be within the width, and returns their end.
         private static func number(_ token: ArraySlice<UInt8>, _ width: ClosedRange<Int>) -> (value: Int, end: Int)? {
             let digits = token.prefix { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
             guard width.contains(digits.count) else { return nil }
             return (digits.reduce(0) { $0 * 10 + Int($1 - UInt8(ascii: "0")) }, digits.endIndex)
         }
 
-        /// `time-field ":" time-field ":" time-field`, with anything but a digit behind it.
+        /// `time-field ":" time-field ":" time-field`, followed by anything but a digit.
         private static func time(_ token: [UInt8]) -> (hour: Int, minute: Int, second: Int)? {
             guard let hour = number(token[...], 1...2), hour.end < token.count, token[hour.end] == UInt8(ascii: ":"),
                 let minute = number(token[(hour.end + 1)...], 1...2), minute.end < token.count,

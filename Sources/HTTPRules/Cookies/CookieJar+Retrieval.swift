@@ -10,14 +10,14 @@
 import HTTPWire
 
 extension CookieJar {
-    /// What goes along with a request: longer paths first, then the older ones (RFC 6265bis, section 5.8.3).
+    /// The cookies for a request: those with longer paths first, then the older ones (RFC 6265bis, section 5.8.3).
     ///
-    /// Their time of last access becomes `now`.
+    /// Sets their last access time to `now`.
     package mutating func cookies(for request: CookieRequest, now: Double) -> [Cookie] {
         picks(for: request, now: now).map { entry in entry.cookie }
     }
 
-    /// The value of the `Cookie` field, or nil where no cookie goes along.
+    /// The value of the `Cookie` field, or nil if there are no cookies for the request.
     package mutating func header(for request: CookieRequest, now: Double) -> String? {
         let picks = picks(for: request, now: now)
         guard let first = picks.first else { return nil }
@@ -36,7 +36,7 @@ extension CookieJar {
         guard count > 0 else { return [] }
         var picks: [Entry] = []
         var drawersUsed = 0
-        // The host itself, then what stands behind each of its dots; an address has no such parents.
+        // The host itself, then its parent domains. An address has no parent domains.
         var domain = request.host[...]
         while true {
             if let drawer = place(of: domain) {

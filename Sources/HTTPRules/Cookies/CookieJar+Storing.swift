@@ -10,17 +10,17 @@
 import HTTPWire
 
 extension CookieJar {
-    /// Judges and keeps what one response set, each field line by itself (RFC 6265bis, section 5.7).
+    /// Stores the cookies of one response, each field line separately (RFC 6265bis, section 5.7).
     ///
-    /// A response may set ``maximumPerResponse`` cookies; what it sets beyond is ignored.
+    /// A response may set at most ``maximumPerResponse`` cookies; the rest is ignored.
     ///
     /// - Parameters:
     ///   - fields: The values of the response's `Set-Cookie` lines.
-    ///   - request: What it answers.
-    ///   - policy: Whose cookies are kept (section 5.3).
-    ///   - isHTTP: False for an API that has no business with `HttpOnly`.
+    ///   - request: The request of the response.
+    ///   - policy: Which cookies are accepted (section 5.3).
+    ///   - isHTTP: False for an API that must not set `HttpOnly` cookies.
     ///   - now: The time of the response.
-    /// - Returns: What changed, evictions included.
+    /// - Returns: The changes, including evictions.
     package mutating func store(
         _ fields: [String],
         from request: CookieRequest,
@@ -46,10 +46,10 @@ extension CookieJar {
         return changes
     }
 
-    /// Keeps a cookie that the app made.
+    /// Stores a cookie that the app created.
     ///
-    /// The limits, the prefixes and the public suffixes hold for it too; the 400 days, which bind servers, do not. An expired one
-    /// removes the one it would replace.
+    /// The limits, the prefixes and the public suffixes apply to it as well, but not the 400 days, which are a limit for servers.
+    /// An expired cookie removes the one with the same key.
     package mutating func set(_ cookie: Cookie, now: Double) -> [Change] {
         guard cookie.isWellFormed, cookie.meetsPrefix(hasRootPath: cookie.path == "/"),
             cookie.isHostOnly || !PublicSuffixList.isPublicSuffix(cookie.domain)
@@ -59,14 +59,14 @@ extension CookieJar {
         return insert(cookie, isHTTP: true, now: now)
     }
 
-    /// Steps 23 and 24, and the evictions.
+    /// Steps 23 and 24, and evictions.
     private mutating func insert(_ cookie: Cookie, isHTTP: Bool, now: Double) -> [Change] {
         var cookie = cookie
         let old = place(of: cookie.key)
         if let old {
             let oldCookie = drawers[old.drawer].entries[old.position].cookie
             guard isHTTP || !oldCookie.isHTTPOnly else { return [] }
-            // An expired one is gone, although it still lies here.
+            // An expired cookie counts as removed, although it is still stored.
             if !oldCookie.isExpired(now) { cookie.creation = oldCookie.creation }
             var same = oldCookie
             same.lastAccess = cookie.lastAccess
@@ -83,9 +83,9 @@ extension CookieJar {
         return [.set(cookie)] + removeExcess(ofDomain: cookie.domain, now: now)
     }
 
-    /// "Leave secure cookies alone" (step 16): whether a cookie from an insecure origin would hide one that is `Secure`.
+    /// "Leave secure cookies alone" (step 16): whether a cookie from an insecure origin would hide a `Secure` one.
     ///
-    /// One that has expired is gone, although it still lies here.
+    /// An expired cookie counts as removed, although it is still stored.
     private func overlaysSecure(_ cookie: Cookie, now: Double) -> Bool {
         for drawer in drawers where isRelated(drawer.domain, cookie.domain) {
             let isHidden = drawer.entries.contains { entry in
@@ -104,8 +104,10 @@ extension CookieJar {
 }
 
 extension CookieJar {
-    /// "Removes excess cookies" (RFC 6265bis, section 5.7): expired ones, then those of a domain that has too many, then any; the
-    /// least recently used of a kind first.
+    /// "Removes excess cookies" (RFC 6265bis, section 5.7): first expired ones, then those of a domain with too many cookies, then
+    /// any.
+    ///
+    /// Among these, the least recently used ones are removed first.
     mutating func removeExcess(ofDomain domain: String, now: Double) -> [Change] {
         guard let drawer = place(of: domain[...]),
             drawers[drawer].entries.count > Self.maximumPerDomain || count > Self.maximumCount
@@ -115,7 +117,7 @@ extension CookieJar {
         return changes + enforceTotal()
     }
 
-    /// Of a domain with too many cookies: one without `Secure` before one with it.
+    /// Removes a cookie of a domain with too many cookies, preferably one without `Secure`.
     mutating func evictOne(of drawer: Int) -> Change {
         let entries = drawers[drawer].entries
         let position = entries.indices.min { one, other in
@@ -125,11 +127,11 @@ extension CookieJar {
         return remove(at: position ?? 0, of: drawer)
     }
 
-    /// Drops the least recently used of all, until no more than ``maximumCount`` are left.
+    /// Removes the least recently used cookies of all domains until at most ``maximumCount`` are left.
     @discardableResult
     mutating func enforceTotal() -> [Change] {
         let excess = count - Self.maximumCount
-        // One too many is the rule, after a cookie was kept.
+        // The common case after storing a cookie: there is one too many.
         if excess <= 1 { return excess < 1 ? [] : stalest().map { [remove(at: $0.position, of: $0.drawer)] } ?? [] }
         return drawers.flatMap(\.entries).sorted { $0.isStaler(than: $1) }.prefix(excess).flatMap { remove($0.record.cookie.key) }
     }

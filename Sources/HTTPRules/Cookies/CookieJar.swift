@@ -7,20 +7,20 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The cookies of one storage, as a value (RFC 6265bis, sections 5.7 and 5.8).
+/// The cookies of one storage, as a value type (RFC 6265bis, sections 5.7 and 5.8).
 ///
-/// Cookies lie in drawers by their domain, each drawer in the order in which its cookies are sent, so that a request looks into as
-/// many drawers as its host has labels, and into nothing else.
+/// Cookies are grouped by domain into drawers. Each drawer is sorted in the order in which its cookies are sent. A lookup only
+/// visits the drawers of the host and its parent domains.
 package struct CookieJar: Sendable {
-    /// What became of one cookie, for whoever keeps a copy.
+    /// A change to one cookie, for owners of a copy.
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
-        /// It was to be removed and was not here; another copy may have it.
+        /// The cookie to remove was not in this jar. Another copy may contain it.
         case absent(Cookie.Key)
     }
 
-    /// The cookies of one domain, in the order of ``Entry/precedes(_:)``.
+    /// The cookies of one domain, sorted by ``Entry/precedes(_:)``.
     struct Drawer: Sendable {
         let domain: String
         let isPublicSuffix: Bool
@@ -31,34 +31,38 @@ package struct CookieJar: Sendable {
     package static let maximumCount = 3000
     /// At least 50 (section 6.1); 180 as in Chrome.
     package static let maximumPerDomain = 180
-    /// As in curl.
+    /// The same as in curl.
     package static let maximumPerResponse = 50
-    /// Of name and value together (section 5.6).
+    /// The total size of name and value (section 5.6).
     package static let maximumBytes = 4096
     package static let maximumAttributeBytes = 1024
 
-    /// Whether a cookie without `SameSite` is held to `Lax`.
+    /// Whether a cookie without `SameSite` is treated as `Lax`.
     ///
-    /// Off, which differs from section 5.6.7 ("Default" is enforced as `Lax`) because Apple's `always` policy accepts all cookies,
-    /// and because the app, not a page, makes the requests here.
+    /// Off by default. This differs from section 5.6.7 ("Default" is enforced as `Lax`), because Apple's `always` policy accepts
+    /// all cookies, and because requests are made by the app rather than by a web page.
     package var treatsDefaultAsLax = false
     package private(set) var count = 0
 
     var drawers: [Drawer] = []
-    /// Which drawer holds a domain's cookies; by `Substring`, so that the end of a host is looked up without being copied.
+    /// Maps a domain to the index of its drawer.
+    ///
+    /// The key is a `Substring`, so that a parent domain is looked up without a copy.
     private(set) var places: [Substring: Int] = [:]
     private var emptyDrawers: [Int] = []
     private var nextSequence = 0
 
     package init() {}
 
-    /// Of cookies kept before; those that may not be kept any more, and those beyond the limits, are left out.
+    /// Creates a jar from stored cookies.
+    ///
+    /// Omits those that are no longer allowed or exceed the limits.
     package init(_ cookies: [Cookie]) {
         for cookie in cookies { keepIfAllowed(cookie) }
         enforceTotal()
     }
 
-    /// In the order of their creation.
+    /// All cookies in the order of their creation.
     package var all: [Cookie] {
         drawers.flatMap(\.entries).sorted { one, other in
             let (creation, otherCreation) = (one.record.cookie.creation, other.record.cookie.creation)
@@ -85,7 +89,9 @@ package struct CookieJar: Sendable {
         removeAll { $0.record.cookie.creation > date }
     }
 
-    /// Repeats what changed elsewhere; no cookie is judged again, but the limits hold.
+    /// Applies changes from another copy.
+    ///
+    /// The cookies are not validated again, but the limits apply.
     package mutating func apply(_ changes: [Change]) {
         for change in changes {
             switch change {
@@ -106,7 +112,7 @@ package struct CookieJar: Sendable {
         return position.map { (drawer, $0) }
     }
 
-    /// Keeps a cookie from a file or another process, unless it is malformed or its domain has become a public suffix: "avoid
+    /// Adds a cookie from a file or another process, unless it is malformed or its domain has become a public suffix: "avoid
     /// retrieving these invalid cookies" (section 5.8.3).
     private mutating func keepIfAllowed(_ cookie: Cookie) {
         guard cookie.isWellFormed else { return }
@@ -116,7 +122,7 @@ package struct CookieJar: Sendable {
         closeIfEmpty(drawer)
     }
 
-    /// Puts a cookie where it belongs, in the place of the one with the same key.
+    /// Inserts a cookie at its position, replacing one with the same key.
     mutating func keep(_ cookie: Cookie, in drawer: Int? = nil) {
         let old = place(of: cookie.key)
         let drawer = drawer ?? openDrawer(of: cookie.domain)
@@ -169,12 +175,14 @@ package struct CookieJar: Sendable {
 }
 
 extension CookieJar {
-    /// What never changes of a cookie kept: one reference, so that moving cookies about and looking at them costs little.
+    /// The immutable part of a stored cookie.
+    ///
+    /// It is a reference, so that copying and comparing entries is cheap.
     final class Record: Sendable {
-        /// Its time of last access is that of when it was kept.
+        /// Its last access time is the time when it was stored.
         let cookie: Cookie
         let pathLength: Int
-        /// What is sent (section 5.8.3, step 4): the name and "=" unless the name is empty, then the value.
+        /// The text to send (section 5.8.3, step 4): the name and "=" unless the name is empty, then the value.
         let pair: String
 
         init(_ cookie: Cookie) {
@@ -184,12 +192,14 @@ extension CookieJar {
         }
     }
 
-    /// A cookie in its drawer.
+    /// A cookie in a drawer.
     struct Entry: Sendable {
         let record: Record
-        /// How many were kept before it: the order of cookies created in the same instant.
+        /// The number of cookies stored before.
+        ///
+        /// It orders cookies created at the same time.
         let sequence: Int
-        /// For ever, of a session cookie.
+        /// Infinity for a session cookie.
         let expires: Double
         var lastAccess: Double
 
@@ -222,7 +232,7 @@ extension CookieJar {
                 && Cookie.areSame(record.cookie.path, key.path) && Cookie.areSame(record.cookie.partition, key.partition)
         }
 
-        /// Whether the cookie goes with a request to a host that it is for (section 5.8.3, step 1).
+        /// Whether the cookie is sent with a request to a matching host (section 5.8.3, step 1).
         func goes(with request: CookieRequest, treatsDefaultAsLax: Bool, now: Double) -> Bool {
             (request.isSecure || !record.cookie.isSecure) && expires > now
                 && (record.pathLength == 1 || Cookie.pathMatches(request.path, record.cookie.path))

@@ -9,24 +9,24 @@
 
 package import FoundationEssentials
 
-/// Who asks: what a lookup or a store needs to know of a request.
+/// The properties of a request that determine which cookies it sends and may set.
 package struct CookieRequest: Sendable {
-    /// How a request stands to the site the user is on (RFC 6265bis, section 5.2).
+    /// The relation of a request to the site that the user is on (RFC 6265bis, section 5.2).
     package enum Site: Hashable, Sendable {
         case sameSite
         case crossSite(topLevelNavigation: Bool)
     }
 
-    /// In lower case, as A-labels, without brackets.
+    /// In lowercase, as A-labels, without brackets.
     package var host: String
-    /// Of the URL, without its query; never empty.
+    /// The path of the URL without its query; never empty.
     package var path: String
     package var isSecure: Bool
     package var port: Int
     package var method: String
     package var site: Site
     package var partition: String?
-    /// Whether the URL is of another registrable domain than the main document.
+    /// Whether the URL has a different registrable domain than the main document.
     package var isThirdParty: Bool
 
     package init(
@@ -49,15 +49,16 @@ package struct CookieRequest: Sendable {
         self.isThirdParty = isThirdParty
     }
 
-    /// Nil where the URL is none of HTTP's or WebSocket's.
+    /// Returns nil if the URL is neither an HTTP nor a WebSocket URL.
     ///
-    /// Without a main document the request "has no client", and is of its own site. One whose URL is no web page's is another site.
+    /// Without a main document the request "has no client" and is same-site. If the main document's URL is not an HTTP URL, the
+    /// request is cross-site.
     package init?(url: URL, mainDocumentURL: URL? = nil, method: String = "GET", partition: String? = nil) {
         guard let target = try? RequestTarget(url) else { return nil }
         self.init(target: target, mainDocumentURL: mainDocumentURL, method: method, partition: partition)
     }
 
-    /// The same, of a URL that was read already.
+    /// Creates the request from a URL that is already parsed.
     package init(target: RequestTarget, mainDocumentURL: URL?, method: String, partition: String?) {
         let end = target.path.utf8.firstIndex(of: UInt8(ascii: "?")) ?? target.path.endIndex
         self.init(
@@ -71,7 +72,7 @@ package struct CookieRequest: Sendable {
         guard let mainDocumentURL else { return }
         let main = Origin(mainDocumentURL)
         isThirdParty = main.map { !Self.areOneDomain($0.host, host) } ?? true
-        // "Same site" regards the scheme, "third party" does not.
+        // "Same site" includes the scheme, "third party" does not.
         if isThirdParty || main?.isSecure != isSecure { site = .crossSite(topLevelNavigation: false) }
     }
 
@@ -91,7 +92,7 @@ package struct CookieRequest: Sendable {
         }
     }
 
-    /// Whether the answer may set a cookie of this kind (section 5.7, step 18).
+    /// Whether the response may set a cookie of this kind (section 5.7, step 18).
     func maySet(_ sameSite: SetCookie.SameSite?, treatsDefaultAsLax: Bool) -> Bool {
         switch (site, sameSite ?? (treatsDefaultAsLax ? .lax : SetCookie.SameSite.none)) {
         case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (.crossSite, .none): true
@@ -99,7 +100,7 @@ package struct CookieRequest: Sendable {
         }
     }
 
-    /// Whether a cookie of this kind goes along (section 5.8.3, step 1).
+    /// Whether the request sends a cookie of this kind (section 5.8.3, step 1).
     func maySend(_ sameSite: SetCookie.SameSite?, treatsDefaultAsLax: Bool) -> Bool {
         switch (site, sameSite ?? (treatsDefaultAsLax ? .lax : SetCookie.SameSite.none)) {
         case (.sameSite, _), (.crossSite, .none): true

@@ -7,23 +7,24 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Searches a packed set of rules on domain names, such as the Public Suffix List, in place: nothing is built or copied, neither
-/// at start nor for a lookup.
+/// Looks up names in a packed set of domain rules, such as the Public Suffix List.
 ///
-/// `Scripts/label_table.py` writes the text. It is a tree of labels, the root's block for the top-level domains. In a block, the
-/// labels below one name stand sorted by their bytes, each closed by a comma. A label alone is a rule with nothing below it; else
-/// one letter follows it, "A" plus the sum of the bits of ``Entry``, and where there is a block below, its start and its length,
-/// four letters each.
+/// It works on the packed text without building or copying anything.
+///
+/// `Scripts/label_table.py` generates the text. It is a tree of labels, whose root block contains the top-level domains. A block
+/// contains the labels below one name, sorted by their bytes, each terminated by a comma. A label without data is a rule without
+/// labels below it. Otherwise it is followed by one letter, "A" plus the sum of the bits of ``Entry``, and if there is a block
+/// below it, by the start and the length of that block, four letters each.
 struct LabelTable {
-    /// What the table says of one name.
+    /// The entry of one name in the table.
     private struct Entry {
         let bits: UInt8
         let block: Range<Int>
 
         var isRule: Bool { bits & 1 != 0 }
-        /// The name is excepted from the wildcard rule of the name above.
+        /// The name is an exception from the wildcard rule of its parent.
         var isException: Bool { bits & 2 != 0 }
-        /// There is a rule for each of the names below, whatever they are called.
+        /// There is a rule for every name directly below this one.
         var hasWildcard: Bool { bits & 4 != 0 }
     }
 
@@ -35,10 +36,10 @@ struct LabelTable {
         self.root = root
     }
 
-    /// Where in a host the name begins that the prevailing rule matches, or nil where no rule does.
+    /// The offset in a host of the name that the prevailing rule matches, or nil if no rule matches.
     ///
-    /// An exception prevails, and stands for the name above it; else it is the rule with the most labels
-    /// (https://github.com/publicsuffix/list/wiki/Format, "Algorithm"). The host is in lower case and does not end in a dot.
+    /// An exception prevails, and yields the parent of its name. Otherwise the rule with the most labels prevails
+    /// (https://github.com/publicsuffix/list/wiki/Format, "Algorithm"). The host must be in lowercase and must not end in a dot.
     func start(in host: UnsafeBufferPointer<UInt8>) -> Int? {
         var best: Int?
         var block = root

@@ -9,17 +9,19 @@
 
 import HTTPWire
 
-/// Reads and writes curl's `cookies.txt`: a cookie per line, seven fields between tabs.
+/// Reads and writes the `cookies.txt` format of curl: one cookie per line, with seven tab-separated fields.
 ///
-/// The fields: the domain, `TRUE` where its subdomains get the cookie too, the path, `TRUE` for `Secure`, when it expires in seconds
-/// since 1970 with 0 for a session cookie, the name, the value. `#HttpOnly_` before the domain says just that. `SameSite` and
-/// partitions have no place in it.
+/// The fields are: the domain, `TRUE` if the cookie is also for subdomains, the path, `TRUE` for `Secure`, the expiry date in
+/// seconds since 1970 or 0 for a session cookie, the name, and the value. The prefix `#HttpOnly_` before the domain marks an
+/// `HttpOnly` cookie. The format does not support `SameSite` and partitions.
 package enum NetscapeCookieFile {
     private static let httpOnlyPrefix = "#HttpOnly_"
-    /// From 1970 to the reference date.
+    /// Seconds from 1970 to the reference date.
     private static let epoch: Double = 978_307_200
 
-    /// The cookies of a file; comments, lines that are none, and cookies that have expired are left out.
+    /// Returns the cookies of a file.
+    ///
+    /// Comments, invalid lines and expired cookies are skipped.
     package static func parse(_ text: String, now: Double) -> [Cookie] {
         text.utf8.split { $0 == 0x0A || $0 == 0x0D }.compactMap { line in
             cookie(line, now).flatMap { $0.isWellFormed && !$0.isExpired(now) ? $0 : nil }
@@ -32,7 +34,7 @@ package enum NetscapeCookieFile {
         if isHTTPOnly { line = line.dropFirst(httpOnlyPrefix.utf8.count) }
         guard line.first != UInt8(ascii: "#") else { return nil }
         var fields = line.split(separator: 0x09, omittingEmptySubsequences: false).map { String(Substring($0)) }
-        // An empty value may have lost its tab.
+        // The tab before an empty value may be missing.
         if fields.count == 6 { fields.append("") }
         guard fields.count == 7, let includesSubdomains = flag(fields[1]), let isSecure = flag(fields[3]),
             let seconds = seconds(fields[4])
@@ -59,7 +61,9 @@ package enum NetscapeCookieFile {
         }
     }
 
-    /// Nil for what is no number; one too large is the latest.
+    /// Returns nil for text that is not a number.
+    ///
+    /// A number that is too large is clamped.
     private static func seconds(_ field: String) -> Int64? {
         let isNegative = field.utf8.first == UInt8(ascii: "-")
         let digits = isNegative ? field.utf8.dropFirst() : field.utf8[...]
@@ -70,7 +74,10 @@ package enum NetscapeCookieFile {
     /// The end of the year 9999.
     private static let latest: Int64 = 253_402_300_799
 
-    /// The file of some cookies; those that the format cannot carry are left out: a tab in the value, an app's odd domain.
+    /// Formats cookies as a file.
+    ///
+    /// Omits cookies that the format does not support, such as those with a tab in the value or with an unusual domain set by the
+    /// app.
     package static func text(_ cookies: [Cookie]) -> String {
         var text = "# Netscape HTTP Cookie File\n# https://curl.se/docs/http-cookies.html\n\n"
         for cookie in cookies where isWritable(cookie) {

@@ -7,25 +7,28 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Tells where the public part of a name ends, below which names belong to different owners: no cookie may be set for `co.uk` or
-/// `github.io` (RFC 6265bis, section 5.7, step 9), and `a.example.co.uk` is of the same site as `b.example.co.uk`.
+/// Finds the public suffix of a host name.
 ///
-/// Hosts are in lower case and in A-label form, as ``RequestTarget`` has them. A dot at the end is ignored, and kept in what
-/// comes out. The list's private section counts, because browsers' cookies go by it, too. A top-level domain that is not listed
-/// is a suffix (the default rule, `*`). Addresses, and hosts with an empty label, are neither a suffix nor below one.
+/// Names below a public suffix belong to different owners: cookies must not be set for `co.uk` or `github.io` (RFC 6265bis, section
+/// 5.7, step 9), and `a.example.co.uk` is same-site with `b.example.co.uk`.
+///
+/// Hosts are in lowercase and in A-label form, as in ``RequestTarget``. A trailing dot is ignored, and kept in results. The list's
+/// private section is included, because browsers apply it to cookies as well. A top-level domain that is not listed is a public
+/// suffix (the default rule, `*`). Addresses and hosts with an empty label have no public suffix.
 package enum PublicSuffixList {
-    /// The version that the published list gives itself, as `2026-10-22_08-36-41_UTC`.
+    /// The version of the published list, such as `2026-10-22_08-36-41_UTC`.
     package static var version: String { PublicSuffixTable.version.description }
 
-    /// Whether a host is a public suffix by the list's rules.
+    /// Whether a host is a public suffix according to the list.
     ///
-    /// The name above a wildcard is none (`kobe.jp`, for `*.kobe.jp`), as the published algorithm and browsers have it. Who must
-    /// not reach across owners compares with ``registrableDomain(of:)`` of the host that asks: it is longer than `kobe.jp`.
+    /// The parent of a wildcard is not a public suffix (`kobe.jp`, for `*.kobe.jp`), as in the published algorithm and in browsers.
+    /// To prevent access across owners, compare with the ``registrableDomain(of:)`` of the requesting host, which is longer than
+    /// `kobe.jp`.
     package static func isPublicSuffix(_ host: String) -> Bool {
         HostName.withBytes(of: host) { suffixStart($0) == 0 }
     }
 
-    /// The public suffix of a host and one label more: what one owner has registered.
+    /// The public suffix of a host plus one label: the part that its owner registered.
     ///
     /// Nil for addresses and for public suffixes.
     package static func registrableDomain(of host: String) -> String? {
@@ -33,7 +36,7 @@ package enum PublicSuffixList {
         return start == 0 ? host : String(host.utf8.dropFirst(start))
     }
 
-    /// At which byte of a host its registrable domain begins, for those who compare without making a string.
+    /// The byte offset at which the registrable domain starts in a host, for comparisons without creating a string.
     package static func registrableStart(of host: String) -> Int? {
         HostName.withBytes(of: host) { bytes -> Int? in
             guard let suffix = suffixStart(bytes), suffix > 0 else { return nil }

@@ -10,10 +10,10 @@
 import HTTPWire
 
 extension SetCookie {
-    /// Takes apart a value that may hold several cookies joined by commas, which is what an API with a dictionary of headers gives.
+    /// Splits a value that may contain several cookies joined by commas, as in APIs with a dictionary of header fields.
     ///
-    /// RFC 9110, section 5.3, warns that `Set-Cookie` cannot be joined: a date has a comma too, and so may a value. A comma ends a
-    /// cookie where a name and `=` follow it, which never is so inside a date or between two quotation marks.
+    /// RFC 9110, section 5.3, warns that `Set-Cookie` lines cannot be joined: dates contain commas, and values may. A comma is a
+    /// separator if a name and `=` follow it, which never occurs inside a date or between quotation marks.
     package static func split(_ joined: String) -> [String] {
         let bytes = Array(joined.utf8)
         var cookies: [String] = []
@@ -39,7 +39,7 @@ extension SetCookie {
         if !bytes.isEmpty { cookies.append(String(decoding: bytes, as: UTF8.self)) }
     }
 
-    /// Whether a name and `=` follow a comma.
+    /// Whether the comma is followed by a name and `=`.
     private static func beginsCookie(_ bytes: [UInt8], after comma: Int) -> Bool {
         let start = skippingSpace(bytes, comma + 1)
         var end = start
@@ -49,9 +49,12 @@ extension SetCookie {
         return next < bytes.count && bytes[next] == UInt8(ascii: "=")
     }
 
-    /// Names are tokens (RFC 6265bis, section 4.1.1), or have brackets in them, because `a[b]` is common.
+    /// Names are tokens (RFC 6265bis, section 4.1.1).
     ///
-    /// What URLs and addresses are made of is no name: in `Comment=by, me@here=1` the comma ends nothing.
+    /// Brackets are allowed as well, because `a[b]` is common.
+    ///
+    /// Other characters of URLs and email addresses are not part of a name: in `Comment=by, me@here=1` the comma is not a
+    /// separator.
     private static func isNameByte(_ byte: UInt8) -> Bool {
         ASCII.isTokenCharacter(byte) || byte == UInt8(ascii: "[") || byte == UInt8(ascii: "]") || byte >= 0x80
     }
@@ -62,7 +65,7 @@ extension SetCookie {
         return position
     }
 
-    /// The closing mark of a value that is quoted as a whole, or the place of the `=` where none is.
+    /// The position of the closing quotation mark if the whole value is quoted, otherwise that of the `=`.
     private static func endOfQuotation(_ bytes: [UInt8], after equals: Int) -> Int {
         let open = skippingSpace(bytes, equals + 1)
         guard open < bytes.count, bytes[open] == UInt8(ascii: "\"") else { return equals }

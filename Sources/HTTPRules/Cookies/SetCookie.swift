@@ -9,25 +9,27 @@
 
 import HTTPWire
 
-/// A `Set-Cookie` value as parsed (RFC 6265bis, section 5.6): what the server said, before it is judged.
+/// A parsed `Set-Cookie` value (RFC 6265bis, section 5.6), before validation.
 package struct SetCookie: Hashable, Sendable {
-    /// Which requests from other sites carry a cookie (section 5.6.7); "Default" is nil.
+    /// Which cross-site requests send a cookie (section 5.6.7); nil stands for "Default".
     package enum SameSite: String, Sendable, Hashable {
         case none
         case lax
         case strict
     }
 
-    /// As text that stands for octets.
+    /// The name and the value are texts that represent octets (``OctetText``).
     package var name: String
     package var value: String
-    /// Of the last `Expires` that is a date, in seconds since the reference date.
+    /// The last valid `Expires`, in seconds since the reference date.
     package var expires: Double?
-    /// Of the last `Max-Age` that is a number, drawn to the bounds of an `Int`; it goes before ``expires``.
+    /// The last valid `Max-Age`, clamped to the range of `Int`.
+    ///
+    /// It has precedence over ``expires``.
     package var maxAge: Int?
-    /// Of the last `Domain`, in lower case and without its leading dot; nil where it is empty.
+    /// The last `Domain`, in lowercase and without a leading dot; nil if it is empty.
     package var domain: String?
-    /// Of the last `Path`; nil for one that means the default path (section 5.6.4).
+    /// The last `Path`; nil if it means the default path (section 5.6.4).
     package var path: String?
     package var isSecure = false
     package var isHTTPOnly = false
@@ -35,9 +37,10 @@ package struct SetCookie: Hashable, Sendable {
     package var isPartitioned = false
     package var sameSite: SameSite?
 
-    /// Nil where the RFC says "ignore the set-cookie-string entirely": control characters, neither name nor value, or too long.
+    /// Returns nil where the RFC says "ignore the set-cookie-string entirely": for control characters, a missing name and value, or
+    /// excessive length.
     ///
-    /// The field's value may stand for octets (``OctetText``), and the name and the value do then.
+    /// The field value may represent octets (``OctetText``); the name and the value then do as well.
     package init?(_ fieldValue: String) {
         let bytes = OctetText.octets(of: fieldValue)
         guard !bytes.contains(where: Self.isControl) else { return nil }
@@ -53,17 +56,19 @@ package struct SetCookie: Hashable, Sendable {
         for part in parts.dropFirst() { read(part) }
     }
 
-    /// The control characters that spoil a cookie: all but HTAB.
+    /// The control characters that invalidate a cookie: all except HTAB.
     static func isControl(_ byte: UInt8) -> Bool {
         byte < 0x20 && byte != 0x09 || byte == 0x7F
     }
 
-    /// One attribute; unknown ones and values of more than 1024 octets are ignored (steps 4 to 7).
+    /// Reads one attribute.
+    ///
+    /// Unknown attributes and values of more than 1024 octets are ignored (steps 4 to 7).
     private mutating func read(_ attribute: ArraySlice<UInt8>) {
         let separator = attribute.firstIndex(of: UInt8(ascii: "="))
         let name = ASCII.trimmed(separator.map { attribute[..<$0] } ?? attribute)
         let value = ASCII.trimmed(separator.map { attribute[($0 + 1)...] } ?? [])
-        // No known name is longer.
+        // Known names are not longer.
         guard value.count <= CookieJar.maximumAttributeBytes, name.count <= 11 else { return }
         switch String(decoding: name.map(ASCII.lowercased), as: UTF8.self) {
         case "expires":
@@ -79,13 +84,13 @@ package struct SetCookie: Hashable, Sendable {
         case "httponly": isHTTPOnly = true
         case "partitioned": isPartitioned = true
         case "samesite":
-            // Section 5.6.7: an unknown value means "Default", also after a known one.
+            // Section 5.6.7: an unknown value means "Default", even after a known one.
             sameSite = SameSite(rawValue: String(decoding: value.map(ASCII.lowercased), as: UTF8.self))
         default: break
         }
     }
 
-    /// Section 5.6.2: digits, perhaps after a minus; nil for anything else.
+    /// Section 5.6.2: digits with an optional minus sign; nil for any other text.
     private static func seconds(_ value: ArraySlice<UInt8>) -> Int? {
         let isNegative = value.first == UInt8(ascii: "-")
         let digits = isNegative ? value.dropFirst() : value
