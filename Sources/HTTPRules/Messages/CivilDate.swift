@@ -9,10 +9,10 @@
 
 import HTTPWire
 
-/// A day of the proleptic Gregorian calendar, as the dates of HTTP and of cookies name it.
+/// A date in the proleptic Gregorian calendar, as used in HTTP and cookie dates.
 struct CivilDate: Hashable {
     var year: Int
-    /// From 1.
+    /// Starts at 1.
     var month: Int
     var day: Int
 
@@ -20,14 +20,14 @@ struct CivilDate: Hashable {
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
 
-    /// From 1970 to 2001, the reference date.
+    /// The number of days from 1970 to 2001, the reference date.
     static let daysToReferenceDate = 11_323
 
     init(year: Int, month: Int, day: Int) {
         (self.year, self.month, self.day) = (year, month, day)
     }
 
-    /// The day that is so many days after 1 January 1970.
+    /// Creates the date that is this many days after 1 January 1970.
     init(daysSince1970 days: Int) {
         let shifted = days + 719_468
         let era = (shifted >= 0 ? shifted : shifted - 146_096) / 146_097
@@ -40,7 +40,7 @@ struct CivilDate: Hashable {
         day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
     }
 
-    /// Whether the month has such a day.
+    /// Whether the month has this day.
     var exists: Bool {
         guard day >= 1 else { return false }
         switch month {
@@ -50,7 +50,9 @@ struct CivilDate: Hashable {
         }
     }
 
-    /// Days since 1970, counted from 1 March so that the leap day comes last.
+    /// Days since 1970.
+    ///
+    /// Computed with years that begin on 1 March, so that the leap day is the last one.
     var daysSince1970: Int {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
@@ -59,7 +61,7 @@ struct CivilDate: Hashable {
         return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
     }
 
-    /// The month that begins with these three letters, in either case.
+    /// The month whose name begins with these three letters, ignoring case.
     static func month(_ letters: some RandomAccessCollection<UInt8>) -> Int? {
         guard letters.count >= 3 else { return nil }
         let index = monthNames.firstIndex { name in

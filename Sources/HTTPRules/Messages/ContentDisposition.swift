@@ -9,17 +9,17 @@
 
 import HTTPWire
 
-/// Reads the file name a server proposes: RFC 6266, with the character sets of RFC 8187 and the continuations of RFC 2231.
+/// Parses the file name that a server proposes: RFC 6266, with the character sets of RFC 8187 and the continuations of RFC 2231.
 ///
-/// What comes out is the server's wish, not a name to write to: see ``SuggestedFilename``.
+/// The result is not safe to use as a file name: see ``SuggestedFilename``.
 package enum ContentDisposition {
-    /// The name, or nil where the field gives none.
+    /// Returns the file name, or nil if the field contains none.
     ///
-    /// `filename*` is preferred to `filename` wherever it stands (RFC 6266, section 4.3).
+    /// `filename*` is preferred to `filename` regardless of their order (RFC 6266, section 4.3).
     package static func filename(_ header: String) -> String? {
         let bytes = Array(header.utf8)[...]
         let end = bytes.firstIndex(of: UInt8(ascii: ";")) ?? bytes.endIndex
-        // "filename=x" alone, without a disposition, is no valid field; browsers ignore it.
+        // "filename=x" without a disposition type is invalid; browsers ignore it.
         let type = ASCII.trimmed(bytes[..<end])
         guard !type.isEmpty, type.allSatisfy(ASCII.isTokenCharacter) else { return nil }
         let parameters = FieldParameters(bytes[end...])
@@ -30,7 +30,7 @@ package enum ContentDisposition {
 
     /// `charset'language'%XX…` (RFC 8187, section 3.2).
     ///
-    /// Nil where it is malformed or of a charset other than UTF-8 and ISO 8859-1: "recipients should ignore the parameter".
+    /// Returns nil if it is malformed or has a charset other than UTF-8 and ISO 8859-1: "recipients should ignore the parameter".
     private static func decoded(_ value: String) -> String? {
         let parts = value.utf8.split(separator: UInt8(ascii: "'"), maxSplits: 2, omittingEmptySubsequences: false)
         guard parts.count == 3, let octets = PercentEncoding.strictBytes(parts[2]) else { return nil }
@@ -46,9 +46,9 @@ package enum ContentDisposition {
         }
     }
 
-    /// `filename*0`, `filename*1*` and so on, put together (RFC 2231, sections 3 and 4.1).
+    /// Joins `filename*0`, `filename*1*` and so on (RFC 2231, sections 3 and 4.1).
     ///
-    /// HTTP does without them; mail gateways do not.
+    /// HTTP does not use them, but mail gateways do.
     private static func continued(_ parameters: FieldParameters) -> String? {
         var octets: [UInt8] = []
         var charset: String?

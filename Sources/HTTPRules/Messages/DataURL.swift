@@ -9,21 +9,21 @@
 
 import HTTPWire
 
-/// Reads a `data:` URL (RFC 2397) the way browsers do (WHATWG Fetch, section 6): forgiving about the type, strict about base64.
+/// Parses a `data:` URL (RFC 2397) like browsers (WHATWG Fetch, section 6): lenient about the type, strict about base64.
 package struct DataURL: Hashable, Sendable {
-    /// In lower case; `text/plain` where the URL names none.
+    /// In lowercase; `text/plain` if the URL contains no type.
     package let mimeType: String
-    /// In lower case; `us-ascii` where the URL names neither type nor charset.
+    /// In lowercase; `us-ascii` if the URL contains neither a type nor a charset.
     package let charset: String?
     package let bytes: [UInt8]
 
-    /// Nil for anything but a `data:` URL with a comma, and for base64 that cannot be decoded.
+    /// Returns nil if this is not a `data:` URL with a comma, or if its base64 is invalid.
     package init?(_ url: String) {
         let text = Array(url.utf8)[...]
         guard text.prefix(5).map(ASCII.lowercased).elementsEqual("data:".utf8), let comma = text.firstIndex(of: UInt8(ascii: ","))
         else { return nil }
         var type = ASCII.trimmed(Self.withSpaces(text[5..<comma])[...])
-        // The fragment is no part of the data.
+        // The fragment is not part of the data.
         let body = text[(comma + 1)...].prefix { $0 != UInt8(ascii: "#") }
         if let stripped = Self.withoutBase64(type) {
             guard let decoded = Self.base64(PercentEncoding.bytes(body)) else { return nil }
@@ -35,7 +35,7 @@ package struct DataURL: Hashable, Sendable {
         (mimeType, charset) = Self.readType(type)
     }
 
-    /// RFC 2397, section 2: omitted, the type is `text/plain;charset=US-ASCII`; it alone may be omitted before a parameter.
+    /// RFC 2397, section 2: the default type is `text/plain;charset=US-ASCII`, and the type may be omitted before a parameter.
     private static func readType(_ type: ArraySlice<UInt8>) -> (mimeType: String, charset: String?) {
         let text = String(decoding: type, as: UTF8.self)
         guard let media = MediaType(text.hasPrefix(";") ? "text/plain" + text : text),
@@ -45,9 +45,9 @@ package struct DataURL: Hashable, Sendable {
         return (media.mimeType, media.charset)
     }
 
-    /// The type as it was written before a `URL` was made of it, which puts `%20` for the space that many put after a semicolon.
+    /// The type as it was before `URL` parsed it: `URL` encodes a space after a semicolon, which is common, as `%20`.
     ///
-    /// Nothing else of it is percent-decoded (Fetch, section 6, "data: URL processor").
+    /// Nothing else in the type is percent-decoded (Fetch, section 6, "data: URL processor").
     private static func withSpaces(_ type: ArraySlice<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         var rest = type
@@ -65,7 +65,7 @@ package struct DataURL: Hashable, Sendable {
         return result
     }
 
-    /// What stands before the `;base64` at the end, or nil where there is none.
+    /// The text before a trailing `;base64`, or nil if it is absent.
     private static func withoutBase64(_ type: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let word = "base64"
         guard type.suffix(word.utf8.count).map(ASCII.lowercased).elementsEqual(word.utf8) else { return nil }
@@ -75,7 +75,7 @@ package struct DataURL: Hashable, Sendable {
         return rest.dropLast()
     }
 
-    /// "Forgiving-base64 decode" (WHATWG Infra, section 7): white space is skipped, padding may be missing.
+    /// "Forgiving-base64 decode" (WHATWG Infra, section 7): whitespace is skipped, and padding may be missing.
     private static func base64(_ text: [UInt8]) -> [UInt8]? {
         var digits = text.filter { $0 != 0x20 && $0 != 0x09 && $0 != 0x0A && $0 != 0x0C && $0 != 0x0D }
         if digits.count % 4 == 0 {

@@ -9,14 +9,16 @@
 
 import HTTPWire
 
-/// The fields that every request carries unless the app sets its own.
+/// The default fields of every request, unless the app sets its own.
 package enum DefaultHeaders {
-    /// In the shape ``OutgoingHeaders`` takes; what a session adds to them is ``acceptEncoding(_:)``.
+    /// The fields in the form that ``OutgoingHeaders`` expects.
+    ///
+    /// A session adds ``acceptEncoding(_:)``.
     ///
     /// - Parameters:
-    ///   - processName: Names the program in `User-Agent`.
-    ///   - version: The program's, where it is known.
-    ///   - languages: The user's, the dearest first, as `en-US`.
+    ///   - processName: The name of the program for `User-Agent`.
+    ///   - version: The version of the program, if known.
+    ///   - languages: The user's languages in order of preference, such as `en-US`.
     /// - Returns: Names and values.
     package static func fields(processName: String, version: String?, languages: [String]) -> [(name: String, value: String)] {
         var fields = [
@@ -27,17 +29,17 @@ package enum DefaultHeaders {
         return fields
     }
 
-    /// `gzip, deflate, br, zstd`, as browsers have it: the codings that are undone here in any case, and then those that libraries
-    /// of the system undo, if they are there.
+    /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then those supported by the
+    /// available system libraries.
     ///
-    /// Which these are is for the process to say that sends the request, not for the one that makes the session.
+    /// The process that sends the request determines these, not the one that creates the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
         (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }
 
-    /// `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the shape of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
+    /// `<process name>/<version> URLLoading/0.1.0 (Linux)`, in the form of Apple's `<bundle name>/<version> CFNetwork/… Darwin/…`.
     ///
-    /// Characters that may not stand in a product (RFC 9110, section 10.1.5) are percent-encoded, as Apple's are.
+    /// Characters that are not allowed in a product (RFC 9110, section 10.1.5) are percent-encoded, as in Apple's value.
     package static func userAgent(processName: String, version: String?) -> String {
         "\(product(processName, "unknown"))/\(product(version ?? "", "1")) URLLoading/\(LibraryVersion.text) (Linux)"
     }
@@ -51,10 +53,11 @@ package enum DefaultHeaders {
         return String(decoding: encoded, as: UTF8.self)
     }
 
-    /// `en-US,en;q=0.9,de;q=0.8`: each language a tenth less dear than the one before, as Apple writes it; ten at most, because
-    /// there are no more tenths (RFC 9110, section 12.5.4).
+    /// `en-US,en;q=0.9,de;q=0.8`: the quality decreases by one tenth per language, as in Apple's value.
     ///
-    /// Nil where no language is known.
+    /// At most ten languages, because there are no further tenths (RFC 9110, section 12.5.4).
+    ///
+    /// Nil if no valid language is given.
     package static func acceptLanguage(_ languages: [String]) -> String? {
         var ranges: [String] = []
         for language in languages where ranges.count < 10 {

@@ -7,35 +7,37 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Reads a stream of server-sent events (WHATWG HTML, section 9.2.6, "Interpreting an event stream"), byte by byte.
+/// Parses a stream of server-sent events (WHATWG HTML, section 9.2.6, "Interpreting an event stream"), byte by byte.
 package struct EventStreamReader: Sendable {
-    /// What a blank line dispatches.
+    /// An event, dispatched at a blank line.
     package struct Event: Hashable, Sendable {
-        /// `message` where the stream names none.
+        /// `message` if the stream specifies no type.
         package var type: String
         package var data: String
-        /// The last identifier that the stream gave, in this event or before; empty where it gave none.
+        /// The last identifier in the stream, from this event or an earlier one; empty if there was none.
         package var lastIdentifier: String
     }
 
-    /// An event, or a line, is longer than the limit.
+    /// An event or a line exceeds the limit.
     package struct TooLong: Error, Hashable {}
 
     private static let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
 
-    /// Bytes of one event's data, and of one line.
+    /// The maximum size of an event's data and of a line, in bytes.
     private let limit: Int
     private var line: [UInt8] = []
     private var isAtStart = true
-    /// The last byte ended a line, and was a CR: an LF behind it belongs to that.
+    /// The last byte was a CR that ended a line.
+    ///
+    /// A following LF belongs to the same line end.
     private var followsReturn = false
     private var type: [UInt8] = []
     private var data: [UInt8] = []
     private var hasData = false
-    /// What is sent as `Last-Event-ID` when the stream is asked for again.
+    /// The value of `Last-Event-ID` for a reconnection.
     package private(set) var lastIdentifier: String
     private var identifier: [UInt8]
-    /// Milliseconds to wait before that, where the stream said so.
+    /// The delay before a reconnection in milliseconds, if the stream set one.
     package var retry: Int?
 
     package init(lastIdentifier: String = "", limit: Int) {
@@ -44,9 +46,9 @@ package struct EventStreamReader: Sendable {
         self.limit = limit
     }
 
-    /// Takes the next byte.
+    /// Processes the next byte.
     ///
-    /// - Returns: The event that it completes, or nil.
+    /// - Returns: The event that the byte completes, or nil.
     package mutating func take(_ byte: UInt8) throws(TooLong) -> Event? {
         switch byte {
         case 0x0A where followsReturn:
@@ -86,7 +88,7 @@ package struct EventStreamReader: Sendable {
             if !value.isEmpty, value.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) {
                 retry = Int(String(decoding: value, as: UTF8.self)) ?? .max
             }
-        // Also comments, whose name is empty.
+        // Unknown fields, and comments, whose field name is empty.
         default: break
         }
         return nil

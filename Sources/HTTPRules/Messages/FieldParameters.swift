@@ -9,10 +9,12 @@
 
 import HTTPWire
 
-/// Reads the `; name=value` that follow a media type or a disposition (RFC 9110, section 5.6.6), forgiving what servers get
-/// wrong: spaces around the equals sign, unquoted values that are no tokens, a missing last quote, empty parameters.
+/// Parses the `; name=value` parameters after a media type or disposition (RFC 9110, section 5.6.6).
+///
+/// It accepts common errors: spaces around the equals sign, unquoted values that are not tokens, a missing closing quotation mark,
+/// and empty parameters.
 struct FieldParameters {
-    /// In order; names in lower case, values unquoted.
+    /// In order; names in lowercase, values unquoted.
     private(set) var parameters: [(name: String, value: String)] = []
 
     init(_ bytes: ArraySlice<UInt8>) {
@@ -32,12 +34,14 @@ struct FieldParameters {
 
     /// The value of a parameter.
     ///
-    /// The first of several counts, as in browsers; RFC 6266, section 4.1, calls such a field invalid.
+    /// If it is repeated, the first one counts, as in browsers. RFC 6266, section 4.1, calls such a field invalid.
     func first(_ name: String) -> String? {
         parameters.first { $0.name == name }?.value
     }
 
-    /// Takes a value, and leaves what follows it up to the next semicolon outside of quotes.
+    /// Reads a value.
+    ///
+    /// Text between a quoted value and the next semicolon is left unread.
     private static func takeValue(_ rest: inout ArraySlice<UInt8>) -> [UInt8] {
         while let first = rest.first, ASCII.isWhitespace(first) { rest.removeFirst() }
         let isQuoted = rest.first == UInt8(ascii: "\"")

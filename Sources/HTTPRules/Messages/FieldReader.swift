@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// Takes a field's value apart, strictly: tokens, quoted strings and what stands between them (RFC 9110, section 5.6).
+/// A strict tokenizer for field values: tokens, quoted strings and delimiters (RFC 9110, section 5.6).
 struct FieldReader {
     private var rest: ArraySlice<UInt8>
 
@@ -18,21 +18,21 @@ struct FieldReader {
     var isAtEnd: Bool { rest.isEmpty }
     var next: UInt8? { rest.first }
 
-    /// A token, or nothing where none begins here.
+    /// Reads a token; empty if there is none at this position.
     mutating func readToken() -> ArraySlice<UInt8> {
         let token = rest.prefix { ASCII.isTokenCharacter($0) }
         rest = rest[token.endIndex...]
         return token
     }
 
-    /// A token, or the text of a quoted string; nil where there is neither.
+    /// Reads a token or the text of a quoted string; nil if there is neither.
     mutating func readValue() -> [UInt8]? {
         guard rest.first != UInt8(ascii: "\"") else { return readQuoted() }
         let token = readToken()
         return token.isEmpty ? nil : Array(token)
     }
 
-    /// The text of a quoted string, or nil where there is none, or it has no end.
+    /// Reads the text of a quoted string; nil if there is none or it has no end.
     mutating func readQuoted() -> [UInt8]? {
         guard takes(UInt8(ascii: "\"")) else { return nil }
         var value: [UInt8] = []
@@ -59,7 +59,7 @@ struct FieldReader {
         return true
     }
 
-    /// No control character but HTAB (RFC 9110, section 5.6.4).
+    /// Any byte except control characters other than HTAB (RFC 9110, section 5.6.4).
     private static func mayBeQuoted(_ byte: UInt8) -> Bool {
         byte == 0x09 || (byte >= 0x20 && byte != 0x7F)
     }

@@ -9,20 +9,20 @@
 
 import HTTPWire
 
-/// Reads and writes the dates of HTTP, as seconds since 1970 (RFC 9110, section 5.6.7).
+/// Parses and formats HTTP dates, as seconds since 1970 (RFC 9110, section 5.6.7).
 package enum HTTPDate {
     private static let days = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"]
 
-    /// Reads the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+    /// Parses the three forms: `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
     ///
-    /// Nil for what is none of them, by the order of its parts; which separators stand between them is not checked, nor is the
-    /// day of the week, because servers get both wrong and mean the same time.
+    /// Returns nil if the parts have a different order. The separators and the day of the week are not checked, because some
+    /// servers get them wrong and mean the same time.
     ///
     /// - Parameters:
     ///   - text: The value of the field.
-    ///   - now: Decides the century of two digits: more than 50 years ahead is past. Without it, 70 and later are of the last century,
-    ///     as RFC 6265, section 5.1.1, has it.
-    /// - Returns: The seconds since 1970.
+    ///   - now: The current time, which determines the century of a two-digit year: a year more than 50 years ahead is in the past.
+    ///     If nil, 70 and later are in the last century, as in RFC 6265, section 5.1.1.
+    /// - Returns: Seconds since 1970.
     package static func parse(_ text: String, now: Double? = nil) -> Double? {
         let parts = text.utf8.split(whereSeparator: { $0 == 0x20 || $0 == UInt8(ascii: ",") || $0 == UInt8(ascii: "-") })
         let fields = parts.map { Array($0) }
@@ -38,9 +38,9 @@ package enum HTTPDate {
         return seconds(year, month, day, time)
     }
 
-    /// Writes `IMF-fixdate`, the only form that may be sent.
+    /// Formats a date as `IMF-fixdate`, the only form that may be sent.
     ///
-    /// Fractions are dropped; years outside 1 to 9999 are drawn to these bounds.
+    /// Fractions are dropped. Years are clamped to the range from 1 to 9999.
     package static func format(_ date: Double) -> String {
         let bounded = min(max(date.isNaN ? 0 : date, -62_135_596_800), 253_402_300_799)
         let total = Int(bounded.rounded(.down))

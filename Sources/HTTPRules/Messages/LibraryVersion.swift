@@ -7,7 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The version of the package, which the user agent, the tool and the changelog have: this is the one place to change.
+/// The version of the package, used by the user agent, the tool and the changelog.
+///
+/// Change it only here.
 package enum LibraryVersion {
     package static let text = "0.1.0"
 }

@@ -9,18 +9,18 @@
 
 import HTTPWire
 
-/// Says what a body is: the value of a `Content-Type` (RFC 9110, section 8.3.1).
+/// A media type: the value of `Content-Type` (RFC 9110, section 8.3.1).
 package struct MediaType: Hashable, Sendable {
-    /// `type/subtype` in lower case: Apple's `URLResponse.mimeType`.
+    /// `type/subtype` in lowercase: Apple's `URLResponse.mimeType`.
     package let mimeType: String
-    /// The character encoding in lower case: Apple's `textEncodingName`.
+    /// The character encoding in lowercase: Apple's `textEncodingName`.
     package let charset: String?
-    /// What separates the parts of a multipart body (RFC 2046, section 5.1.1).
+    /// The separator of the parts of a multipart body (RFC 2046, section 5.1.1).
     package let boundary: String?
 
-    /// Nil for what is no type and subtype, each a token.
+    /// Returns nil if type and subtype are not both tokens.
     ///
-    /// Of several types in one line the first counts.
+    /// If a line contains several types, the first one counts.
     package init?(_ field: String) {
         let bytes = Array(field.utf8)[...]
         let end = bytes.firstIndex { $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: ",") } ?? bytes.endIndex
@@ -33,15 +33,16 @@ package struct MediaType: Hashable, Sendable {
         boundary = parameters.first("boundary").flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    /// The extension that files of a type usually have, for the types that are downloaded most; nil for any other, and for
-    /// `application/octet-stream`, which says nothing.
+    /// The usual file extension for a type, for the most commonly downloaded types.
+    ///
+    /// Nil for any other type and for `application/octet-stream`, which is unspecific.
     package static func fileExtension(for mimeType: String) -> String? {
         extensions[mimeType.lowercased()]
     }
 
-    /// The type of files with an extension, or nil for one that is not known.
+    /// The type of files with an extension, or nil if the extension is unknown.
     ///
-    /// Of several types, the first in the alphabet.
+    /// If there are several types, the first one in alphabetical order.
     package static func mimeType(forPathExtension pathExtension: String) -> String? { types[pathExtension.lowercased()] }
 
     private static let types: [String: String] = {

@@ -9,11 +9,11 @@
 
 package import HTTPWire
 
-/// Splits a `multipart/x-mixed-replace` body into its parts while it arrives (RFC 2046, section 5.1.1), for the servers that push
-/// one picture after the other through one response.
+/// Splits a `multipart/x-mixed-replace` body into its parts as it arrives (RFC 2046, section 5.1.1), for servers that push a
+/// sequence of images in one response.
 ///
-/// Fed with bytes, cut anywhere. It holds back no more than what could be a delimiter, or one part's header section; it ends with
-/// the close delimiter, or when told that the body ended.
+/// The input may be split at any byte. It only buffers a possible delimiter or the header section of a part. It ends at the close
+/// delimiter or when the body ends.
 package struct MultipartReplace: Sendable {
     package enum Event: Hashable, Sendable {
         case part(HeaderBlock)
@@ -22,36 +22,39 @@ package struct MultipartReplace: Sendable {
     }
 
     package enum Malformed: Error, Hashable, Sendable {
-        /// A boundary must have 1 to 70 characters (RFC 2046); we take 200.
+        /// The boundary has an invalid length. RFC 2046 allows 1 to 70 characters; up to 200 are accepted here.
         case badBoundary
-        /// A header section of more than ``MultipartReplace/headerLimit`` bytes, or ``MultipartReplace/lineLimit`` lines.
+        /// A header section exceeds ``MultipartReplace/headerLimit`` bytes or ``MultipartReplace/lineLimit`` lines.
         case headersTooLarge
     }
 
     package static let headerLimit = 65536
     package static let lineLimit = 1_000
-    /// How much white space a delimiter line may end with before it counts as data.
+    /// The maximum amount of whitespace at the end of a delimiter line.
+    ///
+    /// A line with more whitespace is data.
     private static let paddingLimit = 128
 
     private enum State {
-        /// Before the first delimiter: what stands here is to be ignored.
+        /// Before the first delimiter; the content is ignored.
         case preamble
         case headers
         case body
-        /// After the close delimiter: ignored as well.
+        /// After the close delimiter; the content is ignored.
         case epilogue
     }
 
-    /// What the bytes at a place are.
+    /// The interpretation of the bytes at a position.
     private enum Match {
-        /// A delimiter line, and where the next line begins.
+        /// A delimiter line, with the start of the next line.
         case delimiter(end: Int)
         case close
         case undecided
         case none
     }
 
-    /// How far the head under way was looked at, counted from where it begins: no byte is looked at twice, however the head is cut.
+    /// The progress in the current header section, relative to its start: no byte is scanned twice, regardless of how the input is
+    /// split.
     private struct Head {
         var scanned = 0
         var lineStart = 0
@@ -62,7 +65,7 @@ package struct MultipartReplace: Sendable {
     private var state = State.preamble
     private var head = Head()
     private var pending: [UInt8] = []
-    /// Whether the bytes to come begin a line, so that they may be a delimiter.
+    /// Whether the next bytes are at the start of a line and may be a delimiter.
     private var isAtLineStart = true
 
     package init(boundary: String) throws(Malformed) {
@@ -79,21 +82,23 @@ package struct MultipartReplace: Sendable {
         return events
     }
 
-    /// To be told that the body ended.
+    /// Call this when the body ends.
     ///
-    /// A part without its delimiter ends here, and keeps what it has.
+    /// An unterminated part ends here and keeps its data.
     package mutating func finish() -> [Event] {
         defer {
             state = .epilogue
             pending = []
         }
         guard case .body = state else { return [] }
-        // A server that stops right after a delimiter, before its line break, has ended the part.
+        // If the body stops after a delimiter without a line break, the part has ended.
         let isDelimiter = pending.drop { $0 == 0x0D || $0 == 0x0A } == delimiter[...]
         return pending.isEmpty || isDelimiter ? [.partEnd] : [.data(pending), .partEnd]
     }
 
-    /// Takes one step from a place in what is pending; false where more bytes are needed.
+    /// Performs one step at a position in the buffer.
+    ///
+    /// Returns false if more bytes are needed.
     private mutating func step(_ position: inout Int, _ events: inout [Event]) throws(Malformed) -> Bool {
         switch state {
         case .preamble: return skipPreamble(&position)
@@ -129,9 +134,9 @@ package struct MultipartReplace: Sendable {
         return true
     }
 
-    /// Cameras declare `boundary=--name` and then separate by `--name`, without the dashes that belong before it.
+    /// Some cameras declare `boundary=--name` and then use `--name` as the delimiter, without the two leading dashes.
     ///
-    /// False where more bytes are needed to tell.
+    /// Returns false if more bytes are needed to decide.
     private mutating func adoptsBareDelimiter(at position: Int) -> Bool {
         let bare = delimiter.dropFirst(2)
         let rest = pending[position...]
@@ -176,7 +181,7 @@ package struct MultipartReplace: Sendable {
         }
         var search = position
         while let newline = pending[search...].firstIndex(of: 0x0A) {
-            // The line break before a delimiter belongs to it.
+            // The line break before a delimiter is part of the delimiter.
             let lineEnd = newline > start && pending[newline - 1] == 0x0D ? newline - 1 : newline
             switch match(at: newline + 1) {
             case .delimiter, .close:
@@ -226,7 +231,7 @@ package struct MultipartReplace: Sendable {
         }
     }
 
-    /// The fields of a part (RFC 5322): folded lines are joined, lines that are no field are left out.
+    /// The fields of a part (RFC 5322): folded lines are joined, and invalid lines are skipped.
     private static func fields(_ bytes: ArraySlice<UInt8>) -> HeaderBlock {
         var lines: [[UInt8]] = []
         for raw in bytes.split(separator: 0x0A) {

@@ -9,28 +9,30 @@
 
 package import HTTPWire
 
-/// Composes the fields of a request: what the app set, what the session adds, and what only we may say.
+/// Composes the header fields of a request from those of the app, those of the session, and those that only the library sets.
 ///
-/// Made once for a session, because every request goes through it. Fields that frame the message or govern the connection are
-/// ours: were the app's own sent beside them, the server could read another message than we wrote (request smuggling).
+/// It is created once per session, because every request needs it. The library sets the fields for message framing and the
+/// connection: if the app's own were also sent, the server could read a different message than the one written (request smuggling).
 package final class OutgoingHeaders: Sendable {
-    /// The session's fields, as they are appended.
+    /// The session's fields as they are appended.
     private let defaults: HeaderBlock
     private let names: [String]
-    /// Whether some of the session's fields are for the origin alone that a load began with.
+    /// Whether some of the session's fields are only for the origin that a load started with.
     package let hasCredentials: Bool
-    /// Which of the session's fields names the codings that are understood here; nil where the app named its own, or none is sent.
+    /// The index of the session's field that lists the supported content codings.
+    ///
+    /// Nil if the app set its own or the field is omitted.
     private let codings: Int?
-    /// A POST with a body says of which type it is, where the app does not.
+    /// Whether to add the content type of a form to a POST with a body if the app set no type.
     private let typesForms: Bool
 
-    /// Takes `httpAdditionalHeaders`, then the standard fields of ``DefaultHeaders``; the first of a name counts.
+    /// Combines `httpAdditionalHeaders` with the standard fields of ``DefaultHeaders``; the first field of a name counts.
     ///
     /// - Parameters:
     ///   - additional: Names and values.
-    ///   - codings: The session's `Accept-Encoding`, where there is none among them; none in a request for a part, as a part of coded bytes
-    ///     decodes to nothing.
-    ///   - omitted: The names of fields that are sent only where a request has them.
+    ///   - codings: The session's `Accept-Encoding`, unless `additional` contains one. Range requests send `identity` instead,
+    ///     because a part of encoded content cannot be decoded.
+    ///   - omitted: The names of fields that are only sent if the request sets them.
     package init(
         additional: [(name: String, value: String)], codings: (name: String, value: String)? = nil,
         omitting omitted: [String] = []
@@ -58,22 +60,23 @@ package final class OutgoingHeaders: Sendable {
         hasCredentials = names.contains(where: RedirectPolicy.isBoundToOrigin)
     }
 
-    /// The session's own value of a field, which requests have that do not set one.
+    /// The session's value of a field, used for requests that do not set it.
     package func sessionValue(_ name: String) -> String? { defaults.first(name) }
 
     /// Composes the fields of one request.
     ///
     /// - Parameters:
-    ///   - headers: The app's fields. Reserved ones are left out, and those that `extra` names; of a `Host` the value is taken.
-    ///   - target: Where the request goes.
+    ///   - headers: The app's fields. Reserved ones and those in `extra` are omitted. The value of `Host` is used.
+    ///   - target: The target of the request.
     ///   - method: The method of the request.
-    ///   - bodyLength: Nil without a body, -1 where its length is not known; how it ends is then for the connection to say.
-    ///   - extra: The engine's fields for this one message, `Range` or `Cookie`. They win over all others.
-    ///   - leftOrigin: Whether a redirect led away from the origin that the load began with; the session's credentials stay there.
-    ///   - isAnswered: Whether a challenge of the server was answered. The answer is in `extra`, or the connection carries it; no other
-    ///     `Authorization` is sent.
-    ///   - isForProxy: Whether a proxy reads the message that the request's own `Proxy-Authorization` is for.
-    /// - Returns: The fields as they go on the wire.
+    ///   - bodyLength: Nil without a body, -1 if the length is unknown. The connection then decides how to mark the end of the
+    ///     body.
+    ///   - extra: The engine's fields for this message, such as `Range` or `Cookie`. They have precedence over all others.
+    ///   - leftOrigin: Whether a redirect left the origin that the load started with. The session's credentials are then omitted.
+    ///   - isAnswered: Whether the load responds to a challenge of the server. The credentials are in `extra` or belong to the
+    ///     connection; no other `Authorization` is sent.
+    ///   - isForProxy: Whether the message is read by the proxy that the request's own `Proxy-Authorization` is for.
+    /// - Returns: The fields as they are sent.
     package func compose(
         request headers: HeaderBlock,
         target: RequestTarget,
@@ -89,7 +92,8 @@ package final class OutgoingHeaders: Sendable {
             bytes: headers.bytes.count + defaults.bytes.count + target.hostHeader.utf8.count + 96,
             lines: headers.count + defaults.count + extra.count + 3
         )
-        // First, as RFC 9110, section 7.2, asks. The app's own names one of the servers that are behind the URL's address.
+        // `Host` comes first, as RFC 9110, section 7.2, recommends. The app's own value selects one of the servers behind the URL's
+        // address.
         block.append("Host", Self.ownHost(headers) ?? target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
         append(
@@ -119,15 +123,17 @@ package final class OutgoingHeaders: Sendable {
         return block
     }
 
-    /// The fields of a GET that has none of its own: the same for each of a target, and so laid out to be written as they are.
+    /// The fields of a GET request without fields of its own.
     ///
-    /// They contain the session's credentials: where ``hasCredentials``, they are for a load that has not left its first origin, and
-    /// answers no challenge of the server.
+    /// They are the same for each request to a target and are therefore laid out for writing.
+    ///
+    /// They include the session's credentials. If ``hasCredentials`` is true, use them only for a load that has not left its first
+    /// origin and is not responding to a challenge.
     package func plain(for target: RequestTarget) -> HeaderBlock? {
         try? compose(request: HeaderBlock(), target: target, method: "GET", bodyLength: nil, extra: []).laidOut()
     }
 
-    /// The `Host` that the app set on a request; nil where it set none, or an empty one.
+    /// The `Host` that the app set on a request; nil if it set none or an empty one.
     package static func ownHost(_ headers: HeaderBlock) -> String? {
         guard let host = headers.first(.host), !host.isEmpty else { return nil }
         return host
@@ -141,9 +147,9 @@ package final class OutgoingHeaders: Sendable {
         headers.bytes.withUnsafeBytes { bytes in
             for line in headers.lines {
                 let name = UnsafeRawBufferPointer(rebasing: bytes[line.name])
-                // RFC 9110, section 10.1.1: no expectation without content.
+                // RFC 9110, section 10.1.1: no expectation in a request without content.
                 if Self.isReserved(name) || !hasBody && Self.equal(name, "Expect") { continue }
-                // Meant for the proxy alone (RFC 9110, section 11.7.2).
+                // Only for the proxy (RFC 9110, section 11.7.2).
                 if !isForProxy, Self.equal(name, "Proxy-Authorization") { continue }
                 if isAnswered, Self.equal(name, "Authorization") { continue }
                 if hidden.contains(where: { Self.equal(name, $0.0) }) { continue }
@@ -152,9 +158,11 @@ package final class OutgoingHeaders: Sendable {
         }
     }
 
-    /// How long the body is, as far as that is known: what says so in every version of HTTP.
+    /// Adds the length of the body if it is known.
     ///
-    /// A request that could have a body says that it has none (RFC 9110, section 8.6).
+    /// The field is the same in every version of HTTP.
+    ///
+    /// A request with a method that allows a body states its absence (RFC 9110, section 8.6).
     private func appendLength(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
         switch bodyLength ?? 0 {
         case 0:
@@ -163,16 +171,16 @@ package final class OutgoingHeaders: Sendable {
             block.append("Content-Length", String(length))
         default: break
         }
-        // As Apple does for the app that sets none.
+        // Apple's default if the app sets no type.
         if typesForms, let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {
             block.append("Content-Type", "application/x-www-form-urlencoded")
         }
     }
 
-    /// Whether a field is not for a session to set: those of Apple's list ("you should not modify the following headers") but
-    /// `Authorization`, which Apple's system sends all the same, and those that are ours.
+    /// Whether a session must not set a field: those in Apple's list ("you should not modify the following headers"), except
+    /// `Authorization`, which Apple's implementation sends nevertheless, and those that the library sets.
     ///
-    /// `Proxy-Authorization` is among them: what a session says to its proxies belongs to the settings that name them.
+    /// `Proxy-Authorization` is included: credentials for proxies belong to the proxy settings.
     package static func isReservedForSession(_ name: String) -> Bool {
         switch name.lowercased() {
         case "proxy-authenticate", "proxy-authorization", "www-authenticate": true
@@ -180,7 +188,9 @@ package final class OutgoingHeaders: Sendable {
         }
     }
 
-    /// Whether a field is ours to set; of `Host` the value is the app's where a request has one.
+    /// Whether the library sets a field.
+    ///
+    /// The value of `Host` is the app's if the request has one.
     private static func isReserved(_ name: String) -> Bool {
         var name = name
         return name.withUTF8 { isReserved(UnsafeRawBufferPointer($0)) }

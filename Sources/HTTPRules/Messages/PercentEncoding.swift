@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Turns octets into `%XX` and back (RFC 3986, section 2.1).
+/// Percent-encodes and decodes octets: `%XX` (RFC 3986, section 2.1).
 enum PercentEncoding {
-    /// The octets behind a text.
+    /// Decodes a text.
     ///
-    /// A percent sign that begins no escape stands for itself.
+    /// A percent sign that does not start an escape is kept.
     static func bytes(_ text: some Collection<UInt8>) -> [UInt8] {
         var result: [UInt8] = []
         result.reserveCapacity(text.count)
@@ -28,13 +28,13 @@ enum PercentEncoding {
         return result
     }
 
-    /// The same as text; what is not UTF-8 is replaced by U+FFFD.
+    /// Decodes a text as a string; invalid UTF-8 is replaced by U+FFFD.
     static func decoded(_ text: String) -> String {
         guard text.utf8.contains(UInt8(ascii: "%")) else { return text }
         return String(decoding: bytes(text.utf8), as: UTF8.self)
     }
 
-    /// The octets behind a text, or nil where a percent sign begins no escape.
+    /// Decodes a text, or returns nil if a percent sign does not start an escape.
     static func strictBytes(_ text: some Collection<UInt8>) -> [UInt8]? {
         var index = text.startIndex
         while index < text.endIndex {
@@ -51,7 +51,7 @@ enum PercentEncoding {
         text.append(digit(byte & 15))
     }
 
-    /// The octet of the escape that begins at a place, or nil where none does.
+    /// The octet of the escape at a position, or nil if there is none.
     static func escape<Text: Collection<UInt8>>(in text: Text, at index: Text.Index) -> UInt8? {
         guard text[index] == UInt8(ascii: "%"),
             let first = text.index(index, offsetBy: 1, limitedBy: text.endIndex), first < text.endIndex,

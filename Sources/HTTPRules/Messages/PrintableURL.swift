@@ -8,17 +8,17 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// How messages for people, which end in logs, write a URL: without the user and the password that it may carry.
+/// Formats a URL for messages, which may end up in logs: without its user and password.
 package enum PrintableURL {
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 
-    /// How to write a URL, or what somebody gave for one.
+    /// Formats a URL, or a text given as a URL.
     package static func text(_ reference: String) -> String {
         let bytes = Array(reference.utf8)
         guard let start = bytes.indices.dropLast().first(where: { bytes[$0] == 0x2F && bytes[$0 + 1] == 0x2F }) else {
             return reference
         }
-        // RFC 3986, section 3.2: the authority ends at these. The last @ counts, as it does for those who are careless.
+        // RFC 3986, section 3.2: the authority ends at these characters. The last @ counts: a password may contain an unencoded @.
         let authority = bytes[(start + 2)...].prefix { $0 != 0x2F && $0 != 0x3F && $0 != 0x23 }
         guard let at = authority.lastIndex(of: 0x40) else { return reference }
         return String(decoding: bytes[..<(start + 2)] + bytes[(at + 1)...], as: UTF8.self)

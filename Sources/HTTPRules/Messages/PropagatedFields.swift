@@ -9,19 +9,19 @@
 
 package import HTTPWire
 
-/// Which of the fields that a tracer wants to send go with a request, beside its own.
+/// Selects the fields of a tracer that are added to the fields of a request.
 package enum PropagatedFields {
-    /// The fields that are sent.
+    /// Returns the fields to send.
     ///
-    /// A field that the request has already stays as it is, and where that is its `traceparent`, the `tracestate` is the request's as well:
-    /// "The tracestate header is a companion header for the traceparent header" (W3C Trace Context, section 3.3).
+    /// A field that the request already has is kept. If it has its own `traceparent`, the `tracestate` of the request is kept as
+    /// well: "The tracestate header is a companion header for the traceparent header" (W3C Trace Context, section 3.3).
     ///
     /// - Parameters:
-    ///   - fields: Names and values, the values perhaps from elsewhere.
-    ///   - own: The request's fields, the session's among them.
-    ///   - leftOrigin: Whether a redirect led away from the origin that the load began with, where `baggage` stays: it says what the program
-    ///     knows of its work.
-    /// - Returns: Those of the fields that can be sent and are no one else's to set, each name once.
+    ///   - fields: Names and values; the values may come from an untrusted source.
+    ///   - own: The fields of the request, including those of the session.
+    ///   - leftOrigin: Whether a redirect left the origin that the load started with. `baggage` is then omitted, because it
+    ///     describes the internal work of the program.
+    /// - Returns: The fields that can be sent and are not reserved, each name once.
     package static func admitted(
         _ fields: [(String, String)], beside own: HeaderBlock, leftOrigin: Bool
     ) -> [(String, String)] {

@@ -10,15 +10,15 @@
 package import FoundationEssentials
 import HTTPWire
 
-/// How what is kept of a request, in spans and logs, writes its URL: without what would let somebody else send it.
+/// Formats the URL of a request for spans and logs, without anything that would allow others to send the request.
 ///
-/// By the semantic conventions of OpenTelemetry for `url.full`: user and password, and the signatures of signed URLs, are `REDACTED`; and so is
-/// what ``SecretNames`` says of a query.
+/// According to the semantic conventions of OpenTelemetry for `url.full`, the user, the password and the signatures of signed URLs
+/// are `REDACTED`, and so are the values of query items in ``SecretNames``.
 package enum RedactedURL {
-    /// The text of the URL.
+    /// Formats a URL.
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 
-    /// The text of what somebody gave for a URL.
+    /// Formats a text given as a URL.
     package static func text(_ reference: String) -> String { text(reference, depth: 0) }
 
     private static func text(_ reference: String, depth: Int) -> String {
@@ -28,7 +28,7 @@ package enum RedactedURL {
         result.reserveCapacity(bytes.count + 16)
         let query = bytes.firstIndex { $0 == UInt8(ascii: "?") || $0 == UInt8(ascii: "#") } ?? bytes.endIndex
         appendHierarchy(bytes[..<query], to: &result)
-        // Each pair of the query and of the fragment, which some servers use as another.
+        // Each item of the query, and of the fragment, which some servers use as a second query.
         var start = query
         while start < bytes.endIndex {
             let end = bytes[(start + 1)...].firstIndex(where: isDelimiter) ?? bytes.endIndex
@@ -38,7 +38,7 @@ package enum RedactedURL {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// Scheme, authority and path.
+    /// Appends the scheme, the authority and the path.
     private static func appendHierarchy(_ bytes: ArraySlice<UInt8>, to result: inout [UInt8]) {
         let slash = UInt8(ascii: "/")
         guard let mark = bytes.indices.dropLast().first(where: { bytes[$0] == slash && bytes[$0 + 1] == slash }) else {
@@ -46,7 +46,7 @@ package enum RedactedURL {
             return
         }
         let authority = bytes[(mark + 2)...].prefix { $0 != slash }
-        // The last @ counts, as it does for those who are careless.
+        // The last @ counts: a password may contain an unencoded @.
         guard let at = authority.lastIndex(of: UInt8(ascii: "@")) else {
             result += bytes
             return
@@ -63,14 +63,14 @@ package enum RedactedURL {
         }
     }
 
-    /// A delimiter, a key and perhaps its value.
+    /// Appends a delimiter, a key and its optional value.
     private static func appendPair(_ bytes: ArraySlice<UInt8>, to result: inout [UInt8], depth: Int) {
         guard let equals = bytes.firstIndex(of: UInt8(ascii: "=")) else {
             result += bytes
             return
         }
         let key = String(decoding: PercentEncoding.bytes(bytes[(bytes.startIndex + 1)..<equals]), as: UTF8.self)
-        // The value may be a URL with secrets of its own.
+        // The value may be a URL that contains secrets.
         let value = String(decoding: PercentEncoding.bytes(bytes[(equals + 1)...]), as: UTF8.self)
         guard SecretNames.contain(key) || depth > 3 || text(value, depth: depth + 1) != value else {
             result += bytes

@@ -9,13 +9,13 @@
 
 package import HTTPWire
 
-/// Asks the caches on the way to fetch a resource anew, for a request that is to be loaded from its origin whatever is stored.
+/// The fields that make caches on the way fetch a resource from its origin, for requests that ignore all stored responses.
 package enum ReloadFields {
-    /// `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4), and `Pragma: no-cache` (section 5.4) for caches of HTTP/1.0.
+    /// `Cache-Control: no-cache` (RFC 9111, section 5.2.1.4), and `Pragma: no-cache` (section 5.4) for HTTP/1.0 caches.
     ///
-    /// What the app says itself stands: it may ask for more, `no-store` for instance.
+    /// The app's own fields are kept, because they may be stricter, for example `no-store`.
     ///
-    /// - Parameter headers: The app's fields.
+    /// - Parameter headers: The app's header fields.
     /// - Returns: The fields to add.
     package static func fields(besides headers: HeaderBlock) -> [(String, String)] {
         headers.contains(.cacheControl) || headers.contains(.pragma)

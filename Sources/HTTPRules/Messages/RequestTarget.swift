@@ -10,22 +10,24 @@
 package import FoundationEssentials
 import HTTPWire
 
-/// Says what of a URL goes on the wire, and where to: read in one pass over its bytes, because every request needs it.
+/// The target of a request: the origin and the parts of the URL that are sent.
 ///
-/// What is refused here never reaches a socket, and what is accepted reaches it byte for byte: percent-encoded octets stay
-/// encoded, so that the URL the app sees and the request the server sees name the same host and the same path.
+/// It is parsed in one pass over the bytes of the URL, because every request needs it.
+///
+/// A URL that is rejected here never reaches a socket. An accepted one is sent byte for byte: percent-encoded octets stay encoded,
+/// so that the URL in the app and the request on the server refer to the same host and path.
 package struct RequestTarget: Sendable, Hashable {
-    /// Why a URL cannot be asked for over HTTP.
+    /// Why a URL cannot be used for an HTTP request.
     package enum Malformed: Error, Hashable, Sendable {
-        /// Neither HTTP's nor WebSocket's.
+        /// The scheme is neither an HTTP nor a WebSocket scheme.
         case unsupportedScheme
-        /// No authority, or an empty host (RFC 9110, section 4.2.1: a recipient must reject it).
+        /// There is no authority, or the host is empty (RFC 9110, section 4.2.1: a recipient must reject it).
         case missingHost
-        /// A host that is neither a name, an IPv4 address nor an IPv6 address in brackets.
+        /// The host is neither a name, an IPv4 address nor an IPv6 address in brackets.
         case badHost
-        /// Not a number from 1 to 65535.
+        /// The port is not a number from 1 to 65535.
         case badPort
-        /// A control character, space, backslash or non-ASCII byte: readers differ on where such a URL leads.
+        /// A control character, space, backslash or non-ASCII byte: parsers disagree on the meaning of such a URL.
         case forbiddenCharacter
 
         package var message: String {
@@ -39,7 +41,7 @@ package struct RequestTarget: Sendable, Hashable {
         }
     }
 
-    /// In an object, as every request's is handed on from room to room.
+    /// A reference type, because the target of every request is passed between modules.
     @usableFromInline
     final class Parts: Sendable, Hashable {
         @usableFromInline let origin: Origin
@@ -79,12 +81,12 @@ package struct RequestTarget: Sendable, Hashable {
     @inlinable package var isSecure: Bool { parts.origin.isSecure }
     /// Path and query in origin-form (RFC 9112, section 3.2.1): never empty, no fragment.
     @inlinable package var path: String { parts.path }
-    /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, IPv6 stands in brackets, without its zone (RFC
-    /// 6874).
+    /// The value of `Host` (RFC 9110, section 7.2): the default port is omitted, and an IPv6 address is in brackets without its
+    /// zone (RFC 6874).
     @inlinable package var hostHeader: String { parts.hostHeader }
-    /// The user of the URL's userinfo, percent-decoded; nil where there is none.
+    /// The percent-decoded user of the URL's userinfo; nil if absent.
     @inlinable package var user: String? { parts.user }
-    /// The password of the URL's userinfo, percent-decoded; nil where there is no colon.
+    /// The percent-decoded password of the URL's userinfo; nil if there is no colon.
     @inlinable package var password: String? { parts.password }
     /// Whether the scheme is `ws` or `wss`; the origin is that of the handshake, `http` or `https`.
     @inlinable package var isWebSocket: Bool { parts.isWebSocket }
@@ -93,7 +95,7 @@ package struct RequestTarget: Sendable, Hashable {
         try self.init(text: url.absoluteString)
     }
 
-    /// The same, of the text of a URL.
+    /// Parses the text of a URL.
     package init(text: String) throws(Malformed) {
         var text = text
         let parsed: Result<RequestTarget, Malformed> = text.withUTF8 { bytes in

@@ -9,9 +9,9 @@
 
 import HTTPWire
 
-/// Which names in queries, forms, JSON and header fields say that their value is a secret.
+/// The names in queries, forms, JSON and header fields whose values are secrets.
 package enum SecretNames {
-    /// Whole names, in lower case and with `_` in place of `-`.
+    /// Complete names, in lowercase and with `_` instead of `-`.
     package static let whole: Set<String> = [
         "sig", "signature", "x_amz_signature", "x_amz_credential", "x_amz_security_token", "awsaccesskeyid", "x_goog_signature",
         "x_goog_credential", "googleaccessid", "x_oss_signature", "x_cos_security_token", "access_token", "refresh_token",
@@ -21,14 +21,14 @@ package enum SecretNames {
         "jsessionid", "phpsessid", "auth", "authorization", "otp", "pin", "ticket", "samlresponse", "samlrequest", "jwt", "hmac",
     ]
 
-    /// Parts of names that say as much, wherever they stand in one.
+    /// Parts of names with the same meaning, at any position in the name.
     package static let parts: Set<String> = [
         "token", "secret", "passw", "signature", "credential", "api_key", "apikey", "access_key", "accesskey", "auth_key",
         "private_key",
         "subscription_key", "sessionid", "session_id", "authorization", "jwt", "assertion", "oidc_data",
     ]
 
-    /// Whether a name is one of these.
+    /// Whether a name matches one of these.
     package static func contain(_ name: String) -> Bool {
         let name = String(
             decoding: name.utf8.map { $0 == UInt8(ascii: "-") ? UInt8(ascii: "_") : ASCII.lowercased($0) }, as: UTF8.self)

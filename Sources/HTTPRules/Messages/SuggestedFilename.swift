@@ -9,14 +9,14 @@
 
 package import FoundationEssentials
 
-/// Makes a name to save a response under, out of what the server and the URL say: Apple's `URLResponse.suggestedFilename`.
+/// Creates a file name for a response from the server's proposal and the URL: Apple's `URLResponse.suggestedFilename`.
 ///
-/// Whatever comes in, one path component comes out: no slash, no backslash, no control or direction character, not `.` or `..`,
-/// not hidden, at most 255 bytes of UTF-8. Slashes become underscores, as Apple's do.
+/// The result is always a single path component: no slash, no backslash, no control or direction character, not `.` or `..`, not
+/// hidden, at most 255 bytes of UTF-8. Slashes become underscores, as in Apple's implementation.
 package enum SuggestedFilename {
     private static let lengthLimit = 255
 
-    /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order; else "unknown".
+    /// Tries the `Content-Disposition`, the URL's last path component and its host, in this order, and then uses "unknown".
     ///
     /// A name without an extension gets that of the media type.
     package static func make(contentDisposition: String?, url: URL?, mimeType: String?) -> String {
@@ -27,7 +27,7 @@ package enum SuggestedFilename {
         if let name = url.flatMap(lastPathComponent).flatMap(component) {
             return shortened(name, adding: hasExtension(name) ? nil : fileExtension)
         }
-        // The dots of a host begin no extension.
+        // The dots of a host do not start an extension.
         if let name = url?.host().flatMap(component) { return shortened(name, adding: fileExtension) }
         return shortened("unknown", adding: fileExtension)
     }
@@ -37,18 +37,18 @@ package enum SuggestedFilename {
         return path.last.map { String(decoding: PercentEncoding.bytes($0), as: UTF8.self) }
     }
 
-    /// The text as one path component, or nil where nothing of it is left.
+    /// The text as a single path component, or nil if nothing remains.
     private static func component(_ text: String) -> String? {
         var scalars = String.UnicodeScalarView()
         for scalar in text.unicodeScalars {
             switch scalar.value {
             case 0x2F, 0x5C: scalars.append("_")
-            // Controls, marks that turn the direction of writing (so that "exe" reads as something else) and noncharacters.
+            // Control characters, marks that change the writing direction (which can disguise "exe"), and noncharacters.
             case 0...0x1F, 0x7F...0x9F, 0x200E, 0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF, 0xFFFE, 0xFFFF: continue
             default: scalars.append(scalar)
             }
         }
-        // By scalars: a dot with a combining mark is one character that is no dot, and hides a file all the same.
+        // Works on scalars: a dot with a combining mark is a single character that does not equal a dot, but still hides a file.
         var kept = Substring(String(scalars)).unicodeScalars
         while let first = kept.first, first == "." || first.properties.isWhitespace { kept.removeFirst() }
         while let last = kept.last, last == "." || last.properties.isWhitespace { kept.removeLast() }
@@ -59,7 +59,7 @@ package enum SuggestedFilename {
         name.lastIndex(of: ".") != nil
     }
 
-    /// With the extension, and short enough for a file system: what is too much goes from the end of the stem.
+    /// Adds the extension and truncates the name to the limit of file systems, at the end of the stem.
     private static func shortened(_ name: String, adding added: String?) -> String {
         var stem = name[...]
         var suffix = added.map { "." + $0 } ?? ""

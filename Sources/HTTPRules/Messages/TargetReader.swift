@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// Takes a URL's text apart for ``RequestTarget``, in place.
+/// Parses the text of a URL for ``RequestTarget``, without copying it.
 struct TargetReader {
     typealias Malformed = RequestTarget.Malformed
 
@@ -22,7 +22,7 @@ struct TargetReader {
 
     mutating func read() throws(Malformed) -> RequestTarget {
         let (isSecure, isWebSocket) = try readScheme()
-        // Where the authority lies: up to the first "/", "?" or "#" (RFC 3986, section 3.2).
+        // The authority ends at the first "/", "?" or "#" (RFC 3986, section 3.2).
         let start = position
         var separator: Int?
         scan: while position < bytes.count {
@@ -31,7 +31,7 @@ struct TargetReader {
             case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: "#"):
                 break scan
             case UInt8(ascii: "@"):
-                // A second "@" is where URL parsers disagree on the host.
+                // With a second "@", URL parsers disagree about the host.
                 guard separator == nil else { throw .badHost }
                 separator = position
             default:
@@ -49,14 +49,14 @@ struct TargetReader {
             origin: host.origin, path: path, hostHeader: host.field, user: user, password: password, isWebSocket: isWebSocket)
     }
 
-    /// Whether a byte may stand in a URL at all.
+    /// Whether a byte may appear in a URL.
     ///
-    /// Foundation lets none of the others through, text from elsewhere might.
+    /// Foundation rejects all other bytes, but text from other sources may contain them.
     private static func isAllowed(_ byte: UInt8) -> Bool {
         byte > 0x20 && byte < 0x7F && byte != UInt8(ascii: "\\")
     }
 
-    /// Reads `http://` or `https://`, or WebSocket's `ws://` or `wss://` (RFC 6455, section 3).
+    /// Reads `http://` or `https://`, or the WebSocket schemes `ws://` or `wss://` (RFC 6455, section 3).
     private mutating func readScheme() throws(Malformed) -> (isSecure: Bool, isWebSocket: Bool) {
         var isSecure = false
         let isWebSocket = !reads("http")
@@ -92,7 +92,7 @@ struct TargetReader {
         var host = lowercased(name)
         var field = host
         if isLiteral {
-            // The zone means something on this machine only, so it is kept for the connection and not sent.
+            // The zone is only meaningful on this machine. It is kept for the connection and not sent.
             if let zone = host.utf8.firstIndex(of: UInt8(ascii: "%")) {
                 field = "[" + host[..<zone] + "]"
                 host = PercentEncoding.decoded(host)
@@ -104,9 +104,9 @@ struct TargetReader {
         return (Origin(scheme: isSecure ? "https" : "http", host: host, port: port), field)
     }
 
-    /// The bytes of a name or an IPv4 address.
+    /// The range of a name or an IPv4 address.
     ///
-    /// Percent-encoding is refused: what it stands for is not what would be looked up.
+    /// Percent-encoding is rejected: the decoded name would differ from the one that is looked up.
     private func registeredName(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
         var end = range.lowerBound
         while end < range.upperBound, bytes[end] != UInt8(ascii: ":") {
@@ -128,7 +128,7 @@ struct TargetReader {
         }
     }
 
-    /// The bytes between the brackets of an IPv6 address, its zone included (RFC 6874: after `%25`).
+    /// The range of an IPv6 address between its brackets, including its zone (RFC 6874: after `%25`).
     private func literal(_ range: Range<Int>) throws(Malformed) -> Range<Int> {
         guard let close = bytes[range].firstIndex(of: UInt8(ascii: "]")) else { throw .badHost }
         let inside = range.lowerBound + 1..<close
@@ -154,7 +154,7 @@ struct TargetReader {
         return inside
     }
 
-    /// The port after the host, nil where there is none: `http://h:/` is as good as `http://h/` (RFC 3986, section 3.2.3).
+    /// The port after the host, or nil if it is absent: `http://h:/` equals `http://h/` (RFC 3986, section 3.2.3).
     private func readPort(_ range: Range<Int>) throws(Malformed) -> Int? {
         guard let first = range.first else { return nil }
         guard bytes[first] == UInt8(ascii: ":") else { throw .badHost }
@@ -191,7 +191,7 @@ struct TargetReader {
         }
         guard start < end else { return "/" }
         let path = String(decoding: bytes[start..<end], as: UTF8.self)
-        // RFC 9112, section 3.2.1: an empty path is sent as "/", also before a query.
+        // RFC 9112, section 3.2.1: an empty path is sent as "/", even before a query.
         return bytes[start] == UInt8(ascii: "/") ? path : "/" + path
     }
 
