@@ -9,9 +9,9 @@
 import HTTPRules
 import NIOCore
 
-/// Tells literal addresses from names, in the forms that the host of a URL has.
+/// Distinguishes literal addresses from names, in the forms that the host of a URL can have.
 package enum AddressLiteral {
-    /// Whether a host is an address as it would be written in full, which needs no resolver.
+    /// Whether a host is a literal address in full notation, which needs no resolver.
     package static func isAddress(_ host: String) -> Bool {
         let bare = HostName.unbracketed(host)
         guard !bare.utf8.contains(0) else { return false }
@@ -19,7 +19,7 @@ package enum AddressLiteral {
         return (try? SocketAddress(ipAddress: address, port: 0)) != nil
     }
 
-    /// Whether a host or address is this machine's own by its name.
+    /// Whether a host or address is recognizably this machine's loopback.
     static func isLoopback(_ host: String) -> Bool {
         if host.hasPrefix("127.") { return isAddress(host) }
         let bare = HostName.unbracketed(host)
@@ -30,10 +30,10 @@ package enum AddressLiteral {
 }
 
 extension SocketAddress {
-    /// The address with the number of the interface by which it is reached, where it has one ("fe80::1%2").
+    /// The address with the number of its interface as its zone, if it has one ("fe80::1%2").
     var zonedAddress: String? {
         guard case .v6(let address) = self else { return ipAddress }
-        // The last field of a `sockaddr_in6`, behind its 16 bytes of address.
+        // sin6_scope_id, the last field of a `sockaddr_in6`, after its 16 bytes of address.
         let scope = withUnsafeBytes(of: address.address) { $0.loadUnaligned(fromByteOffset: 24, as: UInt32.self) }
         return scope == 0 ? ipAddress : ipAddress.map { "\($0)%\(scope)" }
     }

@@ -10,10 +10,10 @@ import HTTPRules
 import LoadingModel
 import NIOCore
 
-/// Answers from what the session's configuration says of addresses, and asks another resolver for the rest.
+/// Resolves the addresses that the session's configuration overrides, and asks another resolver for the rest.
 ///
-/// A Unix-domain socket is the one address of every host, of the family that the race asks for last. With a local address, hosts have
-/// addresses of its family alone: a socket is of one.
+/// A Unix-domain socket is the only address of every host, reported for IPv4, which the race asks for last. With a local address,
+/// hosts have only addresses of its family, because a socket has one family.
 struct DirectedResolver: Resolver {
     private let options: ConnectionOptions
     private let other: any Resolver
@@ -32,7 +32,7 @@ struct DirectedResolver: Resolver {
         guard let answer = answer(host, port, family) else {
             return other.lookUp(host, port: port, family: family, on: loop, heldUp: heldUp, reply: reply)
         }
-        // On its loop alone, as a dial does.
+        // Only cancelled on its loop, as dials do.
         let isCancelled = NIOLoopBoundBox(false, eventLoop: loop)
         loop.execute { if !isCancelled.value { reply(answer) } }
         return { if loop.inEventLoop { isCancelled.value = true } }
@@ -69,7 +69,7 @@ struct DirectedResolver: Resolver {
         return addresses.isEmpty ? .failure(Self.none(host)) : .success(addresses)
     }
 
-    /// Whether the local address can connect to those of a host that are of a family.
+    /// Whether the local address can connect to addresses of a host of this family.
     private func canReach(_ host: String, _ family: NIOBSDSocket.ProtocolFamily) -> Bool {
         guard AddressLiteral.isAddress(host) else { return family == localFamily }
         return localFamily == (host.utf8.contains(UInt8(ascii: ":")) ? .inet6 : .inet)
@@ -80,7 +80,7 @@ struct DirectedResolver: Resolver {
     }
 
     private static func socket(at path: String) -> Result<[SocketAddress], LoadError> {
-        // With a byte 0 in it it would be another path.
+        // A NUL would truncate the path.
         guard !path.utf8.contains(0), !path.isEmpty else {
             return .failure(
                 LoadError(.cannotConnectToHost, "connecting to a socket at '\(path.prefix { $0 != "\0" })': that is no path"))

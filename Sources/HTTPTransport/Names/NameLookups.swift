@@ -12,21 +12,21 @@ import Synchronization
 import SystemThreads
 import TransportMachines
 
-/// The look-ups of all sessions of the process: carries out what the ``LookupMachine`` decides, on threads of its own.
+/// The host name lookups of all sessions of the process: carries out the decisions of ``LookupMachine``, on threads of its own.
 ///
-/// Where it is not known how long an answer holds, addresses are remembered for 5 seconds: long enough for a burst of connections, too short
-/// for anybody to notice that an address changed. That a name has none is remembered for 1 second; that nobody could tell is not, so that the
-/// first request after a failure asks again.
+/// If the TTL is unknown, addresses are cached for 5 seconds: long enough for a burst of connections, too short for a changed
+/// address to matter. The absence of addresses is cached for 1 second. Failures to get an answer are not cached, so that the first
+/// request after a failure asks again.
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
-    /// Finds a name's addresses of a family, or of both if nil, of any port; blocks for as long as that takes.
+    /// Looks up a name's addresses of a family, or of both if nil, with any port; blocks until there is an answer.
     package typealias Ask = @Sendable (_ host: String, NIOBSDSocket.ProtocolFamily?) -> Finding
 
-    /// What a look-up found out.
+    /// The result of a lookup.
     package struct Finding: Sendable {
         var answer: Answer
-        /// For how many nanoseconds it is worth remembering; nil where that is not known.
+        /// How long to cache it, in nanoseconds; nil if the TTL is unknown.
         var lifetime: Int64?
 
         package init(_ answer: Answer, lifetime: Int64? = nil) {
@@ -34,7 +34,7 @@ package final class NameLookups: Sendable {
             self.lifetime = lifetime
         }
 
-        /// Of addresses of 4 or 16 bytes that hold for so many seconds, of which an hour counts, and a second if there are none.
+        /// From addresses of 4 or 16 bytes and their TTL, which is limited to an hour; an empty list has the default lifetime.
         package init(_ addresses: [[UInt8]], of host: String, seconds: Int) {
             let found = addresses.prefix(NameLookups.maximumAddressCount).compactMap {
                 try? SocketAddress(packedIPAddress: ByteBuffer(bytes: $0), port: 0)
@@ -45,15 +45,16 @@ package final class NameLookups: Sendable {
         }
     }
 
-    /// Asks the system, for both families at once: where it searches domains (resolv.conf(5)), one of them is not to be another host's.
+    /// Asks the system for both families at once: with search domains (resolv.conf(5)), separate lookups could find different
+    /// hosts.
     static let shared = NameLookups(threads: "url-names", asksNameServers: false) {
         Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
     }
 
-    /// More of a family are never tried in a reasonable time, whatever a hostile name server sends.
+    /// Limits what a hostile name server can send; more of a family are never tried in a reasonable time.
     static let maximumAddressCount = 16
 
-    /// `getaddrinfo` blocks for as long as the name servers do not answer: 10 seconds as a rule.
+    /// `getaddrinfo` blocks until the name servers answer: usually for at most 10 seconds.
     fileprivate static let threadCount = DescriptorLimit.threadsForNames()
     fileprivate static let waitingLimit = 65_536
     fileprivate static let memoryLimit = 1_024
@@ -62,10 +63,10 @@ package final class NameLookups: Sendable {
 
     private static let ownerCount = Atomic<Int>(0)
 
-    /// Somebody whose names are not to hold up those of others.
+    /// A new owner, whose lookups do not block those of others.
     static func newOwner() -> Machine.Owner { ownerCount.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Somebody who waits for an answer.
+    /// A caller that waits for an answer.
     final class Call: Sendable {
         private let host: String
         private let port: Int
@@ -102,7 +103,7 @@ package final class NameLookups: Sendable {
             }
         }
 
-        /// Those of the family that was asked for.
+        /// The addresses of the requested family.
         private func own(_ addresses: [SocketAddress]) -> Answer {
             let own = addresses.filter { $0.protocol == family }.map(atPort)
             return own.isEmpty ? .failure(LoadError(.cannotFindHost, "looking up \(host): it has no address")) : .success(own)
@@ -124,22 +125,22 @@ package final class NameLookups: Sendable {
     private let state = Mutex(State())
     private let threads: WorkerThreads
     private let ask: Ask
-    /// Whether that asks name servers, and not the system.
+    /// Whether `ask` queries name servers instead of the system.
     let asksNameServers: Bool
 
-    /// Look-ups that have threads and a memory of their own.
+    /// Creates lookups with threads and a cache of their own.
     ///
     /// - Parameters:
-    ///   - name: That of the threads.
-    ///   - asksNameServers: Whether that asks name servers, and not the system.
-    ///   - ask: Finds what is not remembered, on one of them.
+    ///   - name: The name of the threads.
+    ///   - asksNameServers: Whether `ask` queries name servers instead of the system.
+    ///   - ask: Looks up names that are not cached, on one of the threads.
     package init(threads name: String, asksNameServers: Bool = true, ask: @escaping Ask) {
         threads = WorkerThreads(name, maximumCount: Self.threadCount)
         self.asksNameServers = asksNameServers
         self.ask = ask
     }
 
-    /// Has the call answered, after this method returned.
+    /// Requests an answer for the call, which comes after this method has returned.
     func want(_ question: Machine.Question, _ call: Call, _ owner: Machine.Owner) -> Machine.Caller {
         let (caller, steps) = state.withLock { state in
             state.callCount += 1
@@ -162,7 +163,7 @@ package final class NameLookups: Sendable {
         carryOut(state.withLock { $0.handle(.forgotten) })
     }
 
-    // MARK: What was decided
+    // MARK: Carrying out actions
 
     fileprivate enum Step {
         case lookUp(Machine.Question)
@@ -205,7 +206,7 @@ package final class NameLookups: Sendable {
 }
 
 extension NameLookups.State {
-    /// The machine's actions, with those who are to hear of them.
+    /// The machine's actions, with the calls that they are for.
     fileprivate mutating func handle(_ event: NameLookups.Machine.Event) -> [NameLookups.Step] {
         let now = Int64(clamping: NIODeadline.now().uptimeNanoseconds)
         return machine.handle(event, now: now).map { action in

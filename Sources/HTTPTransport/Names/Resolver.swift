@@ -17,33 +17,34 @@ import Glibc
 import Musl
 #endif
 
-/// Finds the addresses of a host, one family at a time, so that a race can begin with whichever comes first.
+/// Looks up the addresses of a host, one family at a time, so that a race can start with whichever arrives first.
 package protocol Resolver: Sendable {
-    /// Looks up one family. Never blocks and never replies before it returns.
+    /// Looks up one family; never blocks, and never replies before it returns.
     ///
     /// - Parameters:
     ///   - host: A name, or a literal address; IPv6 with or without brackets.
     ///   - port: The port of the addresses.
     ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
     ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
-    ///   - heldUp: Told there that the lookup waits for others', and that it does not any more, before the reply or with it.
+    ///   - heldUp: Called on the loop with true when the lookup starts to wait for other lookups, and with false when it no longer
+    ///     does, at the latest with the reply.
     ///   - reply: Takes at least one address, or why there is none: `.cannotFindHost` if the name has none of this family,
-    ///     `.dnsLookupFailed` if nobody could tell.
-    /// - Returns: Gives the lookup up. May be called at any time, from anywhere.
+    ///     `.dnsLookupFailed` if there was no answer.
+    /// - Returns: Cancels the lookup. May be called at any time, on any thread.
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
     ) -> @Sendable () -> Void
 
-    /// Uses nothing any more that was found out before.
+    /// Discards cached answers.
     func forget()
 
-    /// Whether name servers are asked for the addresses of a host, and not the system.
+    /// Whether name servers are asked for the addresses of a host, instead of the system.
     func asksNameServers(for host: String, port: Int) -> Bool
 }
 
 extension Resolver {
-    /// Looks up for somebody to whom it is all the same whether that is held up.
+    /// A lookup whose caller does not need to know whether it waits for others.
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
@@ -54,18 +55,17 @@ extension Resolver {
     package func asksNameServers(for host: String, port: Int) -> Bool { false }
 }
 
-/// Asks the system (`getaddrinfo`), through the process's ``NameLookups``, or others through theirs: what one session asks serves all, and none waits for the slow
-/// names of another.
+/// Asks the system (`getaddrinfo`) through the process's ``NameLookups``, or another instance.
 ///
-/// Literal addresses, `localhost` (loopback in both families) and `invalid` (nothing) need no thread and no network (RFC 6761,
-/// sections 6.3 and 6.4).
+/// Sessions share the answers, and no session waits for the slow names of another. Literal addresses, `localhost` (loopback in both
+/// families) and `invalid` (nothing) need no thread and no network (RFC 6761, sections 6.3 and 6.4).
 package struct SystemResolver: Resolver {
     private let owner = NameLookups.newOwner()
     private let lookups: NameLookups
 
     package init() { lookups = .shared }
 
-    /// Asks others than the system.
+    /// Uses lookups other than the system's.
     package init(_ lookups: NameLookups) { self.lookups = lookups }
 
     package func asksNameServers(for host: String, port: Int) -> Bool {
@@ -92,10 +92,10 @@ package struct SystemResolver: Resolver {
 
     package func forget() { lookups.forget() }
 
-    /// Made once: it is said of every connection to an address.
+    /// Created once, because every connection to a literal address needs it.
     private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")
 
-    /// What needs no lookup.
+    /// The answer for a host that needs no lookup.
     private static func known(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily
     ) -> Result<[SocketAddress], LoadError>? {
@@ -121,7 +121,7 @@ package struct SystemResolver: Resolver {
         return try? ask(literal, port: port, family: .inet6, flags: AI_NUMERICHOST).get().first
     }
 
-    /// Asks, which may take as long as the name servers do.
+    /// Calls `getaddrinfo`, which may block on the name servers.
     static func ask(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily?, flags: CInt
     ) -> Result<[SocketAddress], LoadError> {
@@ -156,7 +156,7 @@ package struct SystemResolver: Resolver {
     }
 
     private static func error(_ status: CInt, _ host: String) -> LoadError {
-        // GNU's EAI_NODATA and EAI_ADDRFAMILY: the name is there, but has no address (of the family). Not in every header.
+        // GNU's EAI_NODATA and EAI_ADDRFAMILY: the name exists, but has no address (of the family). Not in every header.
         let hasNoAddress = status == EAI_NONAME || status == -5 || status == -9
         let reason = gai_strerror(status).map { String(cString: $0) } ?? "error \(status)"
         let message = "looking up \(host): \(reason.prefix(1).lowercased())\(reason.dropFirst())"
