@@ -9,17 +9,17 @@
 
 import NIOCore
 
-/// The memory in which a connection has what it reads of a body.
+/// The memory for body pieces that a connection has read.
 struct BodyMemory {
-    /// More than that is not copied, however much it lies in.
+    /// Larger pieces are never copied, whatever the size of their buffer.
     private static let largestCompacted = BulkReading.blockSize / 4
 
-    /// Pieces below this are copied into memory of their own size.
+    /// Smaller pieces are copied into memory of their own size.
     private static let smallestRecycled = 32_768
 
-    // NIOSSL decrypts into one buffer over and over; a slice that is kept would have it copy that buffer whole each time, however
-    // little is in it. And a small slice keeps a large buffer, in whose place NIO then makes another. So both are copied.
-    /// For as much as is decrypted in one go.
+    // NIOSSL decrypts into one buffer repeatedly. Keeping a slice of it would make NIOSSL copy the whole buffer each time, however
+    // little it holds. A small slice also keeps a large buffer alive, so that NIO allocates another. So both are copied.
+    /// Large enough for what is decrypted at a time.
     private var copies = RecycledBuffers(size: 262_144, limit: 8)
     private var bulk: BulkReading?
     private var isInUse = false
@@ -35,7 +35,7 @@ struct BodyMemory {
         return copy
     }
 
-    /// A copy, where a piece takes so little of what it lies in that this had better be used again.
+    /// Copies a piece that takes up little of its buffer, so that the buffer can be reused.
     mutating func compact(_ piece: ByteBuffer) -> ByteBuffer {
         guard piece.readableBytes * 4 <= min(piece.storageCapacity, Self.largestCompacted * 4) else { return piece }
         return copy(of: piece)
@@ -49,7 +49,7 @@ struct BodyMemory {
         return bulk
     }
 
-    /// The body is over, or goes another way.
+    /// The body has ended, or bypasses this memory.
     @inline(__always)
     mutating func removeAll() {
         if isInUse { free() }

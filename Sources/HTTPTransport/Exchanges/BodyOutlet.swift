@@ -11,34 +11,34 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Where a request's body goes, piece by piece: frames it as its version of HTTP does.
+/// The destination of a request's body, piece by piece: frames it for its version of HTTP.
 ///
 /// Confined to the channel's event loop.
 protocol BodyOutlet: AnyObject {
     var loop: any EventLoop { get }
-    /// Whether another piece is to be given.
+    /// Whether it accepts another piece.
     var isReady: Bool { get }
-    /// How long a piece is at most.
+    /// The maximum size of a piece.
     var pieceSize: Int { get }
-    /// Whether parts of a file may be handed over for the kernel to send.
+    /// Whether it accepts parts of a file for the kernel to send.
     var takesRegions: Bool { get }
 
-    /// Each promise is kept when the bytes were handed to the kernel.
+    /// Each promise succeeds when the bytes were handed to the kernel.
     func write(_ piece: Data, isLast: Bool, promise: EventLoopPromise<Void>)
     func write(_ piece: ByteBuffer, isLast: Bool, promise: EventLoopPromise<Void>)
-    /// A part of a body whose file may be sent by the kernel.
+    /// Writes a part of a file that the kernel may send.
     func write(_ region: FileRegion, promise: EventLoopPromise<Void>)
-    /// Nothing follows what was written, of which no piece was said to be the last.
+    /// Ends the body, if no written piece was marked as the last.
     func end(promise: EventLoopPromise<Void>)
     func flush()
 
     /// All of the body was handed to the kernel.
     func completed(_ exchange: Exchange)
-    /// The body could not be had.
+    /// The body could not be read.
     func failed(_ error: LoadError, _ exchange: Exchange)
 }
 
-/// A body over HTTP/1.1: as it is where its length is known, otherwise with the chunked coding (RFC 9112, section 7.1).
+/// A body over HTTP/1.1: unframed if its length is known, otherwise with the chunked coding (RFC 9112, section 7.1).
 final class HTTP1BodyOutlet: BodyOutlet {
     let pieceSize = 262_144
     let takesRegions = true

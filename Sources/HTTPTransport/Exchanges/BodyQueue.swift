@@ -9,26 +9,26 @@
 
 import NIOCore
 
-/// Holds body bytes between the socket and the load, so that memory stays in proportion to what is counted.
+/// Queues body bytes between the socket and the load, with memory in proportion to the byte count.
 ///
-/// A read of a few bytes comes in a buffer of some kibibytes; kept as it is, a slow drip would hold a thousand times what it counts.
-/// Small pieces are therefore copied together.
+/// A read of a few bytes arrives in a buffer of several KiB. If such buffers were kept, a slow drip would occupy a thousand times
+/// its byte count, so small pieces are copied together.
 struct BodyQueue {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536
 
-    /// The piece that is taken next; most bodies are one piece.
+    /// The next piece; most bodies are one piece.
     private var first: ByteBuffer?
-    /// What comes after it; made when there is something.
+    /// The pieces after it; created on demand.
     private var rest: CircularBuffer<ByteBuffer>?
     /// Whether the last piece was gathered here, and may be appended to.
     private var lastIsGathered = false
     private(set) var byteCount = 0
 
     var isEmpty: Bool { first == nil }
-    /// The piece that came last.
+    /// The most recent piece.
     var last: ByteBuffer? { rest?.last ?? first }
-    /// Whether there is no second piece.
+    /// Whether there is at most one piece.
     var isOneAtMost: Bool { rest?.isEmpty ?? true }
 
     mutating func append(_ piece: ByteBuffer) {
@@ -69,7 +69,7 @@ struct BodyQueue {
         rest?.append(piece)
     }
 
-    /// Copies a piece to the end of the last; answers false where that is full.
+    /// Appends a copy to the last piece; returns false if that is full.
     private mutating func gather(_ piece: ByteBuffer) -> Bool {
         if var pieces = rest, let last = pieces.indices.last {
             rest = nil

@@ -10,51 +10,52 @@
 import CLoadingSystem
 package import NIOCore
 
-/// Reads a large body that comes fast in few and large pieces.
+/// Reads a large, fast body in few and large pieces.
 ///
-/// Every read costs a look at the socket, a piece, and as a rule a hop to the client; a read as soon as something has come finds little.
-/// So while this goes on, the socket counts as readable only when much has come, and what comes is read into blocks that are used again.
-/// Where nothing was read for ``patience``, whatever is there is read after all.
+/// Every read costs a system call, a piece, and usually a hop to the client, and a read right after the first bytes have arrived
+/// finds little. So while the body is fast, the socket counts as readable only when much has arrived (SO_RCVLOWAT), and it is read
+/// into reusable blocks. After ``patience`` without a read, whatever has arrived is read.
 ///
 /// Confined to the channel's event loop.
 package final class BulkReading {
-    /// What differs between a body that is handed on as it was read, and one that is copied, as it is decrypted or taken out of frames first.
+    /// The parameters for bodies that are delivered as read, and for those that are copied because they are decrypted or unframed
+    /// first.
     package struct Manner: Sendable {
-        /// From how many bytes in a millisecond on a body comes fast.
+        /// The rate from which on a body is fast, in bytes per millisecond.
         fileprivate let fastRate: Int64
-        /// For how much is waited at most.
+        /// The maximum low-water mark.
         fileprivate let largestMark: Int64
-        /// How much is read at most in one go.
+        /// The maximum size of a read.
         package let readSize: Int
-        /// Of what was read, so much may not be in the body yet.
+        /// The number of read bytes that may not have been delivered yet.
         fileprivate let withheld: Int64
 
-        /// Reads of less are for buffers of another size.
+        /// Smaller reads do not justify a large buffer.
         fileprivate var smallRead: Int { readSize / 4 }
 
         package static let handedOn = Manner(fastRate: 524_288, largestMark: 786_432, readSize: blockSize, withheld: 0)
-        /// What is read and what is copied have room in the processor's own cache; the rest of a record or frame waits for its end.
+        /// The read and the copied data fit into the processor's cache; the incomplete rest of a record or frame waits for its end.
         package static let copied = Manner(fastRate: 262_144, largestMark: 196_608, readSize: 262_144, withheld: 32_768)
     }
 
     package static let blockSize = 1_048_576
-    /// How long the rate is measured.
+    /// The interval in which the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
-    /// A server may say anything of how much it sends.
+    /// A server can claim any length.
     private static let mostMeasured: Int64 = 1 << 40
-    /// How long is waited for much to come.
+    /// How long to wait for the low-water mark.
     private static let patience = TimeAmount.milliseconds(2)
-    /// After so many of them in a row it is over.
+    /// The number of consecutive small reads after which the large buffers are given up.
     private static let mostSmallReads = 8
 
     private let channel: any Channel
     private let manner: Manner
     private let blockReads = BlockReads()
-    /// Bytes in a millisecond.
+    /// Bytes per millisecond.
     private var rate: Int64 = 0
-    /// How the channel read before; nil where it reads so still.
+    /// The channel's previous settings; nil while they are unchanged.
     private var earlier: (allocator: any RecvByteBufferAllocator, reads: UInt)?
-    /// How much has to be there to be read; 0 where anything is.
+    /// The low-water mark; 0 for none.
     private var mark: Int64 = 0
     private var isWatching = false
     private var smallReads = 0
@@ -70,9 +71,9 @@ package final class BulkReading {
         measured = (now, received)
     }
 
-    /// So many bytes of the body were read so far, of which `piece` is the end, and so many are missing.
+    /// Notes a read: the number of body bytes received so far, of which `piece` is the end, and the number still missing.
     ///
-    /// - Returns: Whether what is read next is much, too.
+    /// - Returns: Whether the next read will be large, too.
     @discardableResult
     package func noteRead(_ piece: ByteBuffer?, received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         let count = received - self.received
@@ -84,24 +85,24 @@ package final class BulkReading {
         }
         let time = (now - measured.since).nanoseconds
         if time >= Self.measuringTime.nanoseconds {
-            // One bad millisecond is no other rate yet.
+            // A single slow millisecond does not change the rate.
             rate = max(min(received - measured.received, Self.mostMeasured) * 1_000_000 / time, rate / 2)
             measured = (now, received)
             if rate >= manner.fastRate {
                 begin()
             } else if count < manner.readSize - Int(manner.withheld) {
-                // It is not this side that is slow.
+                // The reader keeps up, so the sender is slow.
                 setMark(0)
             }
         }
-        // The socket would never have that much.
+        // The socket would never have that many bytes.
         if missing < mark + manner.withheld { setMark(0) }
         return mark > 0
     }
 
-    /// Little was read into a block, and is copied out of it.
+    /// Notes a small read into a block, from which it is copied.
     ///
-    /// - Returns: Whether so little came so often that it is over.
+    /// - Returns: Whether small reads were so frequent that the blocks are given up.
     @discardableResult
     package func noteSmall(_ piece: ByteBuffer) -> Bool {
         guard earlier != nil, piece.readableBytes <= manner.smallRead else { return false }
@@ -112,7 +113,7 @@ package final class BulkReading {
         return true
     }
 
-    /// The channel reads as it did before, and no block is kept.
+    /// Restores the channel's settings, and keeps no block.
     package func stop() {
         setMark(0)
         smallReads = 0
@@ -144,7 +145,7 @@ package final class BulkReading {
         if new > 0 { watch() }
     }
 
-    /// Sees to it that little is read, too, where no more comes.
+    /// Lowers the mark if no more bytes arrive, so that the rest is read.
     private func watch() {
         guard !isWatching else { return }
         isWatching = true
@@ -157,19 +158,19 @@ package final class BulkReading {
 }
 
 extension BulkReading.Manner {
-    /// What is copied is out of the way before the next read, and NIO uses the one buffer over and over.
+    /// Copied data has left the buffer before the next read, so NIO reuses its one buffer.
     fileprivate func allocator(_ reads: BlockReads) -> any RecvByteBufferAllocator {
         readSize == BulkReading.blockSize ? reads : FixedSizeRecvByteBufferAllocator(capacity: readSize)
     }
 }
 
-/// Has the channel read into blocks.
+/// Makes the channel read into blocks.
 ///
-/// Without a hint about sizes, and where sizes may grow, NIO keeps no buffers of its own but the one that it had.
+/// Because it gives no hint about the next size, and sizes may grow, NIO pools no buffers beyond the last one.
 //
-// `@unchecked`: touched on the channel's event loop alone.
+// `@unchecked`: only accessed on the channel's event loop.
 private final class BlockReads: RecvByteBufferAllocator, @unchecked Sendable {
-    /// How much is read at a time while all blocks are out.
+    /// The size of reads while all blocks are in use.
     private static let ordinarySize = 262_144
 
     var blocks = RecycledBuffers(size: BulkReading.blockSize, limit: 3)

@@ -10,14 +10,16 @@
 import LoadingModel
 import NIOCore
 
-/// A file that was sent as the request's body: what changed meanwhile is neither the one version nor the other, whatever the server makes of it.
+/// A file that was sent as the request's body.
+///
+/// If it changed meanwhile, the request fails whatever the response, because neither version of the file was sent.
 struct SentFile {
     private enum State {
         /// There is no file, or it was found unchanged.
         case settled
-        /// The kernel may still send from the file's own pages: it is looked at when the answer shows that they have arrived.
+        /// The kernel may still send from the file's pages: it is checked when the response shows that they have arrived.
         case waitsForHead(FileSource)
-        /// It is being looked at; until then the answer has no end.
+        /// The file is being checked; the response does not end before that.
         case lookedAt
     }
 
@@ -30,22 +32,22 @@ struct SentFile {
     mutating func look() { state = .lookedAt }
     mutating func settle() { state = .settled }
 
-    /// The file that waits for the head, which is here.
+    /// The file that is to be checked once the head of the response has arrived.
     var waiting: FileSource? { if case .waitsForHead(let source) = state { source } else { nil } }
 }
 
 extension Exchange {
-    /// The file went out, as far as it will.
+    /// The file was sent, completely or in part.
     ///
     /// - Parameters:
     ///   - source: The file.
-    ///   - isShared: Whether the kernel was given its pages, and not a copy.
+    ///   - isShared: Whether the kernel sends the file's pages rather than a copy.
     func sent(_ source: FileSource, isShared: Bool) {
         guard !isOver else { return }
         if isShared, !hasHead { bodyFile.waitForHead(source) } else { look(at: source) }
     }
 
-    /// Looks at the file that waits for the head, which is here.
+    /// The head has arrived: checks the file that waits for it.
     func lookAtBodyFile() {
         if let source = bodyFile.waiting { look(at: source) }
     }

@@ -10,18 +10,18 @@ import HTTPWire
 package import LoadingModel
 import NIOCore
 
-/// Large downloads in clear go from the socket into the file without passing through the process (``SplicePump``).
+/// Moves large cleartext downloads from the socket into the file without copying them into the process (``SplicePump``).
 extension Exchange {
-    /// Below this, setting a pump up costs more than it saves.
+    /// Below this size, setting up a pump costs more than it saves.
     private static let spliceThreshold: Int64 = 4_194_304
 
-    /// What has come of a pump, as its callbacks report it.
+    /// The state of a pump, as reported by its callbacks.
     private final class Run {
         var moved: Int64 = 0
         var end: SplicePump.End?
     }
 
-    /// Whether the rest of the body is worth a pump, and may have one: in clear, of known length, and large.
+    /// Whether the rest of the body is eligible for a pump: in cleartext, of known length, and large.
     package var maySplice: Bool {
         guard case .length(let length) = framing, !facts.isInTLS, carrier?.mayBypass == true, !isOver,
             bodyFile.isSettled
@@ -29,13 +29,13 @@ extension Exchange {
         return length - record.responseBodyBytes >= Self.spliceThreshold
     }
 
-    /// Moves the rest of the body into a file, from where its writing stands.
+    /// Moves the rest of the body into a file, at its current position.
     ///
     /// - Parameters:
     ///   - sink: The file.
-    ///   - progress: Told how many more bytes are in the file.
-    /// - Throws: What ended the load, or the body.
-    /// - Returns: false where the ordinary way must be taken; bytes may have been written by then.
+    ///   - progress: Called with the number of further bytes in the file.
+    /// - Throws: The failure of the load or of the body.
+    /// - Returns: false if the body must be read and written as usual; bytes may have been written already.
     package func splice(
         into sink: FileSink, progress: (Int64) -> Void
     ) async throws(LoadError) -> Bool {
@@ -71,9 +71,9 @@ extension Exchange {
         return true
     }
 
-    /// Waits for the pump, and passes on what the app wants of the load meanwhile.
+    /// Waits for the pump, and passes on suspension and cancellation of the load.
     ///
-    /// A load that has to end does not wait for long: the sink's end waits for the pump's.
+    /// A load that has to end does not wait long: ending the sink waits for the pump.
     private func supervise(
         _ pump: SplicePump, _ run: Run, _ sink: FileSink, on loop: any EventLoop, _ progress: (Int64) -> Void
     ) async -> SplicePump.End {
@@ -130,7 +130,7 @@ extension Exchange {
 }
 
 extension SplicePump.End {
-    /// The bytes that are in the file.
+    /// The number of bytes in the file.
     fileprivate var moved: Int64 {
         switch self {
         case .finished(let moved), .peerClosed(let moved), .cancelled(let moved), .socketFailed(let moved, _),

@@ -12,7 +12,7 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// When an exchange went over the wire, and how much of it.
+/// The times and byte counts of an exchange.
 package struct ExchangeRecord {
     package let requestStart: NIODeadline
     package private(set) var requestEnd: NIODeadline?
@@ -21,14 +21,14 @@ package struct ExchangeRecord {
     package private(set) var responseEnd: NIODeadline?
     package private(set) var requestHeaderBytes = 0
     package private(set) var requestBodyBytes: Int64 = 0
-    /// Bytes of the body that are or were on their way to the network: the server may have any of them.
+    /// The body bytes handed over for sending: the server may have received any of them.
     package private(set) var givenBodyBytes: Int64 = 0
     package private(set) var responseHeaderBytes: Int64 = 0
     package private(set) var responseBodyBytes: Int64 = 0
 
     init(requestStart: NIODeadline) { self.requestStart = requestStart }
 
-    /// Whether any byte of a response has arrived: what decides whether the request may be sent again.
+    /// Whether any byte of a response has arrived, which decides whether a retry is allowed.
     package var hasReceivedBytes: Bool { responseStart != nil }
 
     mutating func sentHead(_ bytes: Int) { requestHeaderBytes = bytes }
@@ -41,27 +41,28 @@ package struct ExchangeRecord {
     mutating func receivedAll(_ now: NIODeadline) { responseEnd = now }
 }
 
-/// One request and its response, as a load sees them, whatever the HTTP version that carries them.
+/// One request and its response as a load sees them, independent of the HTTP version.
 ///
 /// The load takes ``ExchangeEvent``s until the head of the final response, then body pieces until nil. Bytes that the load does not
-/// take stay here up to ``Exchange/highWaterMark``; beyond it, and while the task is suspended, its carrier reads no more of it, so the
-/// peer stops sending. Letting go of an exchange before its end must go through ``cancel()``: on the wire, an HTTP/1 connection is then
-/// closed, since what is still to come cannot be told from the answer to another request, and a stream of HTTP/2 is reset.
+/// take are queued here up to ``Exchange/highWaterMark``. Beyond it, and while the task is suspended, the carrier stops reading, so
+/// that flow control stops the peer. An exchange that is dropped before its end must be ended with ``cancel()``. That closes an
+/// HTTP/1 connection, because the rest of the response could be taken for the response to another request; an HTTP/2 stream is
+/// reset.
 ///
 /// Confined to the session's event loop.
 package final class Exchange {
-    /// What comes before the body.
+    /// What precedes the body.
     package enum Event {
         case informational(ResponseHead)
-        /// Body bytes of the request were handed to the kernel since the last event.
+        /// Body bytes of the request that were handed to the kernel since the last event.
         case sent(bytes: Int64, total: Int64)
         case head
     }
 
-    /// Bytes of body that may wait here before the socket is left alone (a block of a fast body, or four reads of another).
+    /// The number of queued body bytes at which reading stops (a block of a fast body, or four reads of another).
     package static let highWaterMark = 1_048_576
     package static let lowWaterMark = 262_144
-    /// 1xx responses before the final one; no server has reason to send more.
+    /// The maximum number of 1xx responses before the final one; no server has reason to send more.
     static let maximumInformationalResponses = InformationalResponses.limit
 
     private enum End {
@@ -74,32 +75,32 @@ package final class Exchange {
     package let facts: ConnectionFacts
     package let isReused: Bool
     package let version: HTTPVersion
-    /// The request asks for another protocol.
+    /// Whether the request asks to switch protocols.
     var asksToSwitch = false
-    /// The peer of that protocol says no more, and may be told more.
+    /// The peer of the other protocol has closed its side; more may be sent.
     private var inputHasEnded = false
-    // Unchecked are the parts, which call nothing that could come back here. Other modules read by a function, as each look at a stored
-    // property that they can see is checked, also from here.
-    /// What is received is not optional, as to unwrap it would be to copy it once more.
+    // The parts are unchecked, because they do not call back into this class. Other modules use functions, because each access to a
+    // visible stored property is checked, even from here.
+    /// Not optional, because unwrapping it would copy it once more.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
     @exclusivity(unchecked) private var headIsHere = false
     package var head: ResponseHead? { headIsHere ? finalHead : nil }
-    /// The head, where ``hasHead`` says that it is there.
+    /// The head; valid if ``hasHead`` is true.
     package var receivedHead: ResponseHead { finalHead }
-    /// So that to look whether it is there does not copy it.
+    /// Checks for the head without copying it.
     package var hasHead: Bool { headIsHere }
     @exclusivity(unchecked) private var finalFraming = ResponseParser.Framing.none
     package var framing: ResponseParser.Framing { finalFraming }
     @exclusivity(unchecked) package private(set) var trailers: HeaderBlock?
     @exclusivity(unchecked) package internal(set) var record: ExchangeRecord
 
-    // Methods, as a look from another module is checked for exclusive access, which costs more than the call.
+    // Methods, because another module's access to a stored property is checked for exclusivity, which costs more than the call.
     package var hasSentRequest: Bool { record.requestEnd != nil }
     package var sentBodyBytes: Int64 { record.requestBodyBytes }
 
-    /// What carries the exchange, until its end.
+    /// The carrier of the exchange, until its end.
     private(set) var carrier: (any ExchangeCarrier)?
-    /// Why the request may be sent again, where that is known.
+    /// Why a retry is allowed, if known.
     @exclusivity(unchecked) package private(set) var evidence = RetryEvidence.none
     @exclusivity(unchecked) private var end = End.open
     private var toldSentBytes: Int64 = 0
@@ -132,9 +133,9 @@ package final class Exchange {
 
     // MARK: The load's side
 
-    /// The next thing that happened before the body, if there is any.
+    /// The next event before the body, if there is one.
     ///
-    /// The head comes last, and every time it is asked for.
+    /// The head comes last, and is returned on every further call.
     package func takeEvent() -> Event? {
         if record.requestBodyBytes > toldSentBytes {
             defer { toldSentBytes = record.requestBodyBytes }
@@ -146,7 +147,7 @@ package final class Exchange {
 
     /// Whether ``takeEvent()`` has something new.
     ///
-    /// Throws when nothing more will come.
+    /// Throws if nothing more will come.
     package func hasEvent() throws(LoadError) -> Bool {
         try control.check()
         guard !control.isSuspended else { return false }
@@ -157,7 +158,7 @@ package final class Exchange {
 
     /// The next piece of the body as it was on the wire, or nil at its end.
     ///
-    /// Failures come after every byte that arrived before them.
+    /// Failures come after all bytes that arrived before them.
     package func next() async throws(LoadError) -> ByteBuffer? {
         while true {
             try control.check()
@@ -173,35 +174,35 @@ package final class Exchange {
         }
     }
 
-    /// Whether ``next()`` has something to return or to throw, without waiting.
+    /// Whether ``next()`` would return or throw without waiting.
     package var hasNext: Bool {
         control.failure != nil || !control.isSuspended && (!queue.isEmpty || hasWholeBody || failure != nil)
     }
 
-    /// Whether the whole body is here already; then taking it will not wait.
+    /// Whether the whole body has arrived, so that taking it will not wait.
     package var hasWholeBody: Bool { inputHasEnded || isComplete && !bodyFile.isLookedAt }
 
-    /// The whole body, where it is here in one piece, for a caller that has taken nothing of it.
+    /// The whole body, if it has arrived in one piece; for a caller that has not taken any of it.
     package func takeWhole() -> ByteBuffer? {
         guard hasWholeBody, control.failure == nil, !control.isSuspended, queue.isOneAtMost else { return nil }
         return queue.popFirst() ?? ByteBuffer()
     }
 
-    // MARK: A protocol that was switched to
+    // MARK: Switched protocols
 
-    /// Whether the server switched to the protocol that the request asked for.
+    /// Whether the server switched to the requested protocol.
     ///
-    /// What it sends from then on is taken by ``next()``, and ends with the connection.
+    /// Its bytes are returned by ``next()``, and end with the connection.
     package var hasSwitched: Bool {
         asksToSwitch && headIsHere && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
     }
 
-    /// Whether the peer takes more; the load is woken when it does.
+    /// Whether more can be written now; the load is woken when it can.
     package var isWritable: Bool { carrier?.isWritable ?? false }
 
-    /// Sends bytes of that protocol.
+    /// Sends bytes of the other protocol.
     ///
-    /// `written` is called on the loop, perhaps at once: with true when the system has all of them.
+    /// `written` is called on the loop, perhaps at once: with true when the system has accepted all of them.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let carrier, hasSwitched else { return written(false) }
         record.sentBody(Int64(bytes.readableBytes))
@@ -209,22 +210,22 @@ package final class Exchange {
         carrier.write(bytes, for: self, written: written)
     }
 
-    /// The connection itself, which the exchange loses; nil where it is not its own.
+    /// Takes the connection from the exchange; nil if it is shared.
     package func takeConnection() -> ByteStreamConnection? {
         guard hasSwitched else { return nil }
         if let carrier { return carrier.handOver(self) }
-        // The peer has ended it meanwhile.
+        // The peer has closed it meanwhile.
         return version == .http1 ? ByteStreamConnection(id: 0, facts: facts, received: takeAll(), failure: failure) : nil
     }
 
-    /// What was read and not taken.
+    /// The bytes that were read and not taken.
     func takeAll() -> ByteBuffer {
         var all = queue.popFirst() ?? ByteBuffer()
         while var piece = queue.popFirst() { all.writeBuffer(&piece) }
         return all
     }
 
-    /// The protocol that was switched to is over, and the peer has so long to end the connection.
+    /// Ends the switched protocol; the peer has until the timeout to close the connection.
     package func linger(_ patience: TimeAmount) {
         guard !isOver else { return }
         end = .complete
@@ -233,12 +234,12 @@ package final class Exchange {
         carrier?.linger(for: self, patience)
     }
 
-    /// The compressions that the response was sent in; they are no property of what is delivered, and are to be undone before.
+    /// The transfer codings that compress the response; they must be decoded, because they are not part of the content.
     package var transferCompressions: [TransferCodings.Compression] {
         switch framing {
         case .none, .length: []
         case .chunked, .untilClose:
-            // The parser read the field before, and refused what cannot be read.
+            // The parser has read the field before, and rejected invalid values.
             if let head, head.headers.contains(.transferEncoding), let codings = try? TransferCodings(head.headers) {
                 codings.compressions
             } else {
@@ -247,16 +248,16 @@ package final class Exchange {
         }
     }
 
-    /// What has arrived already, without waiting.
+    /// A piece that has already arrived.
     func takeBuffered() -> ByteBuffer? { queue.popFirst() }
 
     private var isComplete: Bool { if case .complete = end { true } else { false } }
     private var failure: LoadError? { if case .failed(let error) = end { error } else { nil } }
     package var isOver: Bool { if case .open = end { false } else { true } }
 
-    /// Lets go of the exchange.
+    /// Cancels the exchange.
     ///
-    /// Harmless once it is complete.
+    /// No effect once it is complete.
     package func cancel() {
         guard !isOver else { return }
         end = .failed(.cancelled)
@@ -265,7 +266,7 @@ package final class Exchange {
         carrier?.abandon(self)
     }
 
-    /// How many bytes that its connection was given the peer has not acknowledged.
+    /// The number of bytes sent on the connection that the peer has not acknowledged.
     package var unacknowledgedBytes: Int64 { carrier?.unacknowledgedBytes ?? 0 }
 
     // MARK: The connection's side
@@ -275,7 +276,7 @@ package final class Exchange {
         control.wake()
     }
 
-    /// Something came from the server.
+    /// Something arrived from the server.
     func hears(_ now: NIODeadline) {
         control.markProgress(now)
         record.received(now)
@@ -290,9 +291,9 @@ package final class Exchange {
         updateReading()
     }
 
-    /// Wakes the load for what was read.
+    /// Wakes the load after a read.
     ///
-    /// Pieces of a large body that follow each other closely are taken together: waking a load and its client costs more than a read.
+    /// Pieces of a large body in quick succession are taken together: waking a load and its client costs more than a read.
     func wakeAfterRead(on loop: any EventLoop) {
         let now = control.lastProgress
         guard queue.byteCount >= BodyWakes.smallestBulk, !hasSwitched else {
@@ -313,7 +314,7 @@ package final class Exchange {
         }
     }
 
-    /// Bytes of the body are on their way to the network.
+    /// Bytes of the body were handed over for sending.
     func gaveBody(_ bytes: Int64) { record.gaveBody(bytes) }
 
     func sent(_ bytes: Int64) {
@@ -321,10 +322,10 @@ package final class Exchange {
         control.wake()
     }
 
-    /// Its carrier has no more to do with it.
+    /// Detaches the exchange from its carrier.
     func leaveCarrier() { carrier = nil }
 
-    /// Nothing more comes from its carrier; a whole answer counts, whatever else there was.
+    /// The carrier delivers nothing more; a complete response counts even if there was an error.
     func end(isComplete: Bool, _ error: LoadError? = nil, evidence: RetryEvidence = .none) {
         carrier = nil
         self.evidence = evidence
@@ -340,12 +341,12 @@ package final class Exchange {
         control.wake()
     }
 
-    /// Fails the exchange though its answer may be here.
+    /// Fails the exchange even if its response has arrived.
     func failAtEnd(_ error: LoadError) {
         guard failure == nil else { return }
         end = .failed(error)
         carrier?.abandon(self)
-        // Its carrier may have found it complete.
+        // The carrier may have completed it.
         end = .failed(error)
         control.wake()
     }
@@ -356,18 +357,18 @@ package final class Exchange {
         carrier?.suspensionChanged(of: self)
     }
 
-    /// The app gave the task another priority.
+    /// The app changed the task's priority.
     package func priorityChanged(_ priority: Float) { carrier?.priorityChanged(priority, of: self) }
 
-    /// Bytes of the body that wait here.
+    /// The number of queued body bytes.
     var waitingBytes: Int { queue.byteCount }
 
-    /// Sets whether more of the body is to be read.
+    /// Updates whether to read more of the body.
     func updateReading() {
         guard let wants = reading.update(isSuspended: control.isSuspended, waiting: queue.byteCount) else { return }
         carrier?.setReading(wants, for: self)
     }
 
-    /// The body goes past this process, which must not read it meanwhile; or does no more.
+    /// Sets whether the body bypasses this process, which must not read it meanwhile.
     func bypass(_ isBypassed: Bool) { reading.bypass(isBypassed) }
 }

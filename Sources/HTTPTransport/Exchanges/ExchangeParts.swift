@@ -10,12 +10,12 @@
 package import HTTPWire
 package import NIOCore
 
-/// The 1xx responses that wait for the load.
+/// The queue of 1xx responses.
 package struct InformationalResponses {
     package static let limit = 100
-    /// Of all their fields: a few bytes of HTTP/2 may stand for very many.
+    /// The maximum size of all their fields: a few HTTP/2 bytes may expand to many.
     private static let byteLimit = 262_144
-    /// For so many bytes of an upload there may be one more, which tells how far the server is.
+    /// Allows one more response per this many bytes of an upload, for progress reports by the server.
     private static let uploadStep: Int64 = 65_536
     private static let bytesPerStep = 512
 
@@ -27,7 +27,7 @@ package struct InformationalResponses {
 
     package var isEmpty: Bool { heads.isEmpty }
 
-    /// Answers false where that was one too many, or too much, for so many bytes of a body that were sent.
+    /// Returns false if the limits for this number of sent body bytes are exceeded.
     package mutating func append(_ head: ResponseHead, sentBodyBytes: Int64) -> Bool {
         count += 1
         byteCount += head.headers.bytes.count
@@ -40,7 +40,7 @@ package struct InformationalResponses {
     package mutating func popFirst() -> ResponseHead? { heads.isEmpty ? nil : heads.removeFirst() }
 }
 
-/// Whether more of a body is to be read, with the distance between the two marks as hysteresis.
+/// Whether to read more of a body, with the two water marks as hysteresis.
 package struct BodyReading {
     private var isWanted = true
     private var isBypassed = false
@@ -49,7 +49,7 @@ package struct BodyReading {
 
     package mutating func bypass(_ isBypassed: Bool) { self.isBypassed = isBypassed }
 
-    /// Nil where that is for others to say.
+    /// Returns nil while the body is bypassed.
     package mutating func update(isSuspended: Bool, waiting: Int) -> Bool? {
         guard !isBypassed else { return nil }
         isWanted = !isSuspended && (isWanted ? waiting < Exchange.highWaterMark : waiting <= Exchange.lowWaterMark)
@@ -57,13 +57,13 @@ package struct BodyReading {
     }
 }
 
-/// When a load is woken for pieces of a large body that follow each other closely.
+/// Decides when to wake a load for pieces of a large body in quick succession.
 package struct BodyWakes {
-    /// Below this it is woken at once: the body is not bulk data, and the sender may be waiting for an answer.
+    /// Below this many bytes the load is woken at once: it is not bulk data, and the sender may be waiting for a reply.
     package static let smallestBulk = 16_384
-    /// Bytes for which it is woken at once, however shortly after the last time.
+    /// The number of bytes for which the load is always woken at once.
     private static let gatheredBytes = 524_288
-    /// How long anything else may lie before it is woken for it.
+    /// How long anything less may wait.
     private static let gatheringTime = TimeAmount.microseconds(500)
 
     private var last = NIODeadline.distantPast
@@ -77,7 +77,7 @@ package struct BodyWakes {
         count >= Self.gatheredBytes || now >= last + Self.gatheringTime
     }
 
-    /// When the next is due; nil where that is planned already.
+    /// The time of the next wake; nil if one is scheduled already.
     package mutating func plan() -> NIODeadline? {
         defer { isPlanned = true }
         return isPlanned ? nil : last + Self.gatheringTime

@@ -13,9 +13,9 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// What differs from connections that carry several exchanges.
+/// The parts that differ from connections that carry several exchanges.
 extension HTTP1Connection {
-    /// A body whose length is not known is sent with the chunked coding (RFC 9112, section 6.1).
+    /// Adds the chunked coding for a body of unknown length (RFC 9112, section 6.1).
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
         guard !isFramed(message) else { return message.head }
         var head = message.head
@@ -39,10 +39,10 @@ extension HTTP1Connection {
         }
     }
 
-    /// Whether the head frames the message as it is.
+    /// Whether the head already frames the message.
     func isFramed(_ message: OutgoingMessage) -> Bool { (message.body.length ?? 0) >= 0 }
 
-    /// Writes a head, and says how long it is.
+    /// Writes a head, and returns its length.
     func write(_ head: RequestHead, to buffer: inout ByteBuffer) throws(LoadError) -> Int {
         let length = RequestSerializer.encodedLength(of: head)
         buffer.clear(minimumCapacity: length)
@@ -56,7 +56,7 @@ extension HTTP1Connection {
         }
     }
 
-    /// A connection that the exchange has for itself has no use for it.
+    /// Has no effect on a connection with one exchange at a time.
     package func priorityChanged(_ priority: Float, of exchange: Exchange) {}
 
     package var mayBypass: Bool { true }
@@ -84,7 +84,7 @@ extension HTTP1Connection {
 
     /// Bytes that were read ahead come first.
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? {
-        // What is left of the request's body is no part of the other protocol.
+        // The rest of the request's body must not be sent in the other protocol.
         guard self.exchange === exchange, requestIsComplete, let context else { return nil }
         var received = exchange.takeAll()
         for var piece in backlog { received.writeBuffer(&piece) }
@@ -115,14 +115,14 @@ extension HTTP1Connection {
 
     package func networkIsLost(_ error: LoadError) {
         guard let exchange else { return close() }
-        // Who takes the body from the socket finds out by its load.
+        // The pump that bypasses the connection is cancelled through its load.
         if isBypassed { exchange.control.abort(error) } else { lose(exchange, error) }
     }
 
-    /// On a connection that has served before, bytes to be read count as well.
+    /// On a connection that has served before, readable bytes count as well.
     ///
-    /// In clear nobody asked for them; over TLS they may be the
-    /// `close_notify` before the end, and should they be a session ticket, the connection is replaced for nothing.
+    /// In cleartext they are unsolicited. Over TLS they may be `close_notify` before the end; if they are a session ticket, the
+    /// connection is replaced needlessly.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {

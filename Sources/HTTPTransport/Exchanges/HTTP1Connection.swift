@@ -12,10 +12,10 @@ package import LoadingModel
 package import NIOCore
 import NIOSSL
 
-/// Carries one exchange after another over an HTTP/1.1 connection (RFC 9112): serialiser, parser and exchange in one handler.
+/// Carries one exchange at a time over an HTTP/1.1 connection (RFC 9112): serializer, parser and exchange in one handler.
 ///
-/// There are no message parts in the pipeline and no strings for fields: bytes come in, ``ResponseParser`` finds the head in them,
-/// and body bytes go to the ``Exchange`` as slices of what was read.
+/// The pipeline passes no message parts, and fields are no strings: ``ResponseParser`` finds the head in the received bytes, and
+/// the ``Exchange`` gets body bytes as slices of the read buffer.
 ///
 /// Confined to the channel's event loop, which is the session's.
 package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHandler, HTTPConnection,
@@ -32,30 +32,30 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     let isSecure: Bool
     private(set) var context: ChannelHandlerContext?
-    // Unchecked, as every read goes through them: parser and queues call nothing that could come back here.
+    // Unchecked, because every read uses them: the parser and queues do not call back into this class.
     @exclusivity(unchecked) private var parser = ResponseParser()
     private(set) var exchange: Exchange?
     private var pump: RequestBodyPump?
     private(set) var requestIsComplete = true
     @exclusivity(unchecked) var shortcut = SocketShortcut()
     private(set) var exchangesServed = 0
-    /// The nanoseconds for which the server says, with its last answer, that it keeps an idle connection.
+    /// How long the server keeps an idle connection according to its last response, in nanoseconds.
     private var keepAlive: Int64?
     private var isClosing = false
     private var transportError: (any Error)?
     @exclusivity(unchecked) var memory = BodyMemory()
     private var isReading = true
-    /// The body of the exchange goes past this handler; the end of the channel says nothing about it.
+    /// The body of the exchange bypasses this handler; the end of the channel says nothing about it.
     private(set) var isBypassed = false
-    /// The channel is at its end; NIO takes this handler out of it some time later.
+    /// The channel is inactive; NIO removes this handler some time later.
     private var isInactive = false
-    /// What was read and is parsed in later turns of the loop; meanwhile the socket is not read.
+    /// Bytes that were read and are parsed in later turns of the loop; meanwhile the socket is not read.
     @exclusivity(unchecked) private(set) var backlog = CircularBuffer<ByteBuffer>()
     private var goesOnLater = false
-    /// Ends a connection that its peer was left to end.
+    /// The timer that closes a connection if its peer does not.
     private var lingering: Scheduled<Void>?
 
-    /// How much the parser may find in one turn of the loop, a millisecond's work: a chunk takes six bytes.
+    /// The maximum number of parser events per turn of the loop, about a millisecond of work: a chunk takes six bytes.
     private static let eventsPerTurn = 1_024
 
     package init(id: Int, facts: ConnectionFacts) {
@@ -72,10 +72,10 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             control: control, carrier: self, facts: facts, version: .http1, isReused: exchangesServed > 0, now: now)
         exchange.asksToSwitch = message.asksToSwitch
         guard let context, !isClosing, self.exchange == nil else { throw facts.closedBefore(by: transportError) }
-        // One buffer serves all connections: it is free again as soon as the socket took the request, which is at once as a rule.
+        // All connections share one buffer: it is free as soon as the socket has accepted the request, usually at once.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
         defer { pool?.keepScratch(outgoing) }
-        // As it is, where nothing is added: a copy costs as much as a third of the writing.
+        // Without a copy if nothing is added: copying costs a third as much as writing.
         exchange.record.sentHead(
             isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing))
         exchangesServed += 1
@@ -99,13 +99,13 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         return exchange
     }
 
-    /// Sends a request that is no more than its head.
+    /// Sends a request without a body.
     private func send(_ head: inout ByteBuffer, _ context: ChannelHandlerContext) {
         if !isSecure, channelIsActive { shortcut.send(&head, context) }
         if head.readableBytes > 0 { shortcut.write(head, context) }
     }
 
-    /// The request's body went out entirely.
+    /// All of the request's body was sent.
     func requestBodyCompleted(_ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         requestIsComplete = true
@@ -115,14 +115,14 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         finishIfComplete()
     }
 
-    /// The request's body could not be had.
+    /// The request's body could not be read.
     func requestBodyFailed(_ error: LoadError, _ exchange: Exchange) {
         guard self.exchange === exchange else { return }
         exchange.fail(error)
         end(exchange, reusable: false)
     }
 
-    /// The connection is of no use any more; an answer that is whole is one all the same.
+    /// The connection cannot be used anymore; a complete response still counts.
     func lose(_ exchange: Exchange, _ error: LoadError) {
         if parser.isIdle, exchange.hasHead { end(exchange, reusable: false) } else { requestBodyFailed(error, exchange) }
     }
@@ -150,7 +150,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         let reads = wanted && backlog.isEmpty
         guard reads != isReading, let context else { return }
         isReading = reads
-        // The option is known to every channel we make, and set in place on the loop.
+        // Every channel of ours supports this option, and it is set synchronously on the loop.
         try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     }
 
@@ -176,7 +176,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// Why a message that is not over cannot go on.
+    /// Why an unfinished message cannot continue.
     private func unfinished() throws(ResponseParser.Failure) -> ResponseParser.Failure {
         _ = try parser.finish()
         return .closedInBody
@@ -202,7 +202,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     package func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         let buffer = unwrapInboundIn(data)
         guard let exchange, !parser.isIdle else {
-            // Nobody asked: what comes now must not be taken for the answer to the next request.
+            // Unsolicited bytes must not be taken for the response to the next request.
             close()
             return
         }
@@ -232,7 +232,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         context.close(promise: nil)
     }
 
-    /// Whether the connection ended otherwise than by the peer's closing it; without `close_notify` counts as closing.
+    /// Whether the connection ended other than by the peer closing it; a missing `close_notify` counts as closing.
     private var isBroken: Bool {
         guard let transportError else { return false }
         if let error = transportError as? NIOSSLError, case .uncleanShutdown = error { return false }
@@ -251,7 +251,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
 
     // MARK: Receiving
 
-    /// Parses what was read, as far as one turn of the loop may go.
+    /// Parses received bytes, within the limit of one turn of the loop.
     private func take(_ buffer: ByteBuffer, for exchange: Exchange) {
         do {
             let consumed = try parse(buffer, for: exchange)
@@ -289,7 +289,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// There is nothing more to come from the channel.
+    /// Nothing more will arrive from the channel.
     private func inputEnded(_ exchange: Exchange) {
         do {
             exchange.control.markProgress(.now())
@@ -300,7 +300,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         }
     }
 
-    /// Runs the parser over what was read, and says how much of it belonged to this exchange.
+    /// Parses received bytes, and returns how many of them belong to this exchange.
     private func parse(_ buffer: ByteBuffer, for exchange: Exchange) throws(ResponseParser.Failure) -> Int {
         var offset = 0
         let failure = buffer.withUnsafeReadableBytes { bytes -> ResponseParser.Failure? in
@@ -352,10 +352,10 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         if head.status == 100 { pump?.receivedContinue() }
     }
 
-    /// Ends the exchange once the whole answer is here.
+    /// Ends the exchange once the whole response has arrived.
     ///
-    /// Should the request still be on its way, it goes on where the answer is a success and the server keeps the connection: it may want the
-    /// rest. Otherwise it does without that, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
+    /// If the request is still being sent, it continues if the response is a success and the server keeps the connection: it may
+    /// want the rest. Otherwise the rest is dropped, and the connection is closed (RFC 9112, sections 9.5 and 9.6).
     private func finishIfComplete() {
         guard let exchange, parser.isIdle else { return }
         if let pump, !pump.isStopped, parser.mayReuseConnection, !isClosing { return }
@@ -363,7 +363,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         end(exchange, reusable: requestIsComplete && parser.mayReuseConnection && !isClosing && !proxyCloses)
     }
 
-    /// The exchange is over, one way or the other; the connection goes back to the pool or is closed.
+    /// The exchange has ended; returns the connection to the pool, or closes it.
     private func end(_ exchange: Exchange, reusable: Bool) {
         letGo(of: exchange)
         let reusable = reusable && channelIsActive

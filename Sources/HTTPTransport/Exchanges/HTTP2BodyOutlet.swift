@@ -12,15 +12,15 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// A body over a stream of HTTP/2: DATA frames, as the windows of stream and connection allow (RFC 9113, section 6.1).
+/// A body over an HTTP/2 stream: DATA frames, as the windows of stream and connection allow (RFC 9113, section 6.1).
 ///
-/// It holds one piece, so that a stream whose peer takes nothing holds no more.
+/// It holds at most one piece, so that a stream whose window is closed holds no more.
 final class HTTP2BodyOutlet: BodyOutlet {
     let pieceSize = 65_536
-    /// What is sent here stands in frames.
+    /// Content must be framed.
     let takesRegions = false
 
-    // Let go of with the outlet: a promise may be kept when the stream has ended.
+    // Strong references, released with the outlet: a promise may complete after the stream has ended.
     private let stream: HTTP2Stream
     private let connection: HTTP2Connection
     private var piece: ByteBuffer?
@@ -53,7 +53,7 @@ final class HTTP2BodyOutlet: BodyOutlet {
 
     func end(promise: EventLoopPromise<Void>) { write(ByteBuffer(), isLast: true, promise: promise) }
 
-    /// Sends of the piece what may be sent now.
+    /// Sends as much of the piece as is allowed now.
     func sendMore() {
         guard var piece else { return }
         connection.writeContent(&piece, isLast: isLast, of: stream)
@@ -71,7 +71,7 @@ final class HTTP2BodyOutlet: BodyOutlet {
 
     func failed(_ error: LoadError, _ exchange: Exchange) { connection.requestFailed(error, stream) }
 
-    /// Nobody waits for what was not sent.
+    /// Drops the unsent piece.
     func discard() {
         piece = nil
         promise.take()?.fail(ChannelError.ioOnClosedChannel)

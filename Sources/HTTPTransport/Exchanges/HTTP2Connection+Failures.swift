@@ -12,7 +12,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Whether a connection takes requests, whether it was of any use, and why it ends.
+/// Whether a connection takes requests, whether it has been of use, and why it ended.
 struct HTTP2Standing {
     struct GoAway {
         var lastStream: UInt32
@@ -24,21 +24,21 @@ struct HTTP2Standing {
     private(set) var goAway: GoAway?
     private(set) var isClosing = false
     private var transportError: (any Error)?
-    /// What the server did that ended the connection.
+    /// The protocol violation that ended the connection.
     private var violation: HTTP2Failure?
     /// The server has answered a request.
     private(set) var hasWorked = false
-    /// The connection took no more before that; and it was the last of too many.
+    /// The connection took no more requests before it had answered one; and it was the last of too many such connections.
     private var isFruitless = false
     private var isLastFruitless = false
 
     init(_ facts: ConnectionFacts) { self.facts = facts }
 
-    // MARK: What happens
+    // MARK: Events
 
     mutating func close() { isClosing = true }
 
-    /// Answers whether it is the first.
+    /// Returns whether it is the first GOAWAY.
     mutating func take(_ new: GoAway) throws(HTTP2Failure) -> Bool {
         guard new.lastStream <= goAway?.lastStream ?? .max else {
             throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the one before")
@@ -53,7 +53,7 @@ struct HTTP2Standing {
 
     mutating func worked() { hasWorked = true }
 
-    /// It takes no more, or its end came: whether it was of no use, where that counts.
+    /// The connection takes no more requests, or has ended: returns whether it was fruitless; nil if that does not count.
     mutating func count(isRefusingAll: Bool, asksForCalm: Bool) -> Bool? {
         let isFruitless = isRefusingAll && !hasWorked
         guard !self.isFruitless, isFruitless || asksForCalm else { return nil }
@@ -63,12 +63,12 @@ struct HTTP2Standing {
 
     mutating func wasLastFruitless(_ isLast: Bool) { isLastFruitless = isLast }
 
-    // MARK: What that means
+    // MARK: Consequences
 
-    /// The channel ends though neither side has said so before.
+    /// The channel ended without an announcement from either side.
     var endsUnannounced: Bool { !isClosing && goAway == nil && facts.refusal(in: transportError) == nil }
 
-    /// For requests that it has not worked on, and will not.
+    /// For requests that the server has not processed, and will not.
     var evidence: RetryEvidence {
         goAway?.code == .http11Required ? .wantsHTTP1 : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
     }
@@ -96,7 +96,7 @@ struct HTTP2Standing {
 }
 
 extension ConnectionFacts {
-    /// A server of TLS 1.3 refuses a client certificate, or the lack of one, after the handshake.
+    /// A TLS 1.3 server refuses a client certificate, or its absence, after the handshake.
     func refusal(in error: (any Error)?) -> (LoadError.Kind, String)? {
         let shown = TLSFailure.Shown(certificate: hasShownCertificate, wasAsked: wasAskedForCertificate)
         return error.flatMap { TLSFailure.aboutClientCertificate($0, shown) }

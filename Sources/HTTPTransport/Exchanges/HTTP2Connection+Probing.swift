@@ -13,7 +13,7 @@ import NIOCore
 import TransportMachines
 
 extension HTTP2Connection {
-    /// Does what its ``LivenessMachine`` wants.
+    /// Carries out actions of the ``LivenessMachine``.
     @inline(__always)
     func perform(_ actions: [LivenessMachine.Action]) {
         if !actions.isEmpty { performAll(actions) }
@@ -44,6 +44,6 @@ extension HTTP2Connection {
 }
 
 extension NIODeadline {
-    /// As machines count.
+    /// The nanoseconds that the machines use.
     var nanoseconds: Int64 { Int64(clamping: uptimeNanoseconds) }
 }

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// What the server's frames come to.
+/// Processing of the server's frames.
 extension HTTP2Connection {
     func receive(_ buffer: ByteBuffer, now: NIODeadline) {
         var offset = 0
@@ -35,7 +35,7 @@ extension HTTP2Connection {
         case .headers(let id, let section, let endsStream):
             try receiveHeaders(id, section, endsStream: endsStream, now: now)
         case .reset(let id, let code):
-            // Those of streams that are open are no more than our own requests.
+            // A RST_STREAM of an open stream ends one of our own requests, so it needs no limit.
             guard let stream = try stream(id, mayBeOver: true) else { return try spend(now) }
             wasReset(stream, code)
         case .settings(let settings):
@@ -70,7 +70,7 @@ extension HTTP2Connection {
 
     private var isWritable: Bool { context?.channel.isWritable != false }
 
-    /// The stream that a frame is for; nil where it is over.
+    /// The stream that a frame is for; nil if it has ended.
     private func stream(_ id: UInt32, mayBeOver: Bool) throws(HTTP2Failure) -> HTTP2Stream? {
         if let stream = streams[id], !stream.hasAnswer || mayBeOver { return stream }
         try numbers.accept(id, mayBeOver: mayBeOver)
@@ -116,9 +116,9 @@ extension HTTP2Connection {
         if endsStream { finish(stream, now: now) }
     }
 
-    /// The whole answer is here.
+    /// The whole response has arrived.
     ///
-    /// Should the request still be on its way, and the answer be no success, the server does without the rest of it.
+    /// If the request is still being sent and the response is not a success, the server does not need the rest.
     private func finish(_ stream: HTTP2Stream, now: NIODeadline) {
         if let objection = stream.receiveEnd(now: now) { return object(to: stream, objection) }
         guard !stream.sendsOn() else { return }
@@ -126,7 +126,7 @@ extension HTTP2Connection {
         end(stream, isComplete: true)
     }
 
-    /// What came for a stream is wrong: it is reset, and its load fails.
+    /// The server violated the protocol on a stream: resets it, and fails its load.
     private func object(to stream: HTTP2Stream, _ objection: Objection) {
         reset(stream, objection.code)
         let message = "receiving the response from \(facts.peer): \(objection.message)"
@@ -156,7 +156,7 @@ extension HTTP2Connection {
         let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
         countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
         if wantsHTTP1 { pool?.wantsHTTP1(self) }
-        // Before streams end: none of their places is for others.
+        // Before streams end, so that none of their places is given to others.
         if isFirst { pool?.drains(self) }
         for stream in refused {
             numbers.reset(stream.id)
@@ -166,7 +166,7 @@ extension HTTP2Connection {
         }
     }
 
-    /// Where the server refuses everything before it has worked on anything, the next connection may be no better.
+    /// If the server refuses everything before it has processed anything, the next connection may be no better.
     func countIfFruitless(_ isRefusingAll: Bool, asksForCalm: Bool) {
         guard let isFruitless = standing.count(isRefusingAll: isRefusingAll, asksForCalm: asksForCalm) else { return }
         let isLast = pool?.takesNoMore(self, isFruitless: isFruitless, asksForCalm: asksForCalm) ?? false
@@ -190,7 +190,7 @@ extension HTTP2Connection {
         stream.sendMore()
     }
 
-    /// Says what is wrong with what the server sent, and ends the connection.
+    /// Reports a protocol violation of the server, and ends the connection.
     func fail(_ failure: HTTP2Failure) {
         standing.take(failure)
         leavePool()

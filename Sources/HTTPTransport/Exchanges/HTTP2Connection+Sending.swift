@@ -13,9 +13,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// What is written, and when it goes to the socket.
+/// Writing, and when the socket gets it.
 extension HTTP2Connection {
-    /// Writes a frame of so many bytes at most, which goes out at the end of this turn of the loop.
+    /// Writes a frame of at most `length` bytes, which is sent at the end of this turn of the loop.
     func send(_ length: Int, _ frame: (UnsafeMutableRawBufferPointer) -> Int) {
         outgoing.write(length, frame)
         scheduleFlush()
@@ -34,7 +34,7 @@ extension HTTP2Connection {
         }
     }
 
-    /// Has what was written go to the socket when all is written that belongs to this turn of the loop.
+    /// Schedules a flush for the end of this turn of the loop, after all its writes.
     func scheduleFlush() {
         guard outgoing.areDueNow(), context != nil else { return }
         executor.afterwards { [self] in if outgoing.areDue { flush() } }
@@ -63,7 +63,7 @@ extension HTTP2Connection {
         return context.channel.isWritable && outgoing.takeContent
     }
 
-    /// Writes of a piece of content what the windows allow.
+    /// Writes as much of a piece of content as the windows allow.
     func writeContent(_ piece: inout ByteBuffer, isLast: Bool, of stream: HTTP2Stream) {
         guard isOpen, !stream.hasSentEnd else { return }
         repeat {
@@ -83,24 +83,24 @@ extension HTTP2Connection {
         } while piece.readableBytes > 0
     }
 
-    /// Keeps a promise when what was written so far was handed to the kernel.
+    /// Completes a promise when everything written so far was handed to the kernel.
     func whenFlushed(_ promise: EventLoopPromise<Void>?) {
         guard let promise else { return }
         guard isOpen else { return promise.fail(ChannelError.ioOnClosedChannel) }
         outgoing.add(promise)
     }
 
-    /// A stream has written what it could: it is in line for its next turn.
+    /// A stream has written what it could; it is queued for its next turn.
     func contentWasWritten(by stream: HTTP2Stream, hasPiece: Bool) {
         scheduleFlush()
-        // What the stream's own window holds back goes on with its WINDOW_UPDATE.
+        // Content that the stream's own window holds back continues with its WINDOW_UPDATE.
         if !hasPiece || stream.sendWindow.available > 0 { sendLine.append(stream) }
     }
 
-    /// A stream has something to send, and waits for its turn.
+    /// Queues a stream that has something to send.
     func queue(_ stream: HTTP2Stream) { sendLine.append(stream) }
 
-    /// Gives each stream in line its turn.
+    /// Gives each queued stream its turn.
     func sendMore() {
         guard !sendLine.isEmpty, sendWindow.available > 0 else { return }
         for _ in 0..<sendLine.count {
@@ -115,14 +115,14 @@ extension HTTP2Connection {
         if stream.hasAnswer { end(stream, isComplete: true) }
     }
 
-    /// The request's body could not be had.
+    /// The request's body could not be read.
     func requestFailed(_ error: LoadError, _ stream: HTTP2Stream) {
         guard streams[stream.id] === stream else { return }
         reset(stream, .cancel)
         end(stream, error, evidence: .failedAlone)
     }
 
-    /// Tells the server of another priority (RFC 9218, section 7.1).
+    /// Sends a changed priority to the server (RFC 9218, section 7.1).
     func priorityChanged(_ priority: Float, of stream: HTTP2Stream) {
         guard isOpen, streams[stream.id] === stream else { return }
         let field = HTTP2Priority.field(priority) ?? HTTP2Priority.ordinary

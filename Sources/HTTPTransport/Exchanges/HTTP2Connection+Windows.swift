@@ -14,9 +14,9 @@ import TransportMachines
 extension HTTP2Connection {
     static let largestStreamWindow = 33_554_432
 
-    /// At most so many nanoseconds does the server's answer to what is written take.
+    /// An upper bound of the round-trip time in nanoseconds.
     ///
-    /// What the handshake took is a round trip and more, and all that is known at first.
+    /// Initially only the duration of the handshake is known, which is a round trip and more.
     var roundTrip: Int64 {
         guard let end = facts.connectEnd, let start = facts.secureConnectionStart ?? facts.connectStart else {
             return liveness.roundTrip(handshake: 0)
@@ -24,12 +24,12 @@ extension HTTP2Connection {
         return liveness.roundTrip(handshake: Int64(max(0, min(end - start, 1)) * 1e9))
     }
 
-    /// The window of a stream that much comes on.
+    /// The receive window of a stream with bulk data.
     var windowOfBulk: Int { FlowControl.window(roundTrip: roundTrip, within: Self.streamWindow...Self.largestStreamWindow) }
 
     // MARK: Reading
 
-    /// Much was read of a stream's content: where no other stream waits for anything, as much is waited for before the next read.
+    /// Notes a large read of a stream's content: if it is the only stream, the next read waits for as much.
     func readMuch(received: Int64, missing: Int64, now: NIODeadline) -> Bool {
         guard let context, streams.count == 1 else { return false }
         let reading = bulk ?? BulkReading(context.channel, .copied, received: received, now: now)

@@ -18,18 +18,18 @@ import TransportMachines
 
 /// Carries many exchanges at a time over an HTTP/2 connection (RFC 9113): frames, streams and windows in one handler.
 ///
-/// There is no channel for each stream: frames are found in what was read, and given to the ``HTTP2Stream`` that they name. What is
-/// written in one turn of the loop goes to the socket at once. The connection's own window is large, and renewed as soon as something
-/// comes: what waits for a slow task is bounded by its stream's window, and keeps no other stream waiting.
+/// Streams have no channels of their own: frames are parsed from the read buffer, and passed to their ``HTTP2Stream``. All frames
+/// that are written in one turn of the loop are sent at once. The connection's own window is large, and refilled as soon as data
+/// arrives: a slow task is limited by its stream's window, and does not block other streams.
 ///
 /// Confined to the channel's event loop, which is the session's.
 package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package typealias InboundIn = ByteBuffer
     package typealias OutboundOut = ByteBuffer
 
-    /// What a stream may hold in memory until its task shows that it takes more.
+    /// The initial window of a stream, until its task shows that it reads faster.
     package static let streamWindow = 1_048_576
-    /// One of all the streams that there may be: their own windows are the limit.
+    /// Large enough for every stream's window: the streams' own windows are the limit.
     private static let connectionWindow = PeerSettings.largestCapacity * streamWindow
     static let frameSize = HTTP2Settings.frameSizes.lowerBound
 
@@ -40,12 +40,12 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
 
     let loop: any EventLoop
     private(set) lazy var executor = LoopDirectory.executor(of: loop)
-    /// What the server showed, for other hosts that it may serve.
+    /// The chain that the server presented, for other hosts that it may serve.
     let serverChain: [Data]
     private let scheme: StaticString
     var context: ChannelHandlerContext?
-    // Each part has functions that say what happens, and is the one to change what it has. Unchecked are those that every read or
-    // request goes through: they call nothing that could come back here.
+    // Each part changes only its own state. Those that every read or request uses are unchecked: they do not call back into this
+    // class.
     @exclusivity(unchecked) var reader = HTTP2FrameReader()
     @exclusivity(unchecked) private var encoder = HTTP2RequestEncoder()
     @exclusivity(unchecked) var streams: [UInt32: HTTP2Stream] = [:]
@@ -59,20 +59,20 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     @exclusivity(unchecked) var liveness: LivenessMachine
     var questionTimer: Scheduled<Void>?
     @exclusivity(unchecked) var outgoing = OutgoingFrames()
-    /// Those that wait for their turn to send.
+    /// Streams that wait for their turn to send.
     @exclusivity(unchecked) var sendLine = StreamLine()
-    /// Those of which something came in this read.
+    /// Streams that received something in this read.
     @exclusivity(unchecked) var touched: [HTTP2Stream] = []
     @exclusivity(unchecked) var buffers = RecycledBuffers(size: 131_072, limit: 24)
     var bulk: BulkReading?
 
-    /// What is wrong with what came for a stream, and what its load is told.
+    /// A violation on a stream: the error code for the server, and the message for the load.
     struct Objection {
         var code: HTTP2ErrorCode
         var message: String
         var kind: LoadError.Kind
 
-        /// A malformed message (section 8.1.1) is a response that cannot be parsed, as it is in HTTP/1.1.
+        /// A malformed message (section 8.1.1) is a response that cannot be parsed, as in HTTP/1.1.
         init(_ code: HTTP2ErrorCode, _ message: String, kind: LoadError.Kind? = nil) {
             self.code = code
             self.message = message
@@ -100,10 +100,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var channelIsActive: Bool { !standing.isClosing && (context?.channel.isActive ?? false) }
     package var isIdle: Bool { streams.isEmpty }
     var isOpen: Bool { !standing.isClosing && context != nil }
-    // The stored number, as to ask the value would be to copy its tables.
+    // Reads the stored number, because reading the whole value would copy its tables.
     private var takesRequests: Bool { channelIsActive && standing.goAway == nil && numbers.next <= StreamNumbers.last }
 
-    /// What can be read may be anything; the end alone says that nothing more is answered.
+    /// Readable bytes may be anything; only the end means that there will be no more responses.
     package var isGone: Bool {
         guard let context, takesRequests else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
@@ -116,7 +116,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     package var evidenceBeforeRequest: RetryEvidence { standing.evidence }
     package var allowsExtendedConnect: Bool { takesRequests && peer.allowsExtendedConnect }
 
-    /// HTTP/2 has no fields that frame a message; those that HTTP/1.1 has never leave.
+    /// HTTP/2 has no fields that frame a message; those of HTTP/1.1 are never sent.
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
         var head = message.head
         head.majorVersion = 2
@@ -142,7 +142,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         stream.carry(exchange)
         endBulk()
         streams[stream.id] = stream
-        // There is enough for one; where others are open already, the response's head decides.
+        // There is enough capacity for one stream; if others are open, the response's head decides.
         if streams.count == 1, message.head.method == "GET" { stream.expectBulk() }
         control.markProgress(now)
         if message.asksToSwitch {
@@ -160,10 +160,10 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         return exchange
     }
 
-    /// A request that is larger than the server takes would come to nothing there, or end the connection with its neighbours.
+    /// A request that exceeds the server's limit would fail there, or end the connection together with its other streams.
     private func checkSize(of message: OutgoingMessage) throws(LoadError) {
         guard let limit = peer.listSize else { return }
-        // However it is counted, crumbs of cookies included, it comes to no more than that: nearly all are far below the limit.
+        // An upper bound for the size, however it is counted, including split cookies: nearly all requests are far below the limit.
         let head = message.head
         let text = head.headers.bytes.count + head.target.utf8.count + head.method.utf8.count
         guard 16 * text + 32 * head.headers.lines.count + 512 > limit else { return }
@@ -206,7 +206,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         if streams.isEmpty { close() } else { pool?.drains(self) }
     }
 
-    /// Closes the channel once what was written is on its way.
+    /// Closes the channel after flushing what was written.
     func shut() {
         standing.close()
         flush()
@@ -219,7 +219,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         context?.close(promise: nil)
     }
 
-    /// No exchange may begin here any more: the pool forgets the connection before its exchanges end, so that none gets their places.
+    /// Removes the connection from the pool before its exchanges end, so that their places are not given to others.
     func leavePool() {
         standing.close()
         pool?.connectionClosed(self)
@@ -245,7 +245,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         self.context = nil
         happens(.ended)
         for promise in outgoing.takePromises() { promise.fail(ChannelError.ioOnClosedChannel) }
-        // A channel that had ended when this came into it does not say so again.
+        // A channel that had ended before the handler was added does not report it again.
         leavePool()
         failAll(standing.ended)
     }
@@ -273,7 +273,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     }
 
     package func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The end of a response is known from its frames, so that a missing close_notify cuts nothing off.
+        // The end of a response is known from its frames, so a missing close_notify cuts nothing off.
         standing.take(error)
         if let error = error as? NIOSSLError, case .uncleanShutdown = error { return }
         context.close(promise: nil)
@@ -287,7 +287,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         context.fireChannelInactive()
     }
 
-    // MARK: What the server allows
+    // MARK: Settings of the server
 
     func take(_ settings: HTTP2Settings) throws(HTTP2Failure) {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
@@ -322,7 +322,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         send(HTTP2Frames.resetLength) { HTTP2Frames.writeReset(stream: stream.id, code: code, into: $0) }
     }
 
-    /// The stream is over, one way or the other; its place is another's.
+    /// The stream has ended; its place is available to others.
     func end(_ stream: HTTP2Stream, _ error: LoadError? = nil, evidence: RetryEvidence = .none, isComplete: Bool = false) {
         guard streams.removeValue(forKey: stream.id) != nil else { return }
         loan.giveBack(stream.borrowed)
@@ -335,7 +335,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         endBulk()
     }
 
-    /// The connection is of no use to the stream any more; what has its whole answer is complete all the same.
+    /// The connection ended for the stream; if its whole response has arrived, it is complete nevertheless.
     func giveUp(_ stream: HTTP2Stream, _ error: LoadError, evidence: RetryEvidence) {
         if stream.hasAnswer { end(stream, isComplete: true) } else { end(stream, error, evidence: evidence) }
     }

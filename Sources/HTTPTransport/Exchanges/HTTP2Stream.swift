@@ -22,7 +22,7 @@ final class HTTP2Stream: ExchangeCarrier {
     let id: UInt32
     private(set) var exchange: Exchange?
     let began: NIODeadline
-    /// How the response ends, and what of it may have content.
+    /// The method is HEAD, so the response has no content.
     private let isHead: Bool
     private unowned let connection: HTTP2Connection
 
@@ -30,32 +30,32 @@ final class HTTP2Stream: ExchangeCarrier {
     @exclusivity(unchecked) private var receiveWindow: ReceiveWindow
     private(set) var pump: RequestBodyPump?
     private(set) var outlet: HTTP2BodyOutlet?
-    /// Of a stream that is to be another protocol's.
+    /// The output of a stream that switches protocols.
     private var switched: SwitchedOutput?
-    /// Ends it where the server does not.
+    /// The timer that ends the stream if the server does not.
     private var lingering: Scheduled<Void>?
     /// END_STREAM was written.
     private(set) var hasSentEnd = false
-    /// It waits for its turn to send.
+    /// It is queued for its turn to send.
     fileprivate var isInLine = false
-    /// Something of it came since the load was woken last.
+    /// Something was received since the load was last woken.
     private var isTouched = false
-    /// The whole answer is here, and the request is still on its way.
+    /// The whole response has arrived, and the request is still being sent.
     private(set) var hasAnswer = false
-    /// How long the content is to be, as far as that is said.
+    /// The announced length of the content, if any.
     private var expectedLength: Int64?
     private var mayHaveContent = true
     /// Pieces of one read, copied together.
     private var gathered: ByteBuffer?
     private var isRecycled = false
-    /// What came since the window grew last.
+    /// The bytes received since the window last grew.
     private var receivedSinceGrowth = 0
-    /// Since when that is counted.
+    /// When that count started.
     private var countedSince: Int64 = 0
-    /// What the window is larger by than it was at first.
+    /// How much the window has grown beyond its initial size.
     private(set) var borrowed = 0
 
-    /// What is copied into memory that is used again; below it, pieces have memory of their own size.
+    /// Pieces from this size on are copied into recycled memory, smaller ones into memory of their own size.
     private static let smallestBulk = 4_096
 
     init(_ id: UInt32, of connection: HTTP2Connection, isHead: Bool, sendWindow: Int, now: NIODeadline) {
@@ -69,7 +69,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     func carry(_ exchange: Exchange) { self.exchange = exchange }
 
-    /// Begins to send the request's body.
+    /// Starts to send the request's body.
     func send(_ body: OutgoingBody, expectsContinue: Bool) {
         guard let exchange else { return }
         let outlet = HTTP2BodyOutlet(self, of: connection)
@@ -79,7 +79,7 @@ final class HTTP2Stream: ExchangeCarrier {
         pump.start(waitingForContinue: expectsContinue)
     }
 
-    /// The request asks for another protocol: the stream stays open on this side.
+    /// The request asks to switch protocols: the stream stays open on this side.
     func beginSwitching() { switched = SwitchedOutput(HTTP2BodyOutlet(self, of: connection)) }
 
     /// Sends what may be sent now.
@@ -90,13 +90,13 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet?.flush()
     }
 
-    /// So much content was written; with END_STREAM, if it is the last.
+    /// Content was written; with END_STREAM, if it is the last.
     func sent(_ count: Int, ends: Bool) {
         sendWindow.take(count)
         if ends { hasSentEnd = true }
     }
 
-    /// The server allows so much more; false where the window becomes larger than one may be.
+    /// The server widens the window; returns false if it exceeds the maximum.
     func widen(by increment: Int) -> Bool { sendWindow.widen(by: increment) }
 
     func widen(by change: PeerSettings.WindowChange) -> Bool {
@@ -119,7 +119,7 @@ final class HTTP2Stream: ExchangeCarrier {
     func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool {
         guard case .length(let length) = exchange.framing else { return false }
         let received = exchange.record.responseBodyBytes
-        // More than the window allows does not come.
+        // The server cannot send more than the window allows.
         let missing = min(length - received, Int64(receiveWindow.available))
         return connection.readMuch(received: received, missing: missing, now: exchange.control.lastProgress)
     }
@@ -131,17 +131,17 @@ final class HTTP2Stream: ExchangeCarrier {
 
     func priorityChanged(_ priority: Float, of exchange: Exchange) { connection.priorityChanged(priority, of: self) }
 
-    /// The socket is not the exchange's alone.
+    /// The socket is shared with other streams.
     var mayBypass: Bool { false }
     func beginBypass(of exchange: Exchange) -> (any Channel)? { nil }
     func endBypass(of exchange: Exchange, moved: Int64) {}
 
-    /// Those of the connection are other streams', too.
+    /// The connection's count includes other streams.
     var unacknowledgedBytes: Int64 { 0 }
 
     var isWritable: Bool {
         guard let switched else { return false }
-        // It is told when its turn comes.
+        // The load is woken when its turn comes.
         if !switched.isReady { connection.queue(self) }
         return switched.isReady
     }
@@ -151,7 +151,7 @@ final class HTTP2Stream: ExchangeCarrier {
         switched.write(bytes, written: written)
     }
 
-    /// END_STREAM goes out behind the rest of what was written, and the server's is waited for.
+    /// Sends END_STREAM after the rest of the output, and waits for the server's.
     func linger(for exchange: Exchange, _ patience: TimeAmount) {
         guard self.exchange === exchange, let switched else { return connection.abandon(self, isLate: false) }
         let bound = NIOLoopBound(self, eventLoop: connection.loop)
@@ -163,7 +163,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: The connection's side
 
-    /// Something came for it; answers whether that is the first since its load was woken.
+    /// Notes received data; returns whether it is the first since the load was woken.
     func touch(now: NIODeadline) -> Bool {
         guard let exchange else { return false }
         exchange.hears(now)
@@ -171,7 +171,7 @@ final class HTTP2Stream: ExchangeCarrier {
         return !isTouched
     }
 
-    /// Takes the head of the response, or of what comes before it, or its trailers; what is wrong with it, if anything is.
+    /// Processes a response's head, an informational head, or trailers; returns the violation, if any.
     func receive(_ section: HTTP2FieldSection, endsStream: Bool, now: NIODeadline) -> Objection? {
         guard let exchange else { return nil }
         if let fault = section.fault {
@@ -207,7 +207,7 @@ final class HTTP2Stream: ExchangeCarrier {
     private func receiveFinal(_ head: ResponseHead, endsStream: Bool) -> Objection? {
         guard let exchange else { return nil }
         mayHaveContent = !isHead && head.status != 204 && head.status != 304
-        // What follows a CONNECT's success is the protocol's, whatever length is named (RFC 9110, section 8.6).
+        // After a successful CONNECT the bytes belong to the protocol, whatever the Content-Length (RFC 9110, section 8.6).
         if mayHaveContent, !(exchange.asksToSwitch && head.status / 100 == 2) {
             do {
                 expectedLength = try ResponseParser.contentLength(head.headers)
@@ -220,14 +220,14 @@ final class HTTP2Stream: ExchangeCarrier {
         exchange.receivedHead(head, framing)
         pump?.receivedFinalHead(status: head.status)
         countedSince = connection.liveness.lastRead
-        // The window follows the content at once, where that is known to be long.
+        // Grows the window at once if the content is known to be long.
         if let expectedLength, expectedLength > Int64(receiveWindow.size), !exchange.control.isSuspended {
             grow(to: Int(min(expectedLength, Int64(connection.windowOfBulk))))
         }
         return nil
     }
 
-    /// Takes a piece of the content; what is wrong with it, if anything is.
+    /// Processes a piece of the content; returns the violation, if any.
     func receive(_ piece: ByteBuffer, flowControlled: Int) -> Objection? {
         guard let exchange else { return nil }
         guard receiveWindow.receive(flowControlled) else {
@@ -247,7 +247,7 @@ final class HTTP2Stream: ExchangeCarrier {
         return nil
     }
 
-    /// The server has said all; what is wrong with that, if anything is.
+    /// Processes the end of the response; returns the violation, if any.
     func receiveEnd(now: NIODeadline) -> Objection? {
         guard let exchange else { return nil }
         guard exchange.hasHead else { return Objection(.protocolError, "the stream ends without a response") }
@@ -259,9 +259,9 @@ final class HTTP2Stream: ExchangeCarrier {
         return nil
     }
 
-    /// Whether the request goes on though its whole answer is here: the server may want the rest, where that is a success.
+    /// Whether to continue sending although the whole response has arrived: the server may want the rest after a success.
     ///
-    /// A server that does without it resets the stream (section 8.1).
+    /// A server that does not want it resets the stream (section 8.1).
     func sendsOn() -> Bool {
         if switched != nil, !hasSentEnd, let exchange, exchange.hasSwitched {
             hasAnswer = true
@@ -286,13 +286,13 @@ final class HTTP2Stream: ExchangeCarrier {
         gathered?.writeImmutableBuffer(piece)
     }
 
-    /// Gives the exchange what was gathered.
+    /// Passes the gathered bytes to the exchange.
     func handOn() {
         guard var piece = gathered.take() else { return }
         connection.bulk?.noteSmall(piece)
         if isRecycled {
             connection.buffers.remember(piece)
-            // What is small, and may wait for long, does not keep a large buffer.
+            // A small piece, which may be kept for long, must not keep a large buffer alive.
             if piece.readableBytes * 4 < connection.buffers.size {
                 var small = ByteBufferAllocator().buffer(capacity: piece.readableBytes)
                 small.writeImmutableBuffer(piece)
@@ -302,7 +302,7 @@ final class HTTP2Stream: ExchangeCarrier {
         exchange?.received(piece)
     }
 
-    /// What came in one read is the load's.
+    /// Passes what was received in one read to the load.
     func wake(on loop: any EventLoop) {
         isTouched = false
         handOn()
@@ -311,12 +311,12 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: Windows
 
-    /// Tells the server that it may send more, once enough of what came was taken.
+    /// Sends a WINDOW_UPDATE once enough of the received data was taken.
     private func updateWindow() {
         guard let exchange, !exchange.isOver, !exchange.control.isSuspended, connection.isOpen else { return }
         let waiting = exchange.waitingBytes + (gathered?.readableBytes ?? 0)
         if receivedSinceGrowth >= receiveWindow.size, waiting < Exchange.lowWaterMark {
-            // Taken as fast as it came, and the server had to wait for that: the way is longer than the window.
+            // The load reads as fast as the data arrives, and the server had to wait: the window is too small for the round trip.
             let elapsed = connection.liveness.lastRead - countedSince
             let isShort = FlowControl.isShort(windowTook: elapsed, roundTrip: connection.roundTrip)
             if isShort { grow(to: receiveWindow.size * 4) } else { count() }
@@ -324,7 +324,7 @@ final class HTTP2Stream: ExchangeCarrier {
         if let change = receiveWindow.update(waiting: waiting) { connection.sendWindowUpdate(change, stream: id) }
     }
 
-    /// Lets much come before anything is known of the response: on a long way, its head would be too late for that.
+    /// Opens the window before the response is known: on a long path, its head would come too late.
     func expectBulk() {
         let size = connection.windowOfBulk
         if size > receiveWindow.size { grow(to: size) }
@@ -347,7 +347,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     // MARK: The end
 
-    /// The request went out entirely.
+    /// All of the request was sent.
     func requestCompleted() {
         exchange?.record.sentAll(.now())
         pump?.stop()
@@ -355,7 +355,7 @@ final class HTTP2Stream: ExchangeCarrier {
         outlet = nil
     }
 
-    /// Lets go of the exchange, which is told by the caller.
+    /// Detaches the exchange; the caller notifies it.
     func end() -> Exchange? {
         exchange?.leaveCarrier()
         handOn()
@@ -370,7 +370,7 @@ final class HTTP2Stream: ExchangeCarrier {
     }
 }
 
-/// Streams in line, each once.
+/// Queued streams, without duplicates.
 struct StreamLine {
     private var streams = CircularBuffer<HTTP2Stream>()
 

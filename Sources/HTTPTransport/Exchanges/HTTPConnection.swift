@@ -12,72 +12,73 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// A connection that stands, whatever version of HTTP it speaks: what the pool and the loads need of it.
+/// An established connection of any version of HTTP: the interface for the pool and the loads.
 ///
-/// It carries exchanges: HTTP/1.1 one at a time, HTTP/2 as many as the server allows. A protocol that takes the connection over carries
-/// one, and is not kept. Confined to the channel's event loop, which is the session's.
+/// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. A protocol that takes over the connection carries
+/// one, and the connection is not kept. Confined to the channel's event loop, which is the session's.
 package protocol HTTPConnection: AnyObject {
     var id: Int { get }
     var facts: ConnectionFacts { get }
-    /// Told when an exchange is over, and when the connection is; let go then.
+    /// Notified when an exchange ends, and when the connection does; released then.
     var pool: ConnectionPool? { get set }
-    /// How many exchanges it may carry until the server says how many; nil where that is one, and stays so.
+    /// The number of exchanges it may carry until the server announces a limit; nil if it is always one.
     var initialCapacity: Int? { get }
     var channelIsActive: Bool { get }
-    /// Carries no exchange.
+    /// Whether it carries no exchange.
     var isIdle: Bool { get }
-    /// Whether the peer has closed the connection, though its loop was not told yet: asks the socket, for requests that would be lost.
+    /// Whether the peer has closed the connection, even if its loop has not been told yet: polls the socket, for requests that must
+    /// not be lost.
     var isGone: Bool { get }
 
-    /// Whether its peer has said that CONNECT may name a protocol (RFC 8441).
+    /// Whether its peer has announced that CONNECT may name a protocol (RFC 8441).
     var allowsExtendedConnect: Bool { get }
 
-    /// What a load is told whose request was not begun here, as the connection is over.
+    /// The evidence for a load whose request was not started here because the connection has ended.
     var evidenceBeforeRequest: RetryEvidence { get }
 
-    /// Starts an exchange on a connection that is leased; nothing is written when the head is refused.
+    /// Starts an exchange on a leased connection; nothing is written if the head is refused.
     ///
-    /// The fields that frame the message are the connection's to add.
+    /// The connection adds the fields that frame the message.
     func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange
     /// The head of a message as it is sent, with the fields that frame it.
     func framedHead(of message: OutgoingMessage) -> RequestHead
-    /// Closes a connection that carries no exchange; who has it leased gives it back to the pool all the same.
+    /// Closes a connection without exchanges; if it is leased, it must still be returned to the pool.
     func close()
-    /// Its peer has closed it: it is for no more exchanges; those that it carries may have their answers yet.
+    /// The peer has closed it: no exchange starts here anymore, but current ones may still get their responses.
     func giveUp()
-    /// The network went away under the connection, or is not to be used any more.
+    /// The network of the connection is gone, or may no longer be used.
     func networkIsLost(_ error: LoadError)
 }
 
-/// What carries one exchange, as the exchange sees it: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
+/// The carrier of one exchange: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
 package protocol ExchangeCarrier: AnyObject {
-    /// Lets go of an exchange before its end.
+    /// Drops an exchange before its end.
     func abandon(_ exchange: Exchange)
-    /// Whether more of the body is to come; told whenever some of it came, or was taken.
+    /// Sets whether to read more of the body; called whenever some of it arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
-    /// Much of a body was read at a time, and the last of it lies in that piece; answers whether the next read brings much, too.
+    /// Notes a large read of a body, which ends in `piece`; returns whether the next read will be large, too.
     func readMuch(of exchange: Exchange, endingIn piece: ByteBuffer?) -> Bool
-    /// The app suspended or resumed the task: what is being sent stops and goes on as well.
+    /// The app suspended or resumed the task: sending stops or resumes as well.
     func suspensionChanged(of exchange: Exchange)
-    /// The app gave the task another priority.
+    /// The app changed the task's priority.
     func priorityChanged(_ priority: Float, of exchange: Exchange)
-    /// Stops reading, and lends the channel to whoever takes the body from its socket; nil where that cannot be.
+    /// Stops reading, and lends the channel to a pump that reads the body from its socket; nil if that is impossible.
     func beginBypass(of exchange: Exchange) -> (any Channel)?
-    /// So many bytes of the body went past; the exchange goes on here.
+    /// A pump moved this many bytes of the body; the exchange continues here.
     func endBypass(of exchange: Exchange, moved: Int64)
-    /// Whether there can be a bypass.
+    /// Whether a bypass is possible.
     var mayBypass: Bool { get }
-    /// How many bytes that the socket was given its peer has not acknowledged; zero where that cannot be told.
+    /// The number of bytes sent on the socket that the peer has not acknowledged; zero if unknown.
     var unacknowledgedBytes: Int64 { get }
-    /// Whether the peer takes more of what is written once the protocol was switched; its load is woken when that becomes true.
+    /// Whether more can be written after a protocol switch; its load is woken when that becomes true.
     var isWritable: Bool { get }
     /// Sends bytes of the protocol that was switched to.
     ///
-    /// `written` is called on the loop, perhaps at once: with true when the system has all of them.
+    /// `written` is called on the loop, perhaps at once: with true when the system has accepted all of them.
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
-    /// Hands the connection over to who reads and writes bytes from here on; nil where it is not the exchange's alone.
+    /// Hands the connection over as a byte stream; nil if it is shared.
     func handOver(_ exchange: Exchange) -> ByteStreamConnection?
-    /// The protocol that was switched to is over: lets go of the exchange, and leaves it to the peer to end the connection for a while.
+    /// Ends the switched protocol: detaches the exchange, and gives the peer until the timeout to close the connection.
     func linger(for exchange: Exchange, _ patience: TimeAmount)
 }
 
@@ -85,17 +86,17 @@ extension ExchangeCarrier {
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? { nil }
 }
 
-/// A request as a connection is given it: what is the same in each version of HTTP.
+/// A request as passed to a connection, independent of the HTTP version.
 package struct OutgoingMessage {
-    /// Without fields that frame the message or govern the connection.
+    /// Has no fields that frame the message or govern the connection.
     package var head: RequestHead
     package var body: OutgoingBody
-    /// Whether the body waits for 100 (Continue), for a while.
+    /// Whether to wait for 100 (Continue) before sending the body, with a timeout.
     package var expectsContinue: Bool
-    /// The task's, from 0 to 1.
+    /// The priority of the task, from 0 to 1.
     package var priority: Float
-    /// It asks to switch to WebSocket: by `Upgrade` (RFC 9110, section 7.8), after which the connection is the exchange's until its end, or
-    /// by a CONNECT that names the protocol (RFC 8441), after which the stream is.
+    /// Whether it asks to switch to WebSocket: with `Upgrade` (RFC 9110, section 7.8), after which the connection belongs to the
+    /// exchange until its end, or with a CONNECT that names the protocol (RFC 8441), after which the stream does.
     package var asksToSwitch: Bool
 
     /// The `:protocol` of a CONNECT that names one.
@@ -114,12 +115,12 @@ package struct OutgoingMessage {
     }
 }
 
-/// Which version of HTTP an exchange went by.
+/// The version of HTTP of an exchange.
 package enum HTTPVersion: Sendable, Hashable {
     case http1
     case http2
 
-    /// As ALPN names it, and metrics do.
+    /// The name in ALPN and in metrics.
     package var name: String {
         switch self {
         case .http1: "http/1.1"

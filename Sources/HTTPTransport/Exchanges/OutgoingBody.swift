@@ -15,10 +15,10 @@ package enum OutgoingBody {
     case none
     case data(Data)
     case file(BodyFile)
-    /// Sent with the chunked coding when `length` is nil.
+    /// Sent with the chunked coding if `length` is nil.
     case stream(any BodyStream, length: Int64?)
 
-    /// Its length in bytes: nil without a body, -1 where it is not known before the end.
+    /// Its length in bytes: nil without a body, -1 if it is unknown until the end.
     package var length: Int64? {
         switch self {
         case .none: nil
@@ -28,9 +28,9 @@ package enum OutgoingBody {
         }
     }
 
-    /// A part of what can be read anywhere; nil where it does not have so much.
+    /// A range of the body; nil if it is beyond the end.
     ///
-    /// A stream is the part already.
+    /// A stream is returned unchanged, because it already is the range.
     package func part(from start: Int64, count: Int64?) -> OutgoingBody? {
         switch self {
         case .none: return start == 0 && (count ?? 0) == 0 ? OutgoingBody.data(Data()) : nil

@@ -9,21 +9,21 @@
 
 import NIOCore
 
-/// Frames that wait to be handed to the socket, all at once, and who waits for that.
+/// Frames that wait to be handed to the socket together, and the promises that wait for that.
 struct OutgoingFrames {
-    /// What may wait before content waits.
+    /// The number of waiting bytes from which on no content is accepted.
     private static let highWaterMark = 262_144
 
     private var buffer = ByteBuffer()
     private var isSent = false
-    /// The end of a turn of the loop has them go to the socket.
+    /// A flush is due at the end of a turn of the loop.
     private(set) var areDue = false
     private var isReading = false
     private var promises: [EventLoopPromise<Void>] = []
 
     var takeContent: Bool { isSent || buffer.readableBytes < Self.highWaterMark }
 
-    /// Writes a frame of so many bytes at most.
+    /// Writes a frame of at most `length` bytes.
     @discardableResult
     mutating func write(_ length: Int, _ frame: (UnsafeMutableRawBufferPointer) throws -> Int) rethrows -> Int {
         prepare()
@@ -41,28 +41,28 @@ struct OutgoingFrames {
     private mutating func prepare() {
         guard isSent else { return }
         isSent = false
-        // One buffer serves again and again: it is free as soon as the socket took what is in it, which is at once as a rule.
+        // One buffer is reused: it is free as soon as the socket has accepted its content, usually at once.
         if buffer.capacity > Self.highWaterMark * 2 { buffer = ByteBuffer() } else { buffer.clear() }
     }
 
     mutating func add(_ promise: EventLoopPromise<Void>) { promises.append(promise) }
 
-    /// What is written goes to the socket when all is that belongs to this turn of the loop; false where something sees to that already.
+    /// Marks the frames as due at the end of this turn of the loop; returns false if a flush is already arranged.
     mutating func areDueNow() -> Bool {
         defer { areDue = true }
         return !areDue && !isReading
     }
 
-    /// What is written while something is read goes when that is done.
+    /// Frames written during a read are flushed after it.
     mutating func readingBegan() { isReading = true }
 
-    /// Answers whether something is due.
+    /// Returns whether a flush is due.
     mutating func readingEnded() -> Bool {
         isReading = false
         return areDue
     }
 
-    /// What is to go to the socket now.
+    /// The bytes to write to the socket now.
     mutating func take() -> ByteBuffer? {
         areDue = false
         guard !isSent, buffer.readableBytes > 0 else { return nil }

@@ -9,30 +9,30 @@
 
 package import NIOCore
 
-/// Memory for pieces of a body that are read, copied or gathered, used again once everybody has let go of what was in it.
+/// Memory for pieces of a body that are read, copied or gathered, which is reused once all references to its content are released.
 ///
-/// Memory that is new to the process is cleared by the kernel page by page, and that over and over costs as much as to read. Whoever has
-/// a piece may keep it: its buffer is not touched meanwhile.
+/// The kernel clears new memory page by page, and doing that repeatedly costs as much as reading. A holder may keep its piece: the
+/// buffer is not touched meanwhile.
 package struct RecycledBuffers {
     /// After this many requests in a row without a free buffer, the holders are assumed to keep theirs.
     private static let patience = 64
 
     package let size: Int
-    /// What a load has at its client or on its way to the disk, and what waits for that.
+    /// Covers what a load has at its client or on its way to the disk, and what is queued for that.
     private let limit: Int
-    /// In the order in which they were given away.
+    /// In the order in which they were handed out.
     private var buffers: [ByteBuffer] = []
     private var misses = 0
 
-    /// The size is a power of two, as NIO would make one of it.
+    /// The size is a power of two, to which NIO would round it up.
     package init(size: Int, limit: Int) {
         self.size = size
         self.limit = limit
     }
 
-    /// An empty buffer, which nobody else has: of those that are free the one that was used last, which the processor knows best.
+    /// An empty buffer without other references: of the free ones the most recently used, which is most likely cached.
     ///
-    /// While all are out, one in memory of its own, of another size.
+    /// While all are in use, a new one of another size, which is not recycled.
     package mutating func take(otherwise capacity: Int) -> ByteBuffer {
         for index in buffers.indices.reversed() where buffers[index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
             misses = 0
@@ -44,12 +44,12 @@ package struct RecycledBuffers {
         return ByteBufferAllocator().buffer(capacity: capacity)
     }
 
-    /// Remembers the buffer that a piece lies in, if it is one of these, on its way to somebody.
+    /// Remembers the buffer of a piece that is handed out, if it is of the recycled size.
     package mutating func remember(_ piece: ByteBuffer) {
         if piece.storageCapacity == size, buffers.count < limit { buffers.append(piece) }
     }
 
-    /// Keeps none.
+    /// Drops all buffers.
     package mutating func removeAll() {
         if !buffers.isEmpty { buffers = [] }
         misses = 0

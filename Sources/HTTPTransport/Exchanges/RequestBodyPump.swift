@@ -12,41 +12,41 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// Sends the body of one request, as fast as the peer takes it and no faster.
+/// Sends the body of one request as fast as the peer accepts it.
 ///
-/// It runs beside the load, on callbacks of the channel: the response may come at any time (RFC 9112, section 9.5 and RFC 9110,
-/// section 10.1.1), and an answer that refuses stops it. How the body is framed is its ``BodyOutlet``'s affair.
+/// It runs beside the load, on callbacks of the channel: the response may arrive at any time (RFC 9112, section 9.5 and RFC 9110,
+/// section 10.1.1), and a response that refuses the request stops it. Its ``BodyOutlet`` frames the body.
 ///
 /// Confined to the channel's event loop.
 final class RequestBodyPump {
     private enum State {
-        /// Nothing of the body is sent before 100 (Continue), a final response, or the end of patience.
+        /// No content is sent before 100 (Continue), a final response, or the timeout.
         case waitingForContinue
         case sending
         case stopped
     }
 
-    /// What sendfile(2) is asked for at once; progress and cancellation are seen in between.
+    /// The size of one sendfile(2) call; progress and cancellation are processed in between.
     private static let regionSize = 1_048_576
     private static let fileWatchInterval = TimeAmount.milliseconds(250)
-    /// What curl waits for 100 (Continue).
+    /// curl's timeout for 100 (Continue).
     private static let patience = TimeAmount.seconds(1)
-    /// After that it is looked again whether the system has a descriptor for a file.
+    /// The delay before it checks again whether the system has a descriptor for a file.
     private static let moment = TimeAmount.milliseconds(250)
 
     private let body: OutgoingBody
     private let exchange: Exchange
     private let outlet: any BodyOutlet
     private var state = State.sending
-    /// Bytes of the body taken from its source.
+    /// The number of body bytes taken from the source.
     private var taken: Int64 = 0
     private var isAtEnd = false
     private var isFetching = false
-    /// A body's file, from when its first part is sent.
+    /// The body's file, once its first part is sent.
     private var source: FileSource?
-    /// The kernel was given parts of it to send.
+    /// Whether the kernel was given parts of it to send.
     private var hasSharedFile = false
-    /// Where it stands in line for room for that.
+    /// Its position in the queue for a file descriptor.
     private var line: FileBudget.Place?
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
@@ -60,7 +60,7 @@ final class RequestBodyPump {
 
     var isStopped: Bool { if case .stopped = state { true } else { false } }
 
-    /// Sends the body as far as the peer takes it; to be called once the head is written.
+    /// Starts to send the body; to be called once the head is written.
     func start(waitingForContinue waits: Bool) {
         guard waits else {
             sendMore()
@@ -80,9 +80,9 @@ final class RequestBodyPump {
         outlet.flush()
     }
 
-    /// A final response came before the body was out: one that refuses or leads elsewhere ends the sending.
+    /// A final response came before the body was sent: a redirect or an error stops the sending.
     ///
-    /// A success says nothing about the rest of the body, which its server may well be reading.
+    /// After a success the server may well be reading the rest of the body.
     func receivedFinalHead(status: Int) {
         if status >= 300 { stop() } else { receivedContinue() }
     }
@@ -100,24 +100,24 @@ final class RequestBodyPump {
         patienceTimer?.cancel()
         fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
-        // A success without the rest is about what was sent.
+        // A success without the rest is a response to what was sent.
         if exchange.hasHead, exchange.receivedHead.status < 300 { fileWasSent() }
         letGoOfFile()
     }
 
-    /// The kernel may still be sending from it.
+    /// Releases the file, unless the kernel may still be sending from it.
     private func letGoOfFile() {
         if isStopped, writesInFlight == 0 { source = nil }
     }
 
-    /// What it was like meanwhile is told before the exchange is over.
+    /// Has the file checked for changes before the exchange ends.
     private func fileWasSent() {
         if let source { exchange.sent(source, isShared: hasSharedFile) }
     }
 
     // MARK: Sending
 
-    /// The peer takes more, and the task is not suspended.
+    /// Whether the peer accepts more, and the task is not suspended.
     private var maySend: Bool {
         guard case .sending = state else { return false }
         return outlet.isReady && !exchange.control.isSuspended
@@ -158,9 +158,9 @@ final class RequestBodyPump {
         }
     }
 
-    /// Opens the body's file when there is room for it.
+    /// Opens the body's file once the budget allows it.
     ///
-    /// The wait in line is no server's time.
+    /// The wait in the queue does not count as idle.
     private func open(_ file: BodyFile) {
         isFetching = true
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)
@@ -175,7 +175,7 @@ final class RequestBodyPump {
         }
     }
 
-    /// It is the file's turn; a load that is suspended lets others have it, and asks again.
+    /// It is the file's turn; a suspended load passes it on, and asks again later.
     private func gotRoom(_ room: FileRoom, for file: BodyFile) {
         guard line != nil else { return }
         leaveLine()
@@ -199,7 +199,7 @@ final class RequestBodyPump {
                 letGoOfFile()
                 resumeSending()
             case .failure(let error) where error.isForWantOfDescriptors:
-                // The app has them: again in a moment, as long as the load is not late.
+                // The app uses them all: retry after a moment, until the load times out.
                 outlet.loop.assumeIsolated().scheduleTask(in: Self.moment) { [self] in resumeSending() }
             case .failure(let error):
                 isFetching = false
@@ -215,7 +215,7 @@ final class RequestBodyPump {
         outlet.flush()
     }
 
-    /// sendfile(2) of what the file no longer has would be tried for ever; so the file is looked at while a part of it is under way.
+    /// sendfile(2) of bytes that the file no longer has would be retried forever, so the file is checked while a part is in flight.
     private func watch(_ source: FileSource, from start: Int64) {
         guard fileWatch == nil else { return }
         let bound = NIOLoopBound(self, eventLoop: outlet.loop)

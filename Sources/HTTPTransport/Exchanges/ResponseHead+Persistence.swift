@@ -10,9 +10,9 @@
 import HTTPWire
 import LoadingModel
 
-/// What the other end says of its connection.
+/// What the peer says about the connection.
 extension ResponseHead {
-    /// The nanoseconds for which the server says it keeps an idle connection, as in `Keep-Alive: timeout=5`.
+    /// How long the server keeps an idle connection, in nanoseconds, from `Keep-Alive: timeout=5`.
     var keepAlive: Int64? {
         guard let value = headers.first(.keepAlive) else { return nil }
         for parameter in value.split(whereSeparator: { $0 == "," || $0 == " " }) where parameter.hasPrefix("timeout=") {
@@ -22,8 +22,8 @@ extension ResponseHead {
         return nil
     }
 
-    /// Whether a proxy that is the other end announces by the old field's name that it closes (RFC 9112, appendix C.2.2).
+    /// Whether a proxy that is the peer announces in the obsolete field that it closes (RFC 9112, appendix C.2.2).
     ///
-    /// What a server says in a tunnel is none of the proxy's.
+    /// Fields of a server behind a tunnel do not concern the proxy.
     var saysProxyCloses: Bool { headers.hasToken("close", in: .proxyConnection) }
 }

@@ -10,9 +10,9 @@
 import HTTPWire
 import LoadingModel
 
-/// How errors of an exchange say what went wrong, and with whom.
+/// The peer's name in the messages of errors.
 extension ConnectionFacts {
-    /// The other end, for messages.
+    /// The peer, for messages.
     var peer: String {
         guard let address = remoteAddress else { return "the server" }
         return "\(address):\(remotePort ?? 0)"
@@ -20,7 +20,7 @@ extension ConnectionFacts {
 }
 
 extension ResponseParser.Failure {
-    /// What the load fails with.
+    /// The kind of the load's error.
     var kind: LoadError.Kind {
         switch category {
         case .badServerResponse: .badServerResponse

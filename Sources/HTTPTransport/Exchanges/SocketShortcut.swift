@@ -10,38 +10,38 @@
 import CLoadingSystem
 import NIOCore
 
-/// Hands short messages straight to the socket of a channel, where nothing waits to be written before them.
+/// Writes short messages directly to a channel's socket if nothing else waits to be written.
 ///
-/// A request takes one packet, which the kernel has room for. Through the channel it would cost as much to put it in the list of what is
-/// to be written, and to take it out again, as to parse the response. What the kernel has no room for goes through the channel.
+/// A request takes one packet, for which the kernel has space. Queuing it in the channel and removing it again would cost as much
+/// as parsing the response. What the kernel does not accept is written through the channel.
 ///
 /// Confined to the channel's event loop.
 struct SocketShortcut {
-    /// The channel's socket, once it was asked for: valid as long as the channel is active.
+    /// The channel's socket, once it was looked up: valid while the channel is active.
     ///
-    /// Nil where it has none to give.
+    /// Nil if it has none.
     private var socket: NIOBSDSocket.Handle?
     private var wasAsked = false
-    /// What went through the channel, until the kernel has it: nothing may pass it by.
+    /// The writes through the channel that the kernel does not have yet: nothing may overtake them.
     private let behind = Behind()
 
     private final class Behind {
         var count = 0
     }
 
-    /// Sends what the kernel takes at once, which is moved past.
+    /// Sends as much as the kernel accepts at once, and moves past it.
     ///
-    /// The channel must be active, and must not have been written to in other ways since all of that was handed to the kernel. Should the
-    /// connection be broken, nothing is moved past: the channel finds out when it is written to.
+    /// The channel must be active, and all data written to it in other ways must have been handed to the kernel. If the connection
+    /// is broken, nothing is moved past: the channel finds out on the next write.
     mutating func send(_ message: inout ByteBuffer, _ context: ChannelHandlerContext) {
         guard behind.count == 0, let socket = socket(context) else { return }
         let sent = message.withUnsafeReadableBytes { cls_send(socket, $0.baseAddress, $0.count) }
         if sent > 0 { message.moveReaderIndex(forwardBy: Int(sent)) }
     }
 
-    /// Sends by the channel.
+    /// Sends through the channel.
     ///
-    /// `written` is called when the kernel has it, with true, or will not get it.
+    /// `written` is called with true when the kernel has the message, and with false if it never will.
     func write(_ message: ByteBuffer, _ context: ChannelHandlerContext, written: ((Bool) -> Void)? = nil) {
         behind.count += 1
         let promise = context.eventLoop.makePromise(of: Void.self)

@@ -9,7 +9,7 @@
 
 import NIOCore
 
-/// What is written of the protocol that a stream was switched to, piece by piece as the windows allow.
+/// The output of the protocol that a stream was switched to, piece by piece as the windows allow.
 ///
 /// Confined to the connection's event loop.
 final class SwitchedOutput {
@@ -19,10 +19,10 @@ final class SwitchedOutput {
 
     init(_ outlet: HTTP2BodyOutlet) { self.outlet = outlet }
 
-    /// Whether what is written next goes out at once, as far as can be told.
+    /// Whether the next write is expected to be sent at once.
     var isReady: Bool { waiting.isEmpty && outlet.isReady }
 
-    /// `written` is called with true when the system has all of it.
+    /// `written` is called with true when the system has accepted all of it.
     func write(_ bytes: ByteBuffer, isLast: Bool = false, written: @escaping (Bool) -> Void) {
         guard !hasEnded else { return written(false) }
         hasEnded = isLast
@@ -30,15 +30,15 @@ final class SwitchedOutput {
         sendMore()
     }
 
-    /// Writes END_STREAM behind all that was written, and calls back when the system has it.
+    /// Writes END_STREAM after all output, and calls back when the system has accepted it.
     func end(_ written: @escaping () -> Void) {
         write(ByteBuffer(), isLast: true) { _ in written() }
     }
 
-    /// Writes what may be written now, and answers whether more would be taken.
+    /// Writes what is allowed now, and returns whether more would be accepted.
     @discardableResult
     func sendMore() -> Bool {
-        // Who has nothing to send takes no place in the line.
+        // A stream with nothing to send is not queued.
         var isWriting = outlet.hasPiece
         outlet.sendMore()
         while outlet.isReady, let next = waiting.popFirst() {

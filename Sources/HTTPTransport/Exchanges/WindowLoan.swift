@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// How far the streams of a connection may grow their windows together: memory that fills where loads do not read.
+/// Limits how far the streams of a connection may grow their windows in total: memory that fills if loads do not read.
 struct WindowLoan {
     private static let ofConnection = 67_108_864
     private static let ofProcess = 268_435_456
@@ -17,7 +17,7 @@ struct WindowLoan {
 
     private var left = Self.ofConnection
 
-    /// Lends so much, as far as all streams of the connection, and of the process, may have that.
+    /// Lends up to `count` bytes, within the limits of the connection and of the process.
     mutating func take(_ count: Int) -> Int {
         let wanted = min(count, left)
         guard wanted > 0 else { return 0 }
