@@ -30,7 +30,7 @@ package struct Route: Sendable, Hashable {
     /// Whether its connections carry no HTTP.
     var carriesBytes: Bool { details?.carriesBytes ?? false }
 
-    /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (HTTP/2 has no such schemes).
+    /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (RFC 7540 has no such schemes).
     package var mayUseHTTP2: Bool { isSecure && details.map { $0.holder == nil && !$0.requiresHTTP1 } ?? true }
 
     /// The same route, for HTTP/1.1 only.

@@ -25,7 +25,7 @@ package enum WallClock {
     }
 }
 
-/// A monotonic clock that is compared to the wall clock once a second, so that it notices when the machine slept or its clock was
+/// A monotonic clock that is checked against the wall clock at most once a second, to notice that the machine slept or its clock was
 /// set.
 package final class AdjustedClock: Sendable {
     /// The interval between checks in nanoseconds, and the tolerated deviation in seconds.

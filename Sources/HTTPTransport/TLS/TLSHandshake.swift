@@ -158,7 +158,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         wasAskedForCertificate = true
         advice.ask(
             { [server] in $0.identity(for: server, reply: $1) },
-            // If no load is left to ask, continue without a certificate.
+            // If there never was a load to ask, continue without a certificate. If all have left, the dial ends: the connection would only
+            // suit loads without a certificate.
             otherwise: { standing -> IdentityAnswer? in if case .nobody = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in chosen($0) }
         )
