@@ -16,7 +16,7 @@
 /// request that found its connection gone asks for a new one: idle connections are closed, and a connection that is released while
 /// that request is first in the queue is closed as well.
 ///
-/// As many queued requests as there are dials count as connecting: their waiting time is the server's. The others are held up: they
+/// As many queued requests as there are dials count as connecting: their waiting time is the server's. The others are paused: they
 /// wait for other loads, and the time does not count as idle. While the app is asked about a connection to the origin, all are.
 ///
 /// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
@@ -51,7 +51,7 @@ package struct PoolMachine: Sendable {
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
         /// A connection, leased or idle, is gone. A leased one needs no `released` after it.
         case closed(ConnectionID)
-        /// A connection, leased or idle, serves another origin from now on: it was reserved for one user.
+        /// A connection, leased or idle, serves another origin from now on: it was bound to one holder.
         case moved(ConnectionID, OriginID)
         /// A kept connection to the origin turned out to be gone: its idle connections are presumed to be gone as well.
         case wentStale(OriginID)
@@ -305,7 +305,7 @@ extension PoolMachine {
     }
 
     private mutating func move(_ connection: ConnectionID, _ origin: OriginID) -> [Action] {
-        // A shared connection cannot be reserved for one user.
+        // A shared connection cannot be bound to one holder.
         guard let entry = connections[connection], entry.origin != origin, entry.sharing == nil else { return [] }
         if case .dialling = entry.stage { return [] }
         connections[connection]?.origin = origin
