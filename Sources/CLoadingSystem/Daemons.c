@@ -48,7 +48,7 @@ static void forget_limits(void) {
     }
 }
 
-// Runs between fork and exec in a process that had threads: makes only async-signal-safe calls.
+// Runs between fork and exec in a process that had threads: makes nothing but system calls.
 static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                           int trouble, int output) {
     sigset_t none;
