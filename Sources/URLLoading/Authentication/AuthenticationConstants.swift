@@ -7,29 +7,29 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The protocol of an HTTP server's protection space: "http".
+/// The protocol of the protection space of an HTTP server: "http".
 public let NSURLProtectionSpaceHTTP = "http"
-/// The protocol of an HTTPS server's protection space: "https".
+/// The protocol of the protection space of an HTTPS server: "https".
 public let NSURLProtectionSpaceHTTPS = "https"
-/// The protocol of an FTP server's protection space: "ftp".
+/// The protocol of the protection space of an FTP server: "ftp".
 public let NSURLProtectionSpaceFTP = "ftp"
 
-/// The type of an HTTP proxy's protection space: "http".
+/// The type of the protection space of an HTTP proxy: "http".
 public let NSURLProtectionSpaceHTTPProxy = "http"
-/// The type of an HTTPS proxy's protection space: "https".
+/// The type of the protection space of an HTTPS proxy: "https".
 public let NSURLProtectionSpaceHTTPSProxy = "https"
-/// The type of an FTP proxy's protection space: "ftp".
+/// The type of the protection space of an FTP proxy: "ftp".
 public let NSURLProtectionSpaceFTPProxy = "ftp"
-/// The type of a SOCKS proxy's protection space: "SOCKS".
+/// The type of the protection space of a SOCKS proxy: "SOCKS".
 public let NSURLProtectionSpaceSOCKSProxy = "SOCKS"
 
-/// Whatever the protocol's default method is.
+/// The default method of the protocol.
 public let NSURLAuthenticationMethodDefault = "NSURLAuthenticationMethodDefault"
 /// HTTP Basic (RFC 7617).
 public let NSURLAuthenticationMethodHTTPBasic = "NSURLAuthenticationMethodHTTPBasic"
 /// HTTP Digest (RFC 7616).
 public let NSURLAuthenticationMethodHTTPDigest = "NSURLAuthenticationMethodHTTPDigest"
-/// An HTML form; the loading system never uses it by itself.
+/// An HTML form; the loading system itself never uses it.
 public let NSURLAuthenticationMethodHTMLForm = "NSURLAuthenticationMethodHTMLForm"
 /// NTLM.
 public let NSURLAuthenticationMethodNTLM = "NSURLAuthenticationMethodNTLM"
@@ -37,5 +37,5 @@ public let NSURLAuthenticationMethodNTLM = "NSURLAuthenticationMethodNTLM"
 public let NSURLAuthenticationMethodNegotiate = "NSURLAuthenticationMethodNegotiate"
 /// A TLS client certificate.
 public let NSURLAuthenticationMethodClientCertificate = "NSURLAuthenticationMethodClientCertificate"
-/// Whether a TLS server is to be trusted.
+/// The evaluation of a TLS server's trust.
 public let NSURLAuthenticationMethodServerTrust = "NSURLAuthenticationMethodServerTrust"

@@ -9,9 +9,9 @@
 
 public import Foundation
 
-/// A server's or proxy's demand for authentication, as it is put to the app.
+/// A challenge: a server or proxy requests authentication from the app.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Sendable {
     private let space: URLProtectionSpace
     private let proposal: URLCredential?
@@ -23,12 +23,12 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// Makes a challenge.
     ///
     /// - Parameters:
-    ///   - space: What asks.
-    ///   - credential: What would be used unless the app knows better, or nil.
-    ///   - previousFailureCount: How often an answer was refused.
-    ///   - response: The response that asked, or nil.
-    ///   - error: What went wrong, or nil.
-    ///   - sender: Whom to give the answer.
+    ///   - space: The protection space.
+    ///   - credential: The credential that is used if the app provides no other, or nil.
+    ///   - previousFailureCount: How many answers were rejected.
+    ///   - response: The response with the challenge, or nil.
+    ///   - error: The error, or nil.
+    ///   - sender: The object to answer to.
     public init(
         protectionSpace space: URLProtectionSpace, proposedCredential credential: URLCredential?,
         previousFailureCount: Int, failureResponse response: URLResponse?, error: (any Error)?,
@@ -43,7 +43,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         super.init()
     }
 
-    /// Makes a challenge like another one, for another sender.
+    /// Makes a copy of a challenge with another sender.
     public convenience init(
         authenticationChallenge challenge: URLAuthenticationChallenge, sender: any URLAuthenticationChallengeSender
     ) {
@@ -54,7 +54,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         )
     }
 
-    /// A challenge that a session puts to its delegate, whose answer goes to the completion handler.
+    /// Makes a challenge for a session's delegate, whose answer goes to the completion handler.
     package init(
         protectionSpace: URLProtectionSpace, proposedCredential: URLCredential?, previousFailureCount: Int,
         failureResponse: URLResponse?
@@ -71,7 +71,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived challenge; it has no sender.
+    /// Decodes an archived challenge; it has no sender.
     public required init?(coder: NSCoder) {
         guard let space = coder.decodeObject(of: URLProtectionSpace.self, forKey: "protectionSpace") else { return nil }
         self.space = space
@@ -83,7 +83,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         super.init()
     }
 
-    /// Archives the challenge without its error and its sender.
+    /// Encodes the challenge, without its error and sender.
     open func encode(with coder: NSCoder) {
         coder.encode(space, forKey: "protectionSpace")
         coder.encode(proposal, forKey: "proposedCredential")
@@ -91,23 +91,23 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
         coder.encode(response, forKey: "failureResponse")
     }
 
-    /// What asks.
+    /// The protection space that requests authentication.
     open var protectionSpace: URLProtectionSpace { space }
 
-    /// What would be used unless the app knows better: the credential that was refused, or a stored one, or nil.
+    /// The credential that is used if the app provides no other: the one that was rejected, or a stored one, or nil.
     open var proposedCredential: URLCredential? { proposal }
 
-    /// How often an answer to this challenge was refused.
+    /// How many answers to this challenge were rejected.
     ///
-    /// 0 the first time.
+    /// Zero the first time.
     open var previousFailureCount: Int { failureCount }
 
-    /// The response that asked, or nil where no response did.
+    /// The response with the challenge, or nil if it did not come with a response.
     open var failureResponse: URLResponse? { response }
 
-    /// What went wrong, or nil.
+    /// The error, or nil.
     open var error: (any Error)? { failure }
 
-    /// Whom to give the answer; nil for the challenges of a session's delegate, which answers through the completion handler.
+    /// The object to answer to; nil if the challenge is for a session's delegate, which answers through the completion handler.
     open var sender: (any URLAuthenticationChallengeSender)? { answerTo }
 }

@@ -9,24 +9,24 @@
 
 public import Foundation
 
-/// Takes the answer to an authentication challenge, where the challenge came from a `URLProtocol`.
+/// Receives the answer to an authentication challenge of a `URLProtocol`.
 ///
 /// The last two methods are optional.
 public protocol URLAuthenticationChallengeSender: NSObjectProtocol, Sendable {
     /// Continues with a credential.
     func use(_ credential: URLCredential, for challenge: URLAuthenticationChallenge)
-    /// Continues without one.
+    /// Continues without a credential.
     func continueWithoutCredential(for challenge: URLAuthenticationChallenge)
-    /// Gives up the load.
+    /// Cancels the load.
     func cancel(_ challenge: URLAuthenticationChallenge)
-    /// Does what would be done without the app.
+    /// Does what the session would do without the app.
     func performDefaultHandling(for challenge: URLAuthenticationChallenge)
-    /// Refuses this method of authentication, so that the next one is tried.
+    /// Rejects this authentication method, so that the next one is tried.
     func rejectProtectionSpaceAndContinue(with challenge: URLAuthenticationChallenge)
 }
 
 extension URLAuthenticationChallengeSender {
-    /// Uses the proposed credential, or continues without one.
+    /// Uses the proposed credential, or continues without a credential.
     public func performDefaultHandling(for challenge: URLAuthenticationChallenge) {
         if let credential = challenge.proposedCredential, challenge.previousFailureCount == 0 {
             use(credential, for: challenge)

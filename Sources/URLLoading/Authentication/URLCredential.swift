@@ -9,22 +9,22 @@
 
 public import Foundation
 
-/// What proves who somebody is, or that a server is trusted: a user name and a password, a client's certificate with its key, or
-/// the trust in a server's certificate; and how long it is to be remembered.
+/// A user name and a password, a client certificate with its key, or the trust in a server's certificate; and how long it is
+/// stored.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
-    /// How long a credential is remembered.
+    /// How long a credential is stored.
     ///
     /// Raw values are Apple's.
     public enum Persistence: UInt, Sendable {
-        /// For the one request.
+        /// Only for one request.
         case none = 0
-        /// As long as the session lives.
+        /// For the lifetime of the session.
         case forSession = 1
-        /// Beyond the process.
+        /// After the process ends.
         case permanent = 2
-        /// Beyond the process and on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
+        /// After the process ends, and on the user's other devices; deprecated by Apple, and the same as ``permanent`` here.
         case synchronizable = 3
     }
 
@@ -37,41 +37,41 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     private let content: Content
     private let lifetime: Persistence
 
-    /// Makes a credential of a user name and a password.
+    /// Makes a credential from a user name and a password.
     public init(user: String, password: String, persistence: Persistence) {
         content = .password(user: user, password: password)
         lifetime = persistence
         super.init()
     }
 
-    /// Makes a credential of a client's certificate and key, for `NSURLAuthenticationMethodClientCertificate`.
+    /// Makes a credential from a client certificate and its key, for `NSURLAuthenticationMethodClientCertificate`.
     ///
     /// - Parameters:
     ///   - identity: The certificate and the key.
-    ///   - certArray: The issuers' certificates (`SecCertificate`), if the server needs them; where there are none, those that
-    ///     came with the identity are sent.
-    ///   - persistence: How long it is remembered. It is never written to disk, and `.permanent` is the same as `.forSession`.
+    ///   - certArray: The intermediate certificates (`SecCertificate`), if the server needs them; if nil or empty, those that came
+    ///     with the identity are sent.
+    ///   - persistence: How long it is stored. It is never written to disk, and `.permanent` is the same as `.forSession`.
     public init(identity: SecIdentity, certificates certArray: [Any]?, persistence: Persistence) {
         content = .identity(identity, certificates: certArray?.compactMap { $0 as? SecCertificate } ?? [])
         lifetime = persistence
         super.init()
     }
 
-    /// Makes a credential that says that a server's certificate is trusted, for `NSURLAuthenticationMethodServerTrust`.
+    /// Makes a credential that declares a server's certificate trusted, for `NSURLAuthenticationMethodServerTrust`.
     ///
-    /// Whoever makes it has judged the chain.
+    /// The caller is responsible for evaluating the chain.
     public init(trust: SecTrust) {
         content = .trust(trust)
         lifetime = .forSession
         super.init()
     }
 
-    /// The credential itself, since it never changes.
+    /// Returns the credential itself, which is immutable.
     ///
     /// - Returns: The credential.
     open override func copy() -> Any { self }
 
-    /// The credential itself, since it never changes.
+    /// Returns the credential itself, which is immutable.
     ///
     /// - Returns: The credential.
     open func copy(with zone: NSZone? = nil) -> Any { self }
@@ -79,7 +79,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived credential.
+    /// Decodes an archived credential.
     public required init?(coder: NSCoder) {
         content = .password(
             user: coder.decodeObject(of: NSString.self, forKey: "user") as String?,
@@ -89,16 +89,16 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         super.init()
     }
 
-    /// Archives the credential, its password in clear.
+    /// Encodes the credential, with its password in cleartext.
     ///
-    /// Of an identity or of trust nothing is archived.
+    /// Identities and trust are not encoded.
     open func encode(with coder: NSCoder) {
         coder.encode(user as NSString?, forKey: "user")
         coder.encode(password as NSString?, forKey: "password")
         coder.encode(Int(lifetime.rawValue), forKey: "persistence")
     }
 
-    /// Whether the other object is a credential with the same contents and persistence.
+    /// Whether the other object is a credential with equal contents and persistence.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -123,7 +123,7 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         return hasher.finalize()
     }
 
-    /// The class and the user name or the certificate, never the password or the key.
+    /// The class, and the user name or the certificate; never the password or the key.
     open override var description: String {
         switch content {
         case .password(let user, _): "<\(type(of: self))> { user: \(user ?? "nil") }"
@@ -132,15 +132,15 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
         }
     }
 
-    /// No more than the ``description`` says, so that nothing secret is dumped.
+    /// Shows only the ``description``, so that `dump` reveals no secrets.
     open var customMirror: Mirror { Mirror(self, children: ["credential": description]) }
 
-    /// The user name, or nil where the credential is none of a name and a password.
+    /// The user name, or nil if the credential does not consist of a name and a password.
     open var user: String? {
         if case .password(let user, _) = content { user } else { nil }
     }
 
-    /// The password, or nil where there is none.
+    /// The password, or nil if there is none.
     open var password: String? {
         if case .password(_, let password) = content { password } else { nil }
     }
@@ -148,21 +148,21 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     /// Whether there is a password.
     open var hasPassword: Bool { password != nil }
 
-    /// The client's certificate and key, or nil where the credential is none of an identity.
+    /// The client certificate and key, or nil if the credential has no identity.
     open var identity: SecIdentity? {
         if case .identity(let identity, _) = content { identity } else { nil }
     }
 
-    /// The issuers' certificates that were given with the identity: an array of `SecCertificate`.
+    /// The intermediate certificates given with the identity: an array of `SecCertificate`.
     open var certificates: [Any] {
         if case .identity(_, let certificates) = content { certificates } else { [] }
     }
 
-    /// Whether the credential says that a server is trusted.
+    /// Whether the credential declares a server trusted.
     final var isTrust: Bool {
         if case .trust = content { true } else { false }
     }
 
-    /// How long the credential is remembered.
+    /// How long the credential is stored.
     open var persistence: Persistence { lifetime }
 }

@@ -14,6 +14,6 @@ extension Notification.Name {
     public static let NSURLCredentialStorageChanged = Notification.Name("NSURLCredentialStorageChangedNotification")
 }
 
-/// In the options of ``URLCredentialStorage/remove(_:for:options:)``, with the value true: a credential whose persistence is
-/// ``URLCredential/Persistence/synchronizable`` is meant too.
+/// The key in the options of ``URLCredentialStorage/remove(_:for:options:)`` which, with the value true, also removes a credential
+/// with ``URLCredential/Persistence/synchronizable`` persistence.
 public let NSURLCredentialStorageRemoveSynchronizableCredentials = "NSURLCredentialStorageRemoveSynchronizableCredentials"

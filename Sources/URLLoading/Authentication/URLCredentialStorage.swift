@@ -11,35 +11,35 @@ public import Foundation
 internal import LoadingModel
 package import LoadingStores
 
-/// Keeps credentials by the protection space that they are good for.
+/// Stores credentials by protection space.
 ///
-/// How long depends on each credential's ``URLCredential/persistence``: not at all, as long as the storage lives, or beyond the
-/// process. Client certificates are never kept beyond the process. A space is found again only if its host, port, protocol,
-/// realm and method are all the same.
+/// Each credential's ``URLCredential/persistence`` determines how long: not at all, for the lifetime of the storage, or after the
+/// process ends. Client certificates never outlive the process. Spaces match only if host, port, protocol, realm and method are all
+/// equal.
 ///
-/// A subclass may keep credentials of its own. A session asks it through the methods with a task, which by default call those
+/// A subclass may implement its own storage. A session calls it through the methods with a task, which by default call those
 /// without.
 ///
-/// Sendable because its store locks itself.
+/// Sendable because its store has its own lock.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
     private static let programStorage = URLCredentialStorage(store: .program(ProcessInfo.processInfo.processName))
 
-    /// Where the credentials are.
+    /// The store of the credentials.
     ///
-    /// A session uses it directly where no subclass wants to be asked.
+    /// A session uses it directly unless the storage is a subclass.
     package let store: CredentialStore
 
-    /// The program's own storage, apart from those of other programs.
+    /// The program's own storage, which other programs do not share.
     ///
-    /// Several processes of the same program share it.
+    /// All processes of the same program share it.
     ///
-    /// Permanent credentials are in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks. Where
-    /// there is none, as on a server, they are in an encrypted file that only the user may read, in the user's data directory.
-    /// **Its key lies beside it**, so that it protects from other users, and from copies of the file alone, but not from
-    /// programs of the same user, nor from who has the whole disk.
+    /// Permanent credentials are stored in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks.
+    /// If there is none, as on a server, they are stored in an encrypted file in the user's data directory, which only the user may
+    /// read. **The key is stored beside it**: this protects against other users, and if only the file is copied, but not against
+    /// programs of the same user, nor if the whole disk is copied.
     open class var shared: URLCredentialStorage { programStorage }
 
-    /// Makes an empty storage of its own, in memory alone.
+    /// Makes an empty storage that is only in memory.
     public override init() {
         store = CredentialStore(permanent: nil)
         super.init()
@@ -54,11 +54,11 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     // MARK: Credentials
 
-    /// The credentials of a space by user name; nil where there are none.
+    /// Returns the credentials of a space by user name; nil if there are none.
     ///
-    /// The first time, waits until those that are kept are read, for which the user may have to unlock a keyring.
+    /// The first call blocks until the stored credentials have been read; the user may have to unlock a keyring for that.
     ///
-    /// - Returns: The credentials by user name, or nil where there are none.
+    /// - Returns: The credentials by user name, or nil if there are none.
     open func credentials(for space: URLProtectionSpace) -> [String: URLCredential]? {
         store.prepareAndWait()
         let credentials = store.credentials(for: space.space).compactMapValues(URLCredential.make)
@@ -75,27 +75,27 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         return all.filter { !$0.value.isEmpty }
     }
 
-    /// Keeps a credential for a space, in place of one of the same user, if its persistence is not
+    /// Stores a credential for a space, replacing one of the same user, unless its persistence is
     /// ``URLCredential/Persistence/none``.
     ///
-    /// The first of a space becomes its default.
+    /// The first credential of a space becomes its default.
     open func set(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let credential = credential.forEngine else { return }
         store.set(credential, for: space.space)
     }
 
-    /// Removes the credential of the same user, unless it is synchronizable.
+    /// Removes the credential with the same user name, unless it is synchronizable.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace) {
         remove(credential, for: space, options: nil)
     }
 
-    /// Removes the credential of the same user from memory and from where it is kept.
+    /// Removes the credential with the same user name from memory and from permanent storage.
     ///
     /// - Parameters:
-    ///   - credential: Whose user is meant.
-    ///   - space: Where it is kept.
-    ///   - options: With ``NSURLCredentialStorageRemoveSynchronizableCredentials`` and true, a credential whose persistence is
-    ///     ``URLCredential/Persistence/synchronizable`` is removed too; without, that is ignored.
+    ///   - credential: A credential with the user name.
+    ///   - space: The protection space.
+    ///   - options: With ``NSURLCredentialStorageRemoveSynchronizableCredentials`` set to true, also removes a credential with
+    ///     ``URLCredential/Persistence/synchronizable`` persistence; otherwise such a credential remains.
     open func remove(_ credential: URLCredential, for space: URLProtectionSpace, options: [String: Any]? = [:]) {
         guard let credential = credential.forEngine else { return }
         let option = options?[NSURLCredentialStorageRemoveSynchronizableCredentials]
@@ -103,25 +103,25 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.remove(credential, for: space.space, includingSynchronizable: isMeant)
     }
 
-    /// The credential that answers a space's challenges if nobody says otherwise; nil where none was set.
+    /// Returns the credential that answers a space's challenges by default; nil if none was set.
     ///
-    /// - Returns: The default credential, or nil where none was set.
+    /// - Returns: The default credential, or nil if none was set.
     open func defaultCredential(for space: URLProtectionSpace) -> URLCredential? {
         store.prepareAndWait()
         return store.defaultCredential(for: space.space).flatMap(URLCredential.make)
     }
 
-    /// Keeps a credential for a space, as ``set(_:for:)`` does, and has it answer the space's challenges.
+    /// Stores a credential for a space like ``set(_:for:)``, and makes it the space's default.
     open func setDefaultCredential(_ credential: URLCredential, for space: URLProtectionSpace) {
         guard let credential = credential.forEngine else { return }
         store.setDefault(credential, for: space.space)
     }
 
-    // MARK: By task
+    // MARK: Credentials of tasks
 
-    /// Calls back with the credentials of a space.
+    /// Calls a completion handler with the credentials of a space.
     ///
-    /// By default: ``credentials(for:)``, without keeping the caller waiting.
+    /// The default implementation calls ``credentials(for:)`` without blocking the caller.
     open func getCredentials(
         for protectionSpace: URLProtectionSpace, task: URLSessionTask,
         completionHandler: @escaping @Sendable ([String: URLCredential]?) -> Void
@@ -129,16 +129,16 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         store.prepare { completionHandler(self.credentials(for: protectionSpace)) }
     }
 
-    /// Keeps a credential that answered a task's challenge.
+    /// Stores a credential that answered a task's challenge.
     ///
-    /// By default: ``set(_:for:)``.
+    /// The default implementation calls ``set(_:for:)``.
     open func set(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
         set(credential, for: protectionSpace)
     }
 
     /// Removes a credential for a task.
     ///
-    /// By default: ``remove(_:for:options:)``.
+    /// The default implementation calls ``remove(_:for:options:)``.
     open func remove(
         _ credential: URLCredential, for protectionSpace: URLProtectionSpace, options: [String: Any]? = [:],
         task: URLSessionTask
@@ -146,9 +146,9 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
         remove(credential, for: protectionSpace, options: options)
     }
 
-    /// Calls back with the default credential of a space.
+    /// Calls a completion handler with the default credential of a space.
     ///
-    /// By default: ``defaultCredential(for:)``, without keeping the caller waiting.
+    /// The default implementation calls ``defaultCredential(for:)`` without blocking the caller.
     open func getDefaultCredential(
         for space: URLProtectionSpace, task: URLSessionTask, completionHandler: @escaping @Sendable (URLCredential?) -> Void
     ) {
@@ -157,40 +157,40 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
 
     /// Sets the default credential of a space for a task.
     ///
-    /// By default: ``setDefaultCredential(_:for:)``.
+    /// The default implementation calls ``setDefaultCredential(_:for:)``.
     open func setDefaultCredential(_ credential: URLCredential, for protectionSpace: URLProtectionSpace, task: URLSessionTask) {
         setDefaultCredential(credential, for: protectionSpace)
     }
 
-    // MARK: As an object
+    // MARK: Description
 
-    /// The class and the number of spaces that credentials are known for; nothing of them.
+    /// The class and the number of spaces that have credentials, without any details of them.
     open override var description: String { "<\(type(of: self)) spaces count:\(store.all().count)>" }
 }
 
 extension URLCredentialStorage {
-    /// The credentials of a space.
+    /// Returns the credentials of a space.
     ///
-    /// See ``getCredentials(for:task:completionHandler:)``, which a subclass overrides.
+    /// Calls ``getCredentials(for:task:completionHandler:)``, which a subclass may override.
     ///
-    /// - Returns: The credentials by user name, or nil where there are none.
+    /// - Returns: The credentials by user name, or nil if there are none.
     public func credentials(for protectionSpace: URLProtectionSpace, task: URLSessionTask) async -> [String: URLCredential]? {
         await AnswerOnce.wait { getCredentials(for: protectionSpace, task: task, completionHandler: $0) }
     }
 
-    /// The default credential of a space.
+    /// Returns the default credential of a space.
     ///
-    /// See ``getDefaultCredential(for:task:completionHandler:)``, which a subclass overrides.
+    /// Calls ``getDefaultCredential(for:task:completionHandler:)``, which a subclass may override.
     ///
-    /// - Returns: The default credential, or nil where none was set.
+    /// - Returns: The default credential, or nil if none was set.
     public func defaultCredential(for space: URLProtectionSpace, task: URLSessionTask) async -> URLCredential? {
         await AnswerOnce.wait { getDefaultCredential(for: space, task: task, completionHandler: $0) }
     }
 
-    /// Whether a storage is of this very class, so that a session may go to its ``store`` and ask nobody.
+    /// Whether a storage is not a subclass, so that a session may use its ``store`` directly.
     static func isPlain(_ storage: URLCredentialStorage) -> Bool { type(of: storage) == URLCredentialStorage.self }
 
-    /// Has the credentials written, waits for it, and answers whether they will be there for the next run.
+    /// Writes the credentials, waits for completion, and returns whether they will be available in the next run.
     package func makeDurable() -> Bool { store.flushAndWait() }
 
     private func observe() {

@@ -11,7 +11,7 @@ internal import Foundation
 package import LoadingModel
 
 extension URLProtectionSpace {
-    /// The space as the engine knows it.
+    /// The space in the engine's representation.
     package var space: ProtectionSpace {
         ProtectionSpace(
             host: host,
@@ -23,7 +23,7 @@ extension URLProtectionSpace {
         )
     }
 
-    /// As somebody has made it: where it had no protocol, it has none again.
+    /// Converts a space of the engine; if it had no protocol originally, it has none again.
     static func make(_ space: ProtectionSpace) -> URLProtectionSpace {
         let kind = space.kind.isEmpty ? nil : space.kind
         let method = space.method.constant
@@ -43,7 +43,7 @@ extension AuthenticationMethod {
     /// The `NSURLAuthenticationMethod…` constant.
     var constant: String { Self.prefix + rawValue }
 
-    /// Nil for what is none of these constants.
+    /// Nil if the string is not one of these constants.
     init?(constant: String) {
         guard constant.hasPrefix(Self.prefix) else { return nil }
         self.init(rawValue: String(constant.dropFirst(Self.prefix.count)))

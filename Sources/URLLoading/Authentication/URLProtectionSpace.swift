@@ -10,9 +10,9 @@
 public import Foundation
 internal import LoadingModel
 
-/// A part of a server, or a proxy, that asks for authentication: host, port, protocol, realm and method.
+/// A part of a server, or a proxy, that requires authentication: host, port, protocol, realm and method.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked Sendable {
     private let spaceHost: String
     private let spacePort: Int
@@ -30,8 +30,9 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - host: The server's host name.
     ///   - port: The port, or 0 for the protocol's default.
     ///   - protocol: "http", "https" or "ftp" (`NSURLProtectionSpaceHTTP` and so on).
-    ///   - realm: The realm the server names (RFC 9110, section 11.5), or nil.
-    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil, or another text, means the default method.
+    ///   - realm: The realm that the server names (RFC 9110, section 11.5), or nil.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil or any other string means the default
+    ///     method.
     public init(host: String, port: Int, protocol: String?, realm: String?, authenticationMethod: String?) {
         spaceHost = host
         spacePort = port
@@ -50,8 +51,9 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     ///   - host: The proxy's host name.
     ///   - port: The port, or 0 for the default.
     ///   - type: "http", "https", "ftp" or "SOCKS" (`NSURLProtectionSpaceHTTPProxy` and so on).
-    ///   - realm: The realm the proxy names, or nil.
-    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil, or another text, means the default method.
+    ///   - realm: The realm that the proxy names, or nil.
+    ///   - authenticationMethod: One of the `NSURLAuthenticationMethod…` constants; nil or any other string means the default
+    ///     method.
     public init(proxyHost host: String, port: Int, type: String?, realm: String?, authenticationMethod: String?) {
         spaceHost = host
         spacePort = port
@@ -64,10 +66,10 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         super.init()
     }
 
-    /// Makes the space of a challenge of a TLS handshake: a space with what the server showed, or what it asked for.
+    /// Makes the space for a challenge of a TLS handshake, with the server's certificates or its request for a client certificate.
     ///
     /// - Parameters:
-    ///   - space: Where; none of its TLS parts are taken over.
+    ///   - space: The space; its own TLS properties are not copied.
     ///   - serverTrust: For `NSURLAuthenticationMethodServerTrust`.
     ///   - distinguishedNames: For `NSURLAuthenticationMethodClientCertificate`, in DER.
     init(_ space: URLProtectionSpace, serverTrust: SecTrust?, distinguishedNames: [Data]?) {
@@ -86,12 +88,12 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         method.flatMap { AuthenticationMethod(constant: $0) == nil ? nil : $0 } ?? NSURLAuthenticationMethodDefault
     }
 
-    /// The space itself, since it never changes.
+    /// Returns the space itself, which is immutable.
     ///
     /// - Returns: The space.
     open override func copy() -> Any { self }
 
-    /// The space itself, since it never changes.
+    /// Returns the space itself, which is immutable.
     ///
     /// - Returns: The space.
     open func copy(with zone: NSZone? = nil) -> Any { self }
@@ -99,7 +101,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived space.
+    /// Decodes an archived space.
     public required init?(coder: NSCoder) {
         guard let host = coder.decodeObject(of: NSString.self, forKey: "host") as String?,
             let method = coder.decodeObject(of: NSString.self, forKey: "authenticationMethod") as String?
@@ -115,7 +117,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         super.init()
     }
 
-    /// Archives the space, without what belongs to one handshake.
+    /// Encodes the space, without the properties of a handshake.
     open func encode(with coder: NSCoder) {
         coder.encode(spaceHost as NSString, forKey: "host")
         coder.encode(spacePort, forKey: "port")
@@ -125,7 +127,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         coder.encode(isProxySpace, forKey: "isProxy")
     }
 
-    /// Whether the other object is the same space; what belongs to one handshake does not count.
+    /// Whether the other object is an equal space; the properties of a handshake are not compared.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -135,7 +137,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
                 && other.method == method && other.kind == kind && other.isProxySpace == isProxySpace
     }
 
-    /// The hash of all its parts.
+    /// The hash of the compared properties.
     open override var hash: Int {
         var hasher = Hasher()
         hasher.combine(spaceHost)
@@ -147,7 +149,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
         return hasher.finalize()
     }
 
-    /// The class and the parts.
+    /// The class and the properties.
     open override var description: String {
         let none = "(null)"
         return "<\(type(of: self)) \(Unmanaged.passUnretained(self).toOpaque())>: Host:\(spaceHost), "
@@ -155,10 +157,10 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
             + "Proxy:\(isProxySpace ? "YES" : "NO"), Proxy-Type:\(proxyType ?? none)"
     }
 
-    /// The realm, or nil where there is none.
+    /// The realm, or nil if there is none.
     open var realm: String? { spaceRealm }
 
-    /// Whether a password given for this space is safe on its way: over TLS, or by a method that does not send it.
+    /// Whether a password for this space is sent securely: over TLS, or by a method that does not send the password itself.
     open var receivesCredentialSecurely: Bool {
         switch method {
         case NSURLAuthenticationMethodHTTPDigest, NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate,
@@ -171,7 +173,7 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// The host.
     open var host: String { spaceHost }
 
-    /// The port, as it was given.
+    /// The port that the space was made with.
     open var port: Int { spacePort }
 
     /// The type of a proxy, or nil for a server.
@@ -180,18 +182,18 @@ open class URLProtectionSpace: NSObject, NSSecureCoding, NSCopying, @unchecked S
     /// The protocol of a server, or nil for a proxy.
     open var `protocol`: String? { isProxySpace ? nil : kind }
 
-    /// How to authenticate: one of the `NSURLAuthenticationMethod…` constants.
+    /// The authentication method: one of the `NSURLAuthenticationMethod…` constants.
     open var authenticationMethod: String { method }
 
-    /// The chain of certificates that the server presented, with `NSURLAuthenticationMethodServerTrust`; otherwise nil.
+    /// The certificate chain of the server, with `NSURLAuthenticationMethodServerTrust`; otherwise nil.
     open var serverTrust: SecTrust? { peer }
 
-    /// The issuers whose client certificates the server takes, with `NSURLAuthenticationMethodClientCertificate`: names in DER.
+    /// The accepted issuers of client certificates, with `NSURLAuthenticationMethodClientCertificate`: names in DER.
     ///
-    /// Nil or empty where the server does not say.
+    /// Nil or empty if the server does not restrict them.
     open var distinguishedNames: [Data]? { issuers }
 
-    /// Whether it is a proxy that asks.
+    /// Whether a proxy requires the authentication.
     ///
     /// - Returns: True for a proxy, false for a server.
     open override func isProxy() -> Bool { isProxySpace }

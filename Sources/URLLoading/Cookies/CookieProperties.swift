@@ -10,7 +10,7 @@
 import Foundation
 import HTTPRules
 
-/// Reads the values of a cookie's properties: each may be a string, and most may be of a type of their own as well.
+/// Reads the values of a cookie's properties: each may be a string, and most may also have another type.
 struct CookieProperties {
     private let values: [HTTPCookiePropertyKey: Any]
 
@@ -36,7 +36,7 @@ struct CookieProperties {
         return text(key).flatMap { Double($0.trimmingCharacters(in: .whitespaces)) }
     }
 
-    /// A whole number; one that is no number, or too large to be one here, is none.
+    /// An integer; nil if the value is not a number, or is out of range.
     func integer(_ key: HTTPCookiePropertyKey) -> Int? {
         number(key).flatMap { Int(exactly: $0.rounded(.towardZero)) }
     }
@@ -46,9 +46,9 @@ struct CookieProperties {
         return text(key).flatMap { CookieDate.parse($0) }
     }
 
-    /// Whether an attribute is there that is true by its presence, nil where it is absent.
+    /// The value of a Boolean attribute, nil if it is absent.
     ///
-    /// What says no is no.
+    /// Strings such as "FALSE" or "0" are false.
     func flag(_ key: HTTPCookiePropertyKey) -> Bool? {
         if let number = values[key] as? NSNumber { return number.boolValue }
         return text(key).map { !["", "FALSE", "NO", "N", "0"].contains($0.uppercased()) }

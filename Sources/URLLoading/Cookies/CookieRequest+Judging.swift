@@ -10,9 +10,9 @@
 import HTTPRules
 
 extension CookieRequest {
-    /// Whether a cookie, read already, may be set by a response to this request (RFC 6265bis, section 5.7).
+    /// Whether a response to this request may set a parsed cookie (RFC 6265bis, section 5.7).
     ///
-    /// The others are the cookies there are; they matter where the request is not secure.
+    /// The stored cookies (`others`) matter only if the request is not secure.
     func maySet(_ cookie: Cookie, beside others: [Cookie]) -> Bool {
         guard cookie.matches(domain: host), mayCarry(cookie) else { return false }
         guard cookie.isHostOnly || cookie.domain == host || Cookie.mayReach(cookie.domain, from: host) else { return false }
@@ -26,9 +26,9 @@ extension CookieRequest {
             }
     }
 
-    /// Whether a cookie's same-site policy lets it go with this request, or be set by the answer.
+    /// Whether a cookie's same-site policy allows it to be sent with this request, or to be set by the response.
     ///
-    /// What a session sends for an app is never a user's navigation.
+    /// A request of an app is never a user's navigation.
     func mayCarry(_ cookie: Cookie) -> Bool {
         switch (site, cookie.sameSite) {
         case (.sameSite, _), (.crossSite(topLevelNavigation: true), _), (_, .some(.none)), (_, nil): true

@@ -10,15 +10,15 @@
 import LoadingModel
 
 extension HTTPCookie {
-    /// Which cookies a storage takes.
+    /// Which cookies a storage accepts.
     ///
     /// Raw values are Apple's.
     public enum AcceptPolicy: UInt, Sendable {
-        /// All that the rules of cookies allow.
+        /// All cookies that the cookie rules allow.
         case always = 0
-        /// None.
+        /// No cookies.
         case never = 1
-        /// Those of the main document's site. A request without a main document is its own.
+        /// Cookies of the main document's site. A request without a main document is its own.
         case onlyFromMainDocumentDomain = 2
 
         init(_ acceptance: SessionPolicy.CookieAcceptance) { self = Self(rawValue: acceptance.rawValue) ?? .never }

@@ -11,7 +11,7 @@ import Foundation
 import HTTPRules
 
 extension HTTPCookie {
-    /// The attributes that RFC 2965 has and RFC 6265bis does not.
+    /// The attributes that RFC 2965 defines and RFC 6265bis does not.
     private struct OlderAttributes {
         var version = 0
         var comment: String?
@@ -19,9 +19,9 @@ extension HTTPCookie {
         var ports: [Int] = []
         var isDiscarded = false
 
-        /// Reads them from a `Set-Cookie` value.
+        /// Parses a `Set-Cookie` value.
         ///
-        /// The last of equal attributes counts, as in RFC 6265bis.
+        /// The last of several equal attributes applies, as in RFC 6265bis.
         init(_ field: String, port: Int?) {
             for attribute in field.split(separator: ";").dropFirst() {
                 let parts = attribute.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -46,9 +46,9 @@ extension HTTPCookie {
         }
     }
 
-    /// The cookies that a response's `Set-Cookie` fields name, each field for itself.
+    /// Parses the cookies of a response's `Set-Cookie` fields, one per field.
     ///
-    /// The default path is that of a cookie which names none; nil for that of RFC 6265bis, section 5.1.4.
+    /// The default path applies to a cookie without a path; nil for the one of RFC 6265bis, section 5.1.4.
     static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
         let now = Date().timeIntervalSinceReferenceDate
         let origin = Origin(url)
@@ -58,7 +58,7 @@ extension HTTPCookie {
             guard let parsed = SetCookie(field) else { return nil }
             let named = parsed.domain.flatMap { $0.isEmpty ? nil : domain(named: "." + $0) }
             guard var domain = named ?? host.map({ (name: $0, isHostOnly: true) }) else { return nil }
-            // RFC 6265bis, section 5.7, step 9: what is for "localhost" by its own word is for that host alone.
+            // RFC 6265bis, section 5.7, step 9: a cookie for the domain "localhost" is for that host only.
             if domain.name == host, Cookie.staysWithItsHost(domain.name) { domain.isHostOnly = true }
             let older = OlderAttributes(field, port: origin?.port)
             return HTTPCookie(
@@ -85,11 +85,11 @@ extension HTTPCookie {
         }
     }
 
-    /// A value on one line: where it was folded stands a space (RFC 9112, section 5.2).
+    /// Replaces obsolete line folding by spaces (RFC 9112, section 5.2).
     static func unfolded(_ value: String) -> String {
         String(decoding: value.utf8.map { $0 == 0x0D || $0 == 0x0A ? 0x20 : $0 }, as: UTF8.self)
     }
 
-    /// How the cookie stands in a `Cookie` field: without a name, the value alone (RFC 6265bis, section 5.8.3, step 4).
+    /// The cookie in a `Cookie` field; if its name is empty, only the value (RFC 6265bis, section 5.8.3, step 4).
     var pair: String { cookie.name.isEmpty ? cookie.value : "\(cookie.name)=\(cookie.value)" }
 }

@@ -11,26 +11,26 @@ import Foundation
 import HTTPRules
 
 extension HTTPCookie {
-    /// The cookies of a `cookies.txt` file, as curl and browsers' add-ons write it, in its order.
+    /// Parses the cookies of a `cookies.txt` file, as written by curl and browser extensions, in order.
     ///
-    /// Not in Apple's API. Comments, lines that are no cookies, and cookies that have expired are left out; `#HttpOnly_` lines are
-    /// cookies. Whether a storage takes them is up to the storage.
+    /// Not in Apple's API. Comments, malformed lines, and expired cookies are skipped; `#HttpOnly_` lines are cookies. A storage
+    /// still decides whether it accepts them.
     ///
-    /// - Returns: The cookies; lines that say none are left out.
+    /// - Returns: The cookies; lines without a cookie are skipped.
     public static func cookies(netscapeFile text: String) -> [HTTPCookie] {
         NetscapeCookieFile.parse(text, now: Date().timeIntervalSinceReferenceDate).map { cookie in
             var cookie = cookie
-            // As A-labels; and an address has no hosts in it.
+            // In A-label form; and an IP address has no subdomains.
             let domain = domain(named: (cookie.isHostOnly ? "" : ".") + cookie.domain)
             (cookie.domain, cookie.isHostOnly) = (domain.name, domain.isHostOnly)
             return HTTPCookie(cookie)
         }
     }
 
-    /// The `cookies.txt` file of some cookies, as curl reads it, a line for each.
+    /// Returns the text of a `cookies.txt` file with the given cookies, as read by curl, one per line.
     ///
-    /// Not in Apple's API. The format has no place for same-site policies, and none for cookies with a tab in them or with a
-    /// partition: these cookies are left out. Cookies that end with the session expire at 0.
+    /// Not in Apple's API. The format cannot represent same-site policies, cookies that contain a tab, or partitions: such cookies
+    /// are omitted. Session cookies have the expiry time 0.
     ///
     /// - Returns: The text of the file.
     public static func netscapeFile(_ cookies: [HTTPCookie]) -> String {

@@ -11,7 +11,7 @@ import Foundation
 import HTTPRules
 
 extension HTTPCookie {
-    /// Makes a cookie by Apple's table of properties.
+    /// Makes a cookie from properties with Apple's keys.
     static func cookie(of values: CookieProperties, origin: URL?, now: Double) -> Cookie? {
         guard let name = values.text(.name), let value = values.text(.value), let domain = domain(of: values, origin: origin),
             let path = path(of: values, origin: origin), [name, value, domain.name, path].allSatisfy(isPrintable)
@@ -43,7 +43,7 @@ extension HTTPCookie {
         )
     }
 
-    /// The properties that the cookie itself has.
+    /// The properties of the cookie itself.
     var storedProperties: [HTTPCookiePropertyKey: Any] {
         var properties: [HTTPCookiePropertyKey: Any] = [
             .name: name, .value: value, .domain: domain, .path: path, .version: cookie.version, .created: cookie.creation,
@@ -63,9 +63,9 @@ extension HTTPCookie {
         return properties
     }
 
-    /// The domain as the rules have it: in lower case and A-label form, without a dot in front.
+    /// The domain in canonical form: lower case, A-labels, without a leading dot.
     ///
-    /// An address has no hosts in it.
+    /// An IP address has no subdomains.
     static func domain(named text: String) -> (name: String, isHostOnly: Bool) {
         let isHostOnly = !text.hasPrefix(".")
         let name = canonicalHost(isHostOnly ? text : String(text.dropFirst()))
@@ -91,7 +91,7 @@ extension HTTPCookie {
         return URL(string: "http://\(bare)/").flatMap(Origin.init)?.host ?? bare.lowercased()
     }
 
-    /// A cookie with a control character in it is ignored altogether (RFC 6265bis, section 5.6, step 1): it would end the field.
+    /// A cookie that contains a control character is ignored (RFC 6265bis, section 5.6, step 1): it would end the field.
     private static func isPrintable(_ text: String) -> Bool {
         text.utf8.allSatisfy { $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }
     }

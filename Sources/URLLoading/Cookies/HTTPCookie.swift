@@ -11,27 +11,26 @@ public import Foundation
 import HTTPRules
 import HTTPWire
 
-/// A cookie: a name and a value that a server gave, and which requests they go back with.
+/// A cookie: a name and a value set by a server, and the requests to send them with.
 ///
-/// Version 0 is the format that Netscape came up with, which nearly all cookies have; version 1 that of RFC 2965.
+/// Version 0 is Netscape's original format, which nearly all cookies have; version 1 is that of RFC 2965.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 open class HTTPCookie: NSObject, @unchecked Sendable {
-    /// The cookie as the rules have it.
+    /// The cookie in the representation of the cookie rules.
     let cookie: Cookie
     private let originURL: URL?
     private let isSetByJavaScript: Bool
 
-    /// Makes a cookie of its properties.
+    /// Makes a cookie from properties.
     ///
-    /// All values may be strings; ``HTTPCookiePropertyKey`` says which other types they may have. Properties with other keys are
-    /// ignored.
+    /// All values may be strings; ``HTTPCookiePropertyKey`` documents the other types. Properties with other keys are ignored.
     ///
-    /// Nil where one of those that are needed is missing, or where the name, the value, the domain or the path has a control character
-    /// in it.
+    /// Returns nil if a required property is missing, or if the name, the value, the domain or the path contains a control
+    /// character.
     ///
-    /// - Parameter properties: At least the name, the value, and the domain or the URL of origin. Apple's documentation requires
-    ///   the path, too; where there is a URL of origin, its path is the default (RFC 6265bis, section 5.1.4).
+    /// - Parameter properties: At least the name, the value, and the domain or the origin URL. Apple's documentation requires the
+    ///   path, too; with an origin URL, the path defaults to that of the URL (RFC 6265bis, section 5.1.4).
     public init?(properties: [HTTPCookiePropertyKey: Any]) {
         let values = CookieProperties(properties)
         let origin = values.url(.originURL)
@@ -51,9 +50,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     // MARK: Header fields
 
-    /// The header fields that send cookies with a request: `Cookie`, or none where there are no cookies.
+    /// Returns the header fields for sending cookies with a request: `Cookie`, or none if there are no cookies.
     ///
-    /// Which cookies a request may have is not asked here; ``HTTPCookieStorage/cookies(for:)-(URL)`` knows.
+    /// This does not check which cookies a request may have; see ``HTTPCookieStorage/cookies(for:)-(URL)``.
     ///
     /// - Returns: A dictionary with one field, or an empty one.
     open class func requestHeaderFields(with cookies: [HTTPCookie]) -> [String: String] {
@@ -61,27 +60,27 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return ["Cookie": cookies.map(\.pair).joined(separator: "; ")]
     }
 
-    /// The cookies that a response sets, in the order it sets them.
+    /// Parses the cookies that a response sets, in order.
     ///
-    /// Nothing is judged: a cookie for another domain than the URL's is among them, and
-    /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` refuses it. Where a field holds no `=` before its first semicolon, the
-    /// cookie is all value, and its name is empty (RFC 6265bis, section 5.6). A cookie without a domain is for the URL's host alone; one
-    /// without a path is for the path "/", as Apple documents it. (What a session itself stores goes by RFC 6265bis, section 5.1.4,
-    /// instead.)
+    /// There is no validation: a cookie for a domain that does not match the URL is returned, and
+    /// ``HTTPCookieStorage/setCookies(_:for:mainDocumentURL:)`` rejects it. If a field has no `=` before its first semicolon, the
+    /// whole text is the value, and the name is empty (RFC 6265bis, section 5.6). A cookie without a domain is only for the URL's
+    /// host; one without a path has the path "/", as Apple documents it. (For cookies that a session stores itself, RFC 6265bis,
+    /// section 5.1.4, applies instead.)
     ///
     /// - Parameters:
     ///   - headerFields: The response's header fields; those other than `Set-Cookie` are ignored. Several cookies in one value are
-    ///     parted by commas.
-    ///   - url: Where the response came from.
-    /// - Returns: The cookies; fields that set none are left out.
+    ///     separated by commas.
+    ///   - url: The URL of the response.
+    /// - Returns: The cookies; malformed fields are skipped.
     open class func cookies(withResponseHeaderFields headerFields: [String: String], for url: URL) -> [HTTPCookie] {
         let lines = headerFields.filter { $0.key.lowercased() == "set-cookie" }.sorted { $0.key < $1.key }
         return cookies(fields: lines.flatMap { SetCookie.split(unfolded($0.value)) }, from: url, defaultPath: "/")
     }
 
-    // MARK: What it says
+    // MARK: Attributes
 
-    /// The properties from which ``init(properties:)`` makes an equal cookie.
+    /// The properties with which ``init(properties:)`` makes an equal cookie.
     open var properties: [HTTPCookiePropertyKey: Any]? {
         var properties = storedProperties
         properties[.originURL] = originURL
@@ -97,42 +96,42 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
 
     /// The value.
     ///
-    /// Octets that are no UTF-8 are shown as ISO 8859-1; the server gets them as it sent them.
+    /// Octets that are not valid UTF-8 are shown as ISO 8859-1; the server gets them back unchanged.
     open var value: String { OctetText.shown(cookie.value) }
 
-    /// When the cookie expires; nil where it ends with the session.
+    /// The expiration date; nil if the cookie ends with the session.
     open var expiresDate: Date? {
         isSessionOnly ? nil : cookie.expires.map(Self.date)
     }
 
     /// Whether the cookie ends with the session, and is never written to disk.
     ///
-    /// So do all cookies that have no date to expire at, as Apple's do.
+    /// This includes all cookies without an expiration date, as in Apple's implementation.
     open var isSessionOnly: Bool { cookie.isDiscarded || cookie.expires == nil }
 
-    /// The domain, in lower case: with a dot in front where the cookie goes to all hosts in it, without where it goes to that host
-    /// alone.
+    /// The domain in lower case: with a leading dot if the cookie is also sent to subdomains, without if it is sent only to that
+    /// host.
     open var domain: String { cookie.isHostOnly ? cookie.domain : "." + cookie.domain }
 
-    /// The path: the cookie goes to it and to what is below it.
+    /// The path: the cookie is sent to it and to paths below it.
     open var path: String { cookie.path }
 
-    /// Whether the cookie goes over secure connections alone.
+    /// Whether the cookie is sent only over secure connections.
     open var isSecure: Bool { cookie.isSecure }
 
-    /// Whether the cookie is for HTTP alone, and not for scripts.
+    /// Whether the cookie is only for HTTP, and not for scripts.
     open var isHTTPOnly: Bool { cookie.isHTTPOnly }
 
-    /// What the cookie is for, in words for people.
+    /// A human-readable comment on the purpose of the cookie.
     open var comment: String? { cookie.comment }
 
-    /// Where there is more to read about the cookie.
+    /// A URL with more information on the cookie.
     open var commentURL: URL? { cookie.commentURL.flatMap { URL(string: $0) } }
 
-    /// The ports that the cookie goes to; nil where it goes to all.
+    /// The ports that the cookie is sent to; nil for all ports.
     open var portList: [NSNumber]? { cookie.ports.isEmpty ? nil : cookie.ports.map { NSNumber(value: $0) } }
 
-    /// To which requests of other sites the cookie goes along; nil where it does not say, or says "none".
+    /// Which cross-site requests carry the cookie; nil if the cookie does not restrict them, or has the policy "none".
     open var sameSitePolicy: HTTPCookieStringPolicy? {
         switch cookie.sameSite {
         case .some(.lax): .sameSiteLax
@@ -141,9 +140,9 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: As an object
+    // MARK: Equality and description
 
-    /// Whether the other object is a cookie that says the same, whenever it was made.
+    /// Whether the other object is an equal cookie; creation times are not compared.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -151,7 +150,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return other === self || other.content == content
     }
 
-    /// The hash of what makes the cookie another one than its neighbours.
+    /// The hash of the name, value, domain and path.
     open override var hash: Int {
         var hasher = Hasher()
         hasher.combine(cookie.name)
@@ -161,7 +160,7 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
         return hasher.finalize()
     }
 
-    /// The cookie in one line, as Apple's system writes it: its value is in it, too.
+    /// The cookie in one line, in the format of Apple's system, including its value.
     open override var description: String {
         let expires = expiresDate.map(String.init(describing:)) ?? "(null)"
         let created = Self.date(cookie.creation)
@@ -171,12 +170,12 @@ open class HTTPCookie: NSObject, @unchecked Sendable {
             + " isSecure:\(text(isSecure))>"
     }
 
-    /// Servers and apps write any number; calendars do not go that far.
+    /// Clamps the date: servers and apps may use any number, which calendars cannot represent.
     private static func date(_ seconds: Double) -> Date {
         min(max(Date(timeIntervalSinceReferenceDate: seconds), .distantPast), .distantFuture)
     }
 
-    /// What two equal cookies have in common: all but when they were made and used.
+    /// The properties to compare: all except the times of creation and last access.
     private var content: Cookie {
         var content = cookie
         content.creation = 0

@@ -7,82 +7,82 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Names an attribute of a cookie in the dictionary that ``HTTPCookie/init(properties:)`` takes and ``HTTPCookie/properties`` gives.
+/// A key in the dictionaries of ``HTTPCookie/init(properties:)`` and ``HTTPCookie/properties``.
 ///
-/// Raw values are Apple's. Other names than those below are allowed, and ignored but for "HttpOnly", "Created" and
-/// "StoragePartition", which Apple's cookies have too without a constant of their own.
+/// Raw values are Apple's. Other keys are ignored, except "HttpOnly", "Created" and "StoragePartition", which Apple's cookies also
+/// have, without a constant.
 public struct HTTPCookiePropertyKey: RawRepresentable, Hashable, Sendable {
     /// The name.
     public var rawValue: String
 
-    /// Makes a key of a name.
+    /// Makes a key from its name.
     public init(_ rawValue: String) { self.rawValue = rawValue }
 
-    /// Makes a key of a name.
+    /// Makes a key from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// A string with the cookie's name.
+    /// The cookie's name, a string.
     ///
     /// Required.
     public static let name = HTTPCookiePropertyKey("Name")
-    /// A string with the cookie's value.
+    /// The cookie's value, a string.
     ///
     /// Required.
     public static let value = HTTPCookiePropertyKey("Value")
-    /// The URL, as a `URL` or a string, that set the cookie.
+    /// The URL that set the cookie, a `URL` or a string.
     ///
-    /// Needed where there is no ``domain``, and its host is then the domain.
+    /// Required if there is no ``domain``; its host is then the domain.
     public static let originURL = HTTPCookiePropertyKey("OriginURL")
-    /// "0" or "1", as a string or a number.
+    /// The version "0" or "1", a string or a number.
     ///
     /// Default 0.
     public static let version = HTTPCookiePropertyKey("Version")
-    /// A string with the domain: with a dot in front, for all hosts in it; without, for that host alone.
+    /// The domain, a string: with a leading dot to include its subdomains, without to mean only that host.
     public static let domain = HTTPCookiePropertyKey("Domain")
-    /// A string with the path.
+    /// The path, a string.
     ///
-    /// Required, unless there is an ``originURL`` whose path it can be taken from.
+    /// Required, unless there is an ``originURL`` to take it from.
     public static let path = HTTPCookiePropertyKey("Path")
-    /// That the cookie goes over secure connections alone: "TRUE", another string or true.
+    /// Whether the cookie is sent only over secure connections: "TRUE", another string, or true.
     ///
-    /// "FALSE", "NO", "0", an empty string or false are as if it were absent.
+    /// "FALSE", "NO", "0", an empty string and false mean the same as a missing key.
     public static let secure = HTTPCookiePropertyKey("Secure")
-    /// When the cookie expires, as a `Date` or a string.
+    /// The expiration date, a `Date` or a string.
     ///
-    /// Of version 0 alone.
+    /// Only for version 0.
     public static let expires = HTTPCookiePropertyKey("Expires")
-    /// A string with a comment, meant for people.
+    /// A human-readable comment, a string.
     public static let comment = HTTPCookiePropertyKey("Comment")
-    /// Where there is more to read, as a `URL` or a string.
+    /// A URL with more information, a `URL` or a string.
     public static let commentURL = HTTPCookiePropertyKey("CommentURL")
     /// Whether the cookie ends with the session: "TRUE" or "FALSE", or a Boolean.
     ///
-    /// Where it is absent, cookies of version 1 without a ``maximumAge`` do.
+    /// The default is true for cookies of version 1 without a ``maximumAge``.
     public static let discard = HTTPCookiePropertyKey("Discard")
-    /// How many seconds the cookie lives, as a string or a number.
+    /// The lifetime in seconds, a string or a number.
     ///
-    /// Of version 1 alone.
+    /// Only for version 1.
     public static let maximumAge = HTTPCookiePropertyKey("Max-Age")
-    /// The ports the cookie goes to: a string with numbers parted by commas, or numbers.
+    /// The ports that the cookie is sent to: a string with numbers separated by commas, or numbers.
     ///
-    /// Version 0 keeps the first one.
+    /// Version 0 uses only the first one.
     public static let port = HTTPCookiePropertyKey("Port")
-    /// To which requests of other sites the cookie goes along: an ``HTTPCookieStringPolicy`` or its raw value.
+    /// Which cross-site requests carry the cookie: an ``HTTPCookieStringPolicy`` or its raw value.
     public static let sameSitePolicy = HTTPCookiePropertyKey("SameSite")
-    /// That a script set the cookie: "TRUE" or true.
+    /// Whether a script set the cookie: "TRUE" or true.
     ///
-    /// Kept for code that reads it; there are no scripts here.
+    /// Stored for code that reads it; this library runs no scripts.
     public static let setByJavaScript = HTTPCookiePropertyKey("SetInJavaScript")
 
-    /// That scripts must not see the cookie.
+    /// Whether the cookie is hidden from scripts.
     ///
     /// Apple has no constant for it.
     static let httpOnly = HTTPCookiePropertyKey("HttpOnly")
-    /// When the cookie was made, in seconds since the reference date.
+    /// The creation time, in seconds since the reference date.
     ///
     /// Apple has no constant for it.
     static let created = HTTPCookiePropertyKey("Created")
-    /// The partition that the cookie belongs to.
+    /// The partition of the cookie.
     ///
     /// Apple has no constant for it.
     static let partition = HTTPCookiePropertyKey("StoragePartition")

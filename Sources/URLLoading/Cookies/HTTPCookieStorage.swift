@@ -12,13 +12,13 @@ import HTTPRules
 import LoadingStores
 import Synchronization
 
-/// Keeps cookies, and knows which of them go with a request.
+/// Stores cookies, and determines which of them to send with a request.
 ///
-/// A subclass may keep cookies of its own. A session asks it through ``storeCookies(_:for:)`` and
-/// ``getCookiesFor(_:completionHandler:)``, which by default call ``setCookies(_:for:mainDocumentURL:)`` and ``cookies(for:)-(URL)``: to
-/// override either pair is enough.
+/// A subclass may implement its own storage. A session calls it through ``storeCookies(_:for:)`` and
+/// ``getCookiesFor(_:completionHandler:)``, which by default call ``setCookies(_:for:mainDocumentURL:)`` and
+/// ``cookies(for:)-(URL)``: overriding either pair is enough.
 ///
-/// Sendable because its policy is under a mutex, and its store locks itself.
+/// Sendable because a mutex guards its policy, and its store has its own lock.
 open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     private static let programStorage = HTTPCookieStorage(store: programStore)
     private static let groupStorages = Mutex<[String: HTTPCookieStorage]>([:])
@@ -27,23 +27,23 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         store(in: StoreLocations.dataDirectory(program: ProcessInfo.processInfo.processName))
     }
 
-    /// Where the cookies are.
+    /// The store of the cookies.
     ///
-    /// A session uses it directly where no subclass wants to be asked.
+    /// A session uses it directly unless the storage is a subclass.
     let store: CookieStore
     private let policy = Mutex(HTTPCookie.AcceptPolicy.always)
 
-    /// The program's own storage: on disk, in the user's data directory, apart from those of other programs.
+    /// The program's own storage: on disk, in the user's data directory, not shared with other programs.
     ///
-    /// Several processes of the same program share it.
+    /// All processes of the same program share it.
     open class var shared: HTTPCookieStorage { programStorage }
 
-    /// The storage that all programs share which name the same group.
+    /// Returns the storage shared by all programs that use the same group identifier.
     ///
-    /// It is on disk, in the user's data directory. The same identifier gives the same object. Differs from Apple's because there
-    /// are no entitlements here: each program of the user may name each group.
+    /// It is on disk, in the user's data directory. Unlike on Apple's platforms, there are no entitlements: every program of the
+    /// user may use every group.
     ///
-    /// - Returns: The storage; the same object for the same group.
+    /// - Returns: The storage; the same object for the same identifier.
     open class func sharedCookieStorage(forGroupContainerIdentifier identifier: String) -> HTTPCookieStorage {
         groupStorages.withLock { storages in
             if let storage = storages[identifier] { return storage }
@@ -53,7 +53,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Makes an empty storage of its own, in memory alone.
+    /// Makes an empty storage that is only in memory.
     public override init() {
         store = CookieStore(path: nil)
         super.init()
@@ -68,10 +68,10 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
 
     // MARK: All cookies
 
-    /// All cookies that have not expired, in the order they were made.
+    /// All cookies that have not expired, in the order of their creation.
     open var cookies: [HTTPCookie]? { store.all.map(HTTPCookie.init) }
 
-    /// All cookies in the order that sort descriptors give.
+    /// Returns all cookies, sorted by sort descriptors.
     ///
     /// - Returns: The cookies, sorted.
     open func sortedCookies(using sortOrder: [NSSortDescriptor]) -> [HTTPCookie] {
@@ -87,46 +87,45 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Keeps a cookie, in place of one of the same name, domain and path, if the policy is not
-    /// ``HTTPCookie/AcceptPolicy/never``.
+    /// Stores a cookie, replacing one with the same name, domain and path, unless the policy is ``HTTPCookie/AcceptPolicy/never``.
     ///
-    /// A cookie that has expired removes the one it would replace.
+    /// An expired cookie removes the one that it would replace.
     open func setCookie(_ cookie: HTTPCookie) {
         guard cookieAcceptPolicy != .never else { return }
         store.set(cookie.cookie, now: Self.now)
     }
 
-    /// Removes the cookie of the same name, domain and path.
+    /// Removes the cookie with the same name, domain and path.
     open func deleteCookie(_ cookie: HTTPCookie) {
         store.remove(cookie.cookie.key)
     }
 
-    /// Removes the cookies that were made after a date.
+    /// Removes the cookies created after a date.
     open func removeCookies(since date: Date) {
         store.removeCookies(createdAfter: date.timeIntervalSinceReferenceDate)
     }
 
-    // MARK: By URL
+    // MARK: Cookies of a URL
 
-    /// The cookies that go with a request for a URL; nil where no HTTP request can be made for it.
+    /// Returns the cookies to send with a request for a URL.
     ///
     /// Longer paths come first, then older cookies (RFC 6265bis, section 5.8.3).
     ///
-    /// - Returns: The cookies, or nil where no HTTP request can be made for the URL.
+    /// - Returns: The cookies, or nil if the URL is not one of HTTP.
     open func cookies(for url: URL) -> [HTTPCookie]? {
         CookieRequest(url: url, mainDocumentURL: nil, method: "GET", partition: nil).map(cookies(for:))
     }
 
-    /// Keeps the cookies of a response, so far as the policy and the rules of cookies allow.
+    /// Stores the cookies of a response, as far as the policy and the cookie rules allow.
     ///
-    /// Refused are cookies for a domain that the URL's host is not in, secure ones from a URL that is not, those that would cover up
-    /// a secure one from such a URL, and those with a same-site policy that another site's document asked for (RFC 6265bis, section
-    /// 5.7).
+    /// The storage rejects cookies for a domain that does not match the URL's host, secure cookies from an insecure URL, cookies
+    /// from such a URL that would shadow a secure one, and cookies with a same-site policy if the request was made for another
+    /// site's document (RFC 6265bis, section 5.7).
     ///
     /// - Parameters:
-    ///   - cookies: As ``HTTPCookie/cookies(withResponseHeaderFields:for:)`` gives them.
-    ///   - url: Where the response came from. Nothing is kept where it is nil.
-    ///   - mainDocumentURL: The document that the request was made for; nil where it is its own.
+    ///   - cookies: The cookies from ``HTTPCookie/cookies(withResponseHeaderFields:for:)``.
+    ///   - url: The URL of the response. If it is nil, nothing is stored.
+    ///   - mainDocumentURL: The main document of the request; nil if the request is its own.
     open func setCookies(_ cookies: [HTTPCookie], for url: URL?, mainDocumentURL: URL?) {
         guard let url,
             let request = CookieRequest(url: url, mainDocumentURL: mainDocumentURL, method: "GET", partition: nil),
@@ -137,11 +136,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Which cookies are taken, while the object lives.
+    /// Which cookies are accepted, during the lifetime of the object.
     ///
     /// Default ``HTTPCookie/AcceptPolicy/always``.
     ///
-    /// What a session takes is up to its configuration.
+    /// For a session, its configuration determines the policy.
     open var cookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { policy.withLock { $0 } }
         set {
@@ -154,18 +153,18 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    // MARK: By task
+    // MARK: Cookies of tasks
 
-    /// Keeps the cookies of a response to a task's request.
+    /// Stores the cookies of a response to a task's request.
     ///
-    /// By default: ``setCookies(_:for:mainDocumentURL:)`` with the URLs of the request.
+    /// The default implementation calls ``setCookies(_:for:mainDocumentURL:)`` with the URLs of the request.
     open func storeCookies(_ cookies: [HTTPCookie], for task: URLSessionTask) {
         guard let request = task.currentRequest else { return }
         setCookies(cookies, for: request.url, mainDocumentURL: request.mainDocumentURL)
     }
 
-    /// Calls back with the cookies that go with a task's request: by default those of ``cookies(for:)-(URL)``, less those whose same-site
-    /// policy the request's main document does not meet.
+    /// Calls a completion handler with the cookies to send with a task's request; the default implementation takes those of
+    /// ``cookies(for:)-(URL)``, without those that their same-site policy excludes for the request's main document.
     open func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
         guard let request = task.currentRequest, let url = request.url else { return completionHandler(nil) }
         let wanted = CookieRequest(
@@ -180,26 +179,26 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         completionHandler(wanted.map(cookies(for:)))
     }
 
-    // MARK: As an object
+    // MARK: Description
 
-    /// The number of cookies, as Apple's system writes it.
+    /// The number of cookies, in the format of Apple's system.
     open override var description: String { "<NSHTTPCookieStorage cookies count:\(cookies?.count ?? 0)>" }
 }
 
 extension HTTPCookieStorage {
-    /// The cookies that go with a task's request.
+    /// Returns the cookies to send with a task's request.
     ///
-    /// See ``getCookiesFor(_:completionHandler:)``, which a subclass overrides.
+    /// Calls ``getCookiesFor(_:completionHandler:)``, which a subclass may override.
     ///
-    /// - Returns: The cookies, or nil where there are none to be had.
+    /// - Returns: The cookies, or nil if there are none.
     public func cookies(for task: URLSessionTask) async -> [HTTPCookie]? {
         await AnswerOnce.wait { getCookiesFor(task, completionHandler: $0) }
     }
 
-    /// Whether a storage is of this very class, so that a session may go to its ``store`` and ask nobody.
+    /// Whether a storage is not a subclass, so that a session may use its ``store`` directly.
     static func isPlain(_ storage: HTTPCookieStorage) -> Bool { type(of: storage) == HTTPCookieStorage.self }
 
-    /// Writes the cookies to disk, waits for it, and answers whether they will be there for the next run.
+    /// Writes the cookies to disk, waits for completion, and returns whether they will be available in the next run.
     package func makeDurable() -> Bool { store.flushAndWait() }
 
     private static var now: Double { Date().timeIntervalSinceReferenceDate }

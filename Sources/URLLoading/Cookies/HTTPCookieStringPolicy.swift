@@ -7,18 +7,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Says to which requests of other sites a cookie goes along (RFC 6265bis, section 5.6.7).
+/// Which cross-site requests carry a cookie (RFC 6265bis, section 5.6.7).
 ///
 /// Raw values are Apple's.
 public struct HTTPCookieStringPolicy: RawRepresentable, Hashable, Sendable {
     /// The policy's name, in lower case.
     public var rawValue: String
 
-    /// Makes a policy of its name.
+    /// Makes a policy from its name.
     public init(rawValue: String) { self.rawValue = rawValue }
 
-    /// To those that lead the user to the cookie's site, with a safe method.
+    /// Only requests that navigate the user to the cookie's site, with a safe method.
     public static let sameSiteLax = HTTPCookieStringPolicy(rawValue: "lax")
-    /// To none.
+    /// No cross-site requests.
     public static let sameSiteStrict = HTTPCookieStringPolicy(rawValue: "strict")
 }
