@@ -13,9 +13,9 @@ import HTTPWire
 import LoadingEngine
 import LoadingModel
 
-/// What the entries of a cache are found by: scheme, host, port, path and query (RFC 9111, section 2).
+/// The key of cache entries: scheme, host, port, path and query (RFC 9111, section 2).
 ///
-/// The fragment does not count.
+/// The fragment is ignored.
 struct CacheKey: Hashable {
     let text: String
 
@@ -24,12 +24,13 @@ struct CacheKey: Hashable {
         text = HTTPRules.CacheKey.text(of: url)
     }
 
-    /// What a class of the app answered is found by this.
+    /// The key of responses delivered by a `URLProtocol` class of the app.
     var ofProtocolAnswer: String { HTTPRules.CacheKey.ofProtocolAnswer(text) }
 
-    /// The request fields that `Vary` may name, as a session would send them: what the app did not set is set by default.
+    /// The request fields that `Vary` may name, as a session would send them: defaults are added for fields that the app did not
+    /// set.
     ///
-    /// So an app finds what a session stored, and the other way round.
+    /// Therefore an app finds what a session stored, and vice versa.
     static func fields(of request: URLRequest) -> HeaderBlock {
         if let sent = request.storage.load.sentFields { return sent }
         var fields = request.storage.load.headers

@@ -9,21 +9,21 @@
 
 import Foundation
 
-/// What an app's entry has beside the message itself, as a cache keeps it with the entry.
+/// The data of an app's cache entry besides the message, which a cache stores with the entry.
 ///
-/// In memory it is kept as it is. On disk, only the property-list values of the user info are: `String`, `Data`, `Date`, numbers,
-/// and arrays and dictionaries of these.
+/// In memory it is stored unchanged. On disk, only the property-list values of the user info are stored: `String`, `Data`, `Date`,
+/// numbers, and arrays and dictionaries of these.
 ///
-/// Sendable because nothing here changes it. What the values are is the app's to share.
+/// Sendable because it is not mutated here. Sharing the values safely is up to the app.
 struct CacheNotes: @unchecked Sendable {
     private static let urlName = "url"
     private static let userInfoName = "userInfo"
     private static let protocolName = "URLProtocol"
 
-    /// Where the response came from, if it was not the URL that it is found by.
+    /// The URL of the response, if it differs from the URL of the entry.
     var url: URL?
     var userInfo: [AnyHashable: Any]?
-    /// The class of the app that answered, if one did.
+    /// The `URLProtocol` class that delivered the response, if there was one.
     var origin: ProtocolOrigin?
 
     var isEmpty: Bool { url == nil && userInfo == nil && origin == nil }
@@ -34,9 +34,9 @@ struct CacheNotes: @unchecked Sendable {
         self.origin = origin
     }
 
-    // MARK: As bytes
+    // MARK: Encoding
 
-    /// Reads what ``encoded()`` wrote; nil where it is anything else.
+    /// Decodes the output of ``encoded()``; nil for any other data.
     init?(_ bytes: [UInt8]) {
         guard let root = try? PropertyListSerialization.propertyList(from: Data(bytes), format: nil),
             let content = root as? [String: Any]
@@ -46,7 +46,7 @@ struct CacheNotes: @unchecked Sendable {
         origin = (content[Self.protocolName] as? String).map { ProtocolOrigin(className: $0) }
     }
 
-    /// What of it can be written down; nil where nothing can.
+    /// Encodes the properties that can be written; nil if there are none.
     func encoded() -> [UInt8]? {
         var content: [String: Any] = [:]
         if let url { content[Self.urlName] = url.absoluteString }

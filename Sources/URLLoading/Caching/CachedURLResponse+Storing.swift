@@ -13,16 +13,16 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// An entry as the app sees it, and as a cache keeps it.
+/// Conversion between the app's representation of an entry and the cache's.
 extension CachedURLResponse {
-    /// The status of a stored response that is not of HTTP.
+    /// The status of a stored response that is not an HTTP response.
     static let plainStatus = 0
 
     // MARK: From the store
 
-    /// What the store found; nil where its body turns out to be damaged.
+    /// Converts a cache hit; nil if its body turns out to be damaged.
     ///
-    /// Reads a body that is on disk, and may wait for it.
+    /// Reads a body from disk, which may block.
     convenience init?(_ hit: ResponseCache.Hit, for request: URLRequest) {
         let notes = hit.attachment as? CacheNotes ?? hit.userInfo.flatMap(CacheNotes.init)
         guard let url = notes?.url ?? URL(string: HTTPRules.CacheKey.url(of: hit.response.url)),
@@ -33,7 +33,7 @@ extension CachedURLResponse {
             data: data,
             userInfo: notes?.userInfo,
             storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly,
-            // The fields of the request that found it serve as well.
+            // The header fields of the request that found it serve as well.
             sentFields: request.storage.load.sentFields
                 ?? (hit.response.credential == nil ? nil : CacheKey.fields(of: request)),
             security: hit.response.security
@@ -41,7 +41,7 @@ extension CachedURLResponse {
         origin = notes?.origin
     }
 
-    /// The app's object for a stored response.
+    /// Converts a stored response.
     static func response(_ stored: StoredResponse, _ url: URL) -> URLResponse {
         let length = stored.headers.first("Content-Length").flatMap { Int64($0) } ?? -1
         guard stored.status == plainStatus else {
@@ -69,9 +69,9 @@ extension CachedURLResponse {
 
     // MARK: To the store
 
-    /// What a store has to know of the response of an entry; nil where its status is none.
+    /// Converts the response for the store; nil if it has no valid status code.
     ///
-    /// The fields are kept as the app gave them.
+    /// The header fields are stored as the app provided them.
     func stored(under key: String, requestHeaders: HeaderBlock, now: Double) -> StoredResponse? {
         let length = Int64(data.count)
         guard let response = response as? HTTPURLResponse else {
@@ -101,23 +101,23 @@ extension CachedURLResponse {
         return stored
     }
 
-    /// What goes along with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the whole as
-    /// the attachment.
+    /// The data to store with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the notes
+    /// themselves as the attachment.
     ///
-    /// Nil where there is nothing.
+    /// Nil if there is none.
     func notes(under key: String) -> CacheNotes? {
         let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo, origin: origin)
         return notes.isEmpty ? nil : notes
     }
 
-    // MARK: Responses that are not of HTTP
+    // MARK: Responses other than HTTP
 
     private static let charsetMark = "; charset="
 
     private static func plainFields(_ response: URLResponse) -> HeaderBlock {
         var fields = HeaderBlock()
         var type = response.mimeType
-        // The last mark is ours.
+        // Only the last mark was added here.
         if response.textEncodingName != nil || type?.contains(charsetMark) == true {
             type = (type ?? "") + charsetMark + (response.textEncodingName ?? "")
         }
@@ -126,7 +126,7 @@ extension CachedURLResponse {
         return fields
     }
 
-    /// The two names as they were given, whatever they are: ``MediaType`` would change their case.
+    /// Splits the type and the encoding exactly as they were given: ``MediaType`` would change their case.
     private static func plainType(_ fields: HeaderBlock) -> (mimeType: String?, encoding: String?) {
         guard let type = fields.first("Content-Type") else { return (nil, nil) }
         guard let mark = type.range(of: charsetMark, options: .backwards) else { return (type, nil) }

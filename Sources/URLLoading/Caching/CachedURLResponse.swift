@@ -11,23 +11,22 @@ public import Foundation
 import HTTPRules
 import HTTPWire
 
-/// A response and its body, as a cache keeps them.
+/// A stored response with its body: an entry of a cache.
 ///
-/// Sendable because it never changes once made. What `userInfo` holds is the app's to share.
+/// Sendable because it is immutable. Sharing the contents of `userInfo` safely is up to the app.
 open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
     private let keptResponse: URLResponse
     private let keptData: Data
     private let keptUserInfo: [AnyHashable: Any]?
     private let policy: URLCache.StoragePolicy
-    /// All fields that the request was sent with, where the entry came by way of a session; archives have no more of them than
-    /// ``isForOneUser``.
+    /// All fields that the request was sent with, if a session made the entry; archives keep only ``isForOneUser`` of them.
     let sentFields: HeaderBlock?
-    /// What the connection was like that it came over; nil in clear, and for what the app made itself.
+    /// The security of the connection that the response came over; nil for cleartext, and for entries that the app made.
     let security: ConnectionSecurity?
-    /// The class of the app that answered, if one did; set before anybody else has the entry.
+    /// The `URLProtocol` class that delivered the response, if there was one; set before other code has the entry.
     final var origin: ProtocolOrigin?
 
-    /// Makes an entry that may be kept in memory and on disk.
+    /// Makes an entry that may be stored in memory and on disk.
     public convenience init(response: URLResponse, data: Data) {
         self.init(response: response, data: data, userInfo: nil, storagePolicy: .allowed)
     }
@@ -36,10 +35,10 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     ///
     /// - Parameters:
     ///   - response: The response.
-    ///   - data: Its body.
-    ///   - userInfo: Whatever the app wants to keep with it, or nil. On disk, and in archives, only those of its values are kept
-    ///     that have strings as keys and are of a property list; the others live while the entry is in memory.
-    ///   - storagePolicy: Where it may be kept.
+    ///   - data: The body.
+    ///   - userInfo: Data of the app to store with it, or nil. On disk, and in archives, only values are stored whose keys are
+    ///     strings and which a property list can hold; the others last as long as the entry is in memory.
+    ///   - storagePolicy: Where it may be stored.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
     ) {
@@ -65,12 +64,12 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         super.init()
     }
 
-    /// The entry itself, since it never changes.
+    /// Returns the entry itself, which is immutable.
     ///
     /// - Returns: The entry.
     open override func copy() -> Any { self }
 
-    /// The entry itself, since it never changes.
+    /// Returns the entry itself, which is immutable.
     ///
     /// - Returns: The entry.
     open func copy(with zone: NSZone? = nil) -> Any { self }
@@ -78,7 +77,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     /// Always true.
     open class var supportsSecureCoding: Bool { true }
 
-    /// Reads an archived entry.
+    /// Decodes an archived entry.
     public required init?(coder: NSCoder) {
         guard
             let response = coder.decodeObject(of: [URLResponse.self, HTTPURLResponse.self], forKey: "response") as? URLResponse,
@@ -103,7 +102,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         super.init()
     }
 
-    /// Archives the entry, with what of its `userInfo` a property list can hold.
+    /// Encodes the entry, with those values of its `userInfo` that a property list can hold.
     open func encode(with coder: NSCoder) {
         coder.encode(keptResponse, forKey: "response")
         coder.encode(keptData as NSData, forKey: "data")
@@ -115,7 +114,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         }
     }
 
-    /// Fields that no request has.
+    /// Field values that no request has.
     private static var unknownUser: HeaderBlock {
         let value = UUID().uuidString
         var fields = HeaderBlock()
@@ -125,15 +124,16 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
 
     private static let userFields = ["Authorization", "Cookie"]
 
-    /// Whether a credential obtained the entry, or a cookie that it varies by, and it answers no request with another one.
+    /// Whether the response depends on a credential, or on a cookie by its `Vary` field, so that it serves no request with another
+    /// one.
     private var isForOneUser: Bool {
         guard let sentFields, let stored = stored(under: "", requestHeaders: sentFields, now: 0) else { return false }
         return stored.credential != nil || Self.userFields.contains { stored.varyFields.contains($0) }
     }
 
-    /// Whether the other object is an entry with the same response, body and policy.
+    /// Whether the other object is an entry with an equal response, body and policy.
     ///
-    /// The values of `userInfo` may be anything, and are not compared.
+    /// The values of `userInfo` may have any type, and are not compared.
     ///
     /// - Returns: Whether they are equal.
     open override func isEqual(_ object: Any?) -> Bool {
@@ -151,7 +151,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         return hasher.finalize()
     }
 
-    /// The entry's parts, without the fields that the request was sent with: a credential is among them.
+    /// The properties, without the fields that the request was sent with, which may include a credential.
     public var customMirror: Mirror {
         Mirror(
             self,
@@ -169,9 +169,9 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     /// The body.
     open var data: Data { keptData }
 
-    /// What the app keeps with it, or nil.
+    /// The app's data stored with the entry, or nil.
     open var userInfo: [AnyHashable: Any]? { keptUserInfo }
 
-    /// Where the entry may be kept.
+    /// Where the entry may be stored.
     open var storagePolicy: URLCache.StoragePolicy { policy }
 }

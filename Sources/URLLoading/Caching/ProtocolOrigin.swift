@@ -12,13 +12,12 @@ internal import HTTPRules
 internal import HTTPWire
 internal import LoadingModel
 
-/// Which `URLProtocol` class a cached response comes from.
+/// The `URLProtocol` class that delivered a cached response.
 ///
-/// It is given to instances of that class, and shown to the app. The session's own loaders never answer with it.
+/// The entry is given to instances of that class, and visible to the app. The session's own loaders never use it.
 struct ProtocolOrigin: Sendable {
     let className: String
-    /// The request that the class answered, as long as the entry is in memory; without its stream and properties, which would live
-    /// as long.
+    /// The request of the load, while the entry is in memory; without its stream and properties, so that they are released.
     var request: URLRequest?
 
     init(className: String, request: URLRequest? = nil) {
@@ -39,8 +38,10 @@ struct ProtocolOrigin: Sendable {
                 || Self.credential(of: request) == Self.credential(of: other))
     }
 
-    /// Where an answer to a request may be kept: one that was obtained with a credential is compared with the requests that it might
-    /// serve, which only memory knows; what is not to be stored by its fields is kept nowhere.
+    /// Where the response to a request may be stored.
+    ///
+    /// A response obtained with a credential must be compared with the requests that it might serve, which only the memory cache can
+    /// do; `no-store` in the request or the response forbids storing.
     static func policy(
         _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
     ) -> URLCache.StoragePolicy {
@@ -55,8 +56,8 @@ struct ProtocolOrigin: Sendable {
         (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
     }
 
-    /// The same in every run of the program, but for classes that are private to a file or a function.
+    /// The class name, which is the same in every run of the program, except for classes that are private to a file or a function.
     ///
-    /// In their names is an address, also where they are mangled, so that no later run gives them what is on disk.
+    /// Their names, even mangled, contain an address, so that a later run does not use their entries on disk.
     private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
 }

@@ -13,33 +13,33 @@ import HTTPWire
 import LoadingStores
 
 extension URLCache {
-    /// What is known of one entry, for a person to look at.
+    /// A description of a cache entry, for display.
     ///
     /// Not in Apple's API.
     public struct Entry: Sendable {
-        /// Where it came from.
+        /// The URL of the response.
         public let url: URL
-        /// The status code (RFC 9110, section 15), or 0 for a response that is not of HTTP.
+        /// The status code (RFC 9110, section 15), or 0 for a response that is not an HTTP response.
         public let status: Int
-        /// The type of the body in lower case, or nil where the server did not say.
+        /// The MIME type of the body in lower case, or nil if the server did not send it.
         public let mimeType: String?
-        /// Bytes of the body.
+        /// The size of the body in bytes.
         public let bodyLength: Int64
-        /// When it was stored, or last validated.
+        /// The time when it was stored, or last validated.
         public let storedAt: Date
-        /// Until when it may be used without asking the server (RFC 9111, section 4.2); nil where it may not from the beginning.
+        /// The time until which it may be used without validation (RFC 9111, section 4.2); nil if it always needs validation.
         public let expires: Date?
-        /// Bytes it takes.
+        /// The size of the entry in bytes.
         public let size: Int64
     }
 
-    /// All entries of the cache, the last used first.
+    /// Returns all entries of the cache, most recently used first.
     ///
-    /// Waits for the disk. A subclass that keeps responses elsewhere has none here.
+    /// Blocks while reading from disk.
     ///
     /// Not in Apple's API.
     ///
-    /// - Returns: The entries; none for a subclass that does not override it.
+    /// - Returns: The entries. A subclass with its own storage must override this; otherwise there are none.
     public func entries() -> [Entry] {
         store.entries().sorted { $0.lastUse > $1.lastUse }.compactMap { Self.entry($0.response, $0.size) }
     }

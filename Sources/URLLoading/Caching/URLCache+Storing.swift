@@ -15,27 +15,27 @@ import LoadingStores
 import Synchronization
 
 extension URLCache {
-    /// Whether a cache is of this very class, so that a session may go to its ``store`` and ask nobody.
+    /// Whether a cache is not a subclass, so that a session may use its ``store`` directly.
     static func isPlain(_ cache: URLCache) -> Bool { type(of: cache) == URLCache.self }
 
-    // MARK: Places
+    // MARK: Directories
 
-    /// Where the caches are that a program names itself.
+    /// The directory of the caches that a program names.
     static var programDirectory: String? { StoreLocations.cacheDirectory(program: ProcessInfo.processInfo.processName) }
 
     static var defaultDirectory: String? { programDirectory.map { $0 + "/responses" } }
 
-    // MARK: Looking up
+    // MARK: Lookup
 
-    /// Answered by whoever knows, waited for by one.
+    /// The result of an asynchronous lookup, for the one thread that waits for it.
     private final class Answer: Sendable {
         let isThere = DispatchSemaphore(value: 0)
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
-    /// The later of the entries for a request: what a session loaded, or what a class of the app answered.
+    /// The newer of the two entries for a request: a response that a session loaded, and one that a `URLProtocol` class delivered.
     ///
-    /// A session that asks about what it is about to load itself finds what a session loaded. Waits for the disk.
+    /// For a request that a session is about to load itself, only the former is used. Blocks while reading from disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         guard request.storage.load.sentFields == nil else {
             return hit(find(request)).flatMap { CachedURLResponse($0, for: request) }
@@ -46,7 +46,7 @@ extension URLCache {
         return CachedURLResponse(later, for: request)
     }
 
-    /// What a class of the app answered before to such a request; waits for the disk.
+    /// The stored response that a `URLProtocol` class delivered for such a request; blocks while reading from disk.
     func lookUpAnswer(to request: URLRequest) -> CachedURLResponse? {
         hit(find(request, ofProtocol: true)).flatMap { CachedURLResponse($0, for: request) }
     }
@@ -63,7 +63,7 @@ extension URLCache {
             }
             while answer.isThere.wait(timeout: .now() + DiskQueue.patience) == .timedOut {
                 guard !pending.isMoving else { continue }
-                // A disk that does not answer has nothing.
+                // If the disk does not respond, there is no hit.
                 pending.cancel()
                 break
             }
@@ -71,7 +71,7 @@ extension URLCache {
         }
     }
 
-    /// The same, without waiting: what the disk has to be waited for is told elsewhere.
+    /// The same without blocking: if the disk must be read, the handler is called on another thread.
     func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
         switch (find(request), find(request, ofProtocol: true)) {
         case (.hit(let hit), .miss), (.hit(let hit), .unavailable):
@@ -79,7 +79,7 @@ extension URLCache {
         case (.miss, .miss), (.unavailable, .unavailable): return completionHandler(nil)
         default: break
         }
-        // Not on the thread of the disk's queue: no code of the app runs there.
+        // Not on the disk queue: no code of the app runs there.
         DispatchQueue.global().async { completionHandler(self.lookUp(request)) }
     }
 
@@ -90,7 +90,7 @@ extension URLCache {
         return store.lookUp(key: text, sent: SentFields(CacheKey.fields(of: request)), now: now)
     }
 
-    /// Only the answers to GET are kept.
+    /// Only responses to GET are stored.
     private static func isServed(_ request: URLRequest) -> Bool { request.httpMethod ?? "GET" == "GET" }
 
     // MARK: Storing
@@ -100,7 +100,7 @@ extension URLCache {
         waitForDisk()
     }
 
-    /// Keeps an entry, of a class of the app where it has an origin; `isLimited` where it came from a load.
+    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` if it came from a load.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
         guard entry.storagePolicy != .notAllowed, Self.isServed(request), let text = CacheKey(request),
             case let key = entry.origin == nil ? text.text : text.ofProtocolAnswer,
@@ -118,7 +118,7 @@ extension URLCache {
             expectedLength: Int64(body.count),
             userInfo: notes?.encoded(),
             attachment: notes,
-            // What is too large for the disk may be small enough for the memory.
+            // An entry may be too large for the disk, but small enough for memory.
             memoryOnly: entry.storagePolicy == .allowedInMemoryOnly
                 || body.count > store.bodyLimit(memoryOnly: false, isLimited: isLimited),
             isLimited: isLimited
@@ -131,6 +131,6 @@ extension URLCache {
         }
     }
 
-    /// Until what was changed before has reached the files, or the disk turns out not to answer.
+    /// Blocks until earlier changes have reached the files, or the disk turns out not to respond.
     func waitForDisk() { store.waitForChanges() }
 }

@@ -11,20 +11,20 @@ public import Foundation
 import LoadingStores
 import Synchronization
 
-/// Keeps responses in memory and on disk, found by the URLs they came from and by what their `Vary` fields name (RFC 9111).
+/// Stores responses in memory and on disk, by their URLs and the request fields that their `Vary` fields name (RFC 9111).
 ///
-/// A session stores in it what HTTP allows, and answers from it as its cache policy says. An app may store and look up on its
-/// own: it gets what is there, whatever its age. Entries whose bodies are larger than 5 % of a capacity are not kept there; of
-/// the others, the least recently used ones go when a capacity is exceeded. What is changed here has reached the disk's files
-/// when a method returns, so that other objects and processes on the same directory see it; that it outlasts a power failure too,
-/// only `URLSession.flush` makes sure.
+/// A session stores the responses that HTTP allows, and uses them as its cache policy says. An app may also store and look up
+/// responses: it gets stored responses of any age. Entries whose bodies exceed 5 % of a capacity are not stored there. When a
+/// capacity is exceeded, the least recently used entries are removed. When a method returns, its changes have reached the files on
+/// disk, so that other objects and processes see them in the same directory; only `URLSession.flush` ensures that they survive a
+/// power failure.
 ///
-/// A subclass may keep responses elsewhere. A session asks it through the methods with tasks, which by default call those with
-/// requests: to override either is enough.
+/// A subclass may implement its own storage. A session calls it through the methods with tasks, which by default call those with
+/// requests: overriding either pair is enough.
 ///
-/// Sendable because its state is under a mutex, and its store locks itself.
+/// Sendable because a mutex guards its state, and its store has its own lock.
 open class URLCache: NSObject, @unchecked Sendable {
-    /// Where an entry may be kept.
+    /// Where an entry may be stored.
     ///
     /// Raw values are Apple's.
     public enum StoragePolicy: UInt, Sendable {
@@ -32,24 +32,24 @@ open class URLCache: NSObject, @unchecked Sendable {
         case allowed = 0
         /// In memory only.
         case allowedInMemoryOnly = 1
-        /// Nowhere.
+        /// Not at all.
         case notAllowed = 2
     }
 
     private static let defaultMemoryCapacity = 4 << 20
     private static let defaultDiskCapacity = 20 << 20
-    /// Made when it is first asked for: a program that sets its own leaves the default directory alone.
+    /// Created lazily: a program that sets its own leaves the default directory alone.
     private static let sharedCache = Mutex<URLCache?>(nil)
 
-    /// Where the responses are: a session uses it directly where no subclass wants to be asked.
+    /// The store of the responses, which a session uses directly unless the cache is a subclass.
     let store: ResponseCache
     let hasDirectory: Bool
-    /// What a cache without a directory was told: kept for code that reads it.
+    /// The disk capacity that was set on a cache without a directory: it has no effect, but can be read.
     private let idleDiskCapacity: Mutex<Int>
 
-    /// The cache of the program: 4 MiB in memory and 20 MiB on disk, in the program's own part of the user's cache directory.
+    /// The program's cache: 4 MiB in memory and 20 MiB on disk, in the program's own part of the user's cache directory.
     ///
-    /// Another one may be set.
+    /// It can be replaced.
     open class var shared: URLCache {
         get {
             sharedCache.withLock { cache in
@@ -62,13 +62,13 @@ open class URLCache: NSObject, @unchecked Sendable {
         set { sharedCache.withLock { $0 = newValue } }
     }
 
-    /// Makes a cache, with what its directory holds already.
+    /// Makes a cache with the entries that are already in its directory.
     ///
     /// - Parameters:
-    ///   - memoryCapacity: Bytes of entries kept in memory; 0 keeps none.
-    ///   - diskCapacity: Bytes of entries kept on disk; 0 keeps none.
-    ///   - directory: Where to keep them; made if it does not exist, for the user's own eyes. Nil is the program's default
-    ///     directory, which the shared cache uses too. With nil and a disk capacity of 0, the cache never touches the disk,
+    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
+    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores none.
+    ///   - directory: The directory, which is created with access for the user only if it does not exist. Nil is the program's
+    ///     default directory, which the shared cache uses, too. With nil and a disk capacity of 0, the cache never uses the disk,
     ///     whatever capacity is set later.
     public init(memoryCapacity: Int, diskCapacity: Int, directory: URL? = nil) {
         let path: String? =
@@ -83,15 +83,14 @@ open class URLCache: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Makes a cache, with what its directory holds already.
+    /// Makes a cache with the entries that are already in its directory.
     ///
-    /// Apple calls this initialiser one to be deprecated; use the one with a directory.
+    /// Apple's documentation says that this initializer will be deprecated; use the one with a directory.
     ///
     /// - Parameters:
-    ///   - memoryCapacity: Bytes of entries kept in memory; 0 keeps none.
-    ///   - diskCapacity: Bytes of entries kept on disk; 0 keeps none.
-    ///   - path: The directory to keep them in. A relative one is within the program's cache directory, as on iOS; nil is the
-    ///     default directory.
+    ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
+    ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores none.
+    ///   - path: The directory. A relative path is within the program's cache directory, as on iOS; nil is the default directory.
     public init(memoryCapacity: Int, diskCapacity: Int, diskPath path: String?) {
         let directory: String? =
             if let path, !path.isEmpty {
@@ -105,7 +104,7 @@ open class URLCache: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    /// Makes a cache of 4 MiB that lives in memory alone.
+    /// Makes a cache of 4 MiB that is only in memory.
     public override init() {
         store = ResponseCache(memoryCapacity: Self.defaultMemoryCapacity, diskCapacity: 0, directory: nil)
         hasDirectory = false
@@ -113,26 +112,26 @@ open class URLCache: NSObject, @unchecked Sendable {
         super.init()
     }
 
-    // MARK: By request
+    // MARK: Entries of requests
 
-    /// The entry for a request, or nil.
+    /// Returns the entry for a request, or nil.
     ///
-    /// A URL may have two: what a session loaded, and what a `URLProtocol` class answered. This is the later one. A look-up counts as
-    /// use, and may wait for the disk. What a stored response's `Vary` names must be the same in the request; the fields that every
-    /// session sends need not be set for it.
+    /// A URL may have two entries: a response that a session loaded, and one that a `URLProtocol` class delivered. The newer one is
+    /// returned. A lookup counts as use, and may block while reading from disk. The request must match the fields that the
+    /// response's `Vary` names; it need not set the fields that every session sends.
     ///
-    /// - Returns: The entry, fresh or stale, or nil where there is none.
+    /// - Returns: The entry, fresh or stale, or nil if there is none.
     open func cachedResponse(for request: URLRequest) -> CachedURLResponse? { lookUp(request) }
 
-    /// Keeps an entry for a request, in place of the one it has.
+    /// Stores an entry for a request, replacing an existing one.
     ///
-    /// Ignored where the entry's policy forbids storing, and for methods other than GET. An entry that is too large only removes
-    /// the one that it would have replaced.
+    /// Ignored if the entry's policy forbids storing, and for methods other than GET. An entry that is too large only removes the
+    /// one that it would have replaced.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {
         keep(cachedResponse, request)
     }
 
-    /// Removes the entries for a request, whatever their `Vary` fields name.
+    /// Removes the entries for a request, with any values of the fields that `Vary` names.
     open func removeCachedResponse(for request: URLRequest) {
         guard let key = CacheKey(request) else { return }
         for key in [key.text, key.ofProtocolAnswer] { store.remove(key: key) }
@@ -151,18 +150,18 @@ open class URLCache: NSObject, @unchecked Sendable {
         waitForDisk()
     }
 
-    // MARK: By task
+    // MARK: Entries of tasks
 
-    /// Keeps an entry for a task's request: by default with ``storeCachedResponse(_:for:)-(_,URLRequest)``.
+    /// Stores an entry for a task's request; the default implementation calls ``storeCachedResponse(_:for:)-(_,URLRequest)``.
     open func storeCachedResponse(_ cachedResponse: CachedURLResponse, for dataTask: URLSessionDataTask) {
         guard let request = dataTask.requestForCache else { return }
         storeCachedResponse(cachedResponse, for: request)
     }
 
-    /// Calls back with the entry for a task's request, or nil: by default that of ``cachedResponse(for:)-(URLRequest)``.
+    /// Calls a completion handler with the entry for a task's request, or nil; the default implementation calls
+    /// ``cachedResponse(for:)-(URLRequest)``.
     ///
-    /// The handler is called at once where the answer is known, and on a thread of the system's where the disk has to be waited
-    /// for.
+    /// The handler is called synchronously unless the disk must be read; then it is called on a thread of the system.
     open func getCachedResponse(
         for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
     ) {
@@ -171,15 +170,15 @@ open class URLCache: NSObject, @unchecked Sendable {
         lookUp(request, completionHandler)
     }
 
-    /// The entry for a task's request, or nil: that which ``getCachedResponse(for:completionHandler:)`` finds, which a session
-    /// asks.
+    /// Returns the entry for a task's request, or nil, as found by ``getCachedResponse(for:completionHandler:)``, the method that
+    /// sessions call.
     ///
-    /// - Returns: The entry, fresh or stale, or nil where there is none.
+    /// - Returns: The entry, fresh or stale, or nil if there is none.
     open func cachedResponse(for dataTask: URLSessionDataTask) async -> CachedURLResponse? {
         await AnswerOnce.wait { getCachedResponse(for: dataTask, completionHandler: $0) }
     }
 
-    /// Removes the entries for a task's request: by default with ``removeCachedResponse(for:)-(URLRequest)``.
+    /// Removes the entries for a task's request; the default implementation calls ``removeCachedResponse(for:)-(URLRequest)``.
     open func removeCachedResponse(for dataTask: URLSessionDataTask) {
         guard let request = dataTask.requestForCache else { return }
         removeCachedResponse(for: request)
@@ -187,17 +186,17 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     // MARK: Sizes
 
-    /// The most bytes kept in memory.
+    /// The maximum number of bytes stored in memory.
     ///
-    /// Lowering it removes entries at once; 0 keeps none.
+    /// Lowering it removes entries immediately; 0 stores none.
     open var memoryCapacity: Int {
         get { store.memoryCapacity }
         set { store.memoryCapacity = newValue }
     }
 
-    /// The most bytes kept on disk.
+    /// The maximum number of bytes stored on disk.
     ///
-    /// Lowering it removes entries at once; 0 removes all.
+    /// Lowering it removes entries immediately; 0 removes all.
     open var diskCapacity: Int {
         get { hasDirectory ? store.diskCapacity : idleDiskCapacity.withLock { $0 } }
         set {
@@ -207,12 +206,12 @@ open class URLCache: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Bytes that the entries take in memory, about.
+    /// The approximate size of the entries in memory, in bytes.
     open var currentMemoryUsage: Int { store.currentMemoryUsage }
 
-    /// Bytes that the entries take on disk.
+    /// The size of the entries on disk, in bytes.
     ///
-    /// Just after a cache was made, while its directory is looked at, less.
+    /// Too low for a moment after the cache was made, while its directory is scanned.
     open var currentDiskUsage: Int {
         waitForDisk()
         return store.currentDiskUsage

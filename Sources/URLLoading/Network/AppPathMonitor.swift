@@ -11,10 +11,10 @@ internal import LoadingModel
 internal import NetworkPaths
 internal import Synchronization
 
-/// An app's monitor, as the engine asks it.
+/// Adapts an app's monitor to the engine.
 final class AppPathMonitor: NetworkMonitoring {
     private let monitor: any NetworkPathMonitor
-    /// Where the app's code runs: never on an event loop.
+    /// The queue for the app's code, which never runs on an event loop.
     private let calls = DispatchQueue(label: "URLLoading.NetworkPathMonitor")
     private let path = Mutex<LoadingModel.NetworkPath?>(nil)
 
@@ -34,11 +34,11 @@ final class AppPathMonitor: NetworkMonitoring {
             }
             held.end.withLock { $0 = started.end }
         }
-        // Behind the start, so that what was begun is ended.
+        // Queued after the start, so that a watch that was started is also ended.
         return { calls.async { held.end.withLock { $0.take() }?() } }
     }
 
-    /// What ends a watch, once it has begun.
+    /// The closure that ends a watch, once it has begun.
     private final class Held: Sendable {
         let end = Mutex<(@Sendable () -> Void)?>(nil)
     }
@@ -47,7 +47,7 @@ final class AppPathMonitor: NetworkMonitoring {
         path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
     }
 
-    /// What an app says of networks moves no connection to another interface.
+    /// The app's statements about networks do not move connections to another interface.
     func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
 }
 
@@ -78,9 +78,9 @@ extension NetworkPath {
         )
     }
 
-    /// The machine's networks as they are now.
+    /// Returns the current state of the machine's networks.
     ///
-    /// - Returns: What the system says; with an unsatisfied path and no interfaces where it says nothing for a second.
+    /// - Returns: The system's path; an unsatisfied path without interfaces if the system does not report one within a second.
     public static func current() async -> NetworkPath {
         let monitor = SystemPathMonitor.shared
         if let path = monitor.current { return NetworkPath(path) }
@@ -98,7 +98,7 @@ extension NetworkPath {
 }
 
 extension URLSessionConfiguration {
-    /// Who tells the session of the machine's networks; default nil: the system.
+    /// The monitor that reports the machine's networks to the session; default nil: the system.
     ///
     /// Not in Apple's API.
     public var networkPathMonitor: (any NetworkPathMonitor)? {

@@ -7,40 +7,40 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What the networks of the machine are like at one moment.
+/// The state of the machine's networks at one moment.
 ///
-/// Not in Apple's API; `NWPath` of its Network framework is the counterpart.
+/// Not in Apple's API; the counterpart is `NWPath` in its Network framework.
 public struct NetworkPath: Sendable, Hashable {
-    /// What an interface is.
+    /// The type of an interface.
     public enum InterfaceKind: String, Sendable, Hashable {
-        /// Ethernet, or other hardware with a cable.
+        /// Ethernet or another wired interface.
         case wired
         /// A wireless local network.
         case wifi
         /// A mobile network.
         case cellular
-        /// Within the machine.
+        /// The loopback interface.
         case loopback
-        /// A tunnel, a bridge, or what cannot be told.
+        /// A tunnel, a bridge, or an unknown interface.
         case other
     }
 
     /// A network interface that is up and has an address.
     public struct Interface: Sendable, Hashable {
-        /// As the system calls it, as in "eth0".
+        /// The system's name of the interface, such as "eth0".
         public var name: String
-        /// What it is.
+        /// The type of the interface.
         public var kind: InterfaceKind
         /// Whether traffic costs the user money.
         public var isExpensive: Bool
-        /// Whether the user wants little traffic.
+        /// Whether the interface is in low data mode.
         public var isConstrained: Bool
-        /// Whether hardly any traffic can go over it, as by satellite.
+        /// Whether the interface can carry only very little traffic, such as a satellite link.
         public var isUltraConstrained: Bool
-        /// Its IP addresses as text.
+        /// The IP addresses as text.
         public var addresses: [String]
 
-        /// Describes an interface, for a monitor of one's own.
+        /// Describes an interface, for a custom monitor.
         public init(
             name: String, kind: InterfaceKind, isExpensive: Bool = false, isConstrained: Bool = false,
             isUltraConstrained: Bool = false, addresses: [String] = []
@@ -54,39 +54,39 @@ public struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// The interfaces beyond the machine itself; first the one that leads to other networks.
+    /// The interfaces without loopback; the first one leads to other networks.
     public var interfaces: [Interface]
-    /// Whether other networks can be reached: there is a default route.
+    /// Whether other networks are reachable: there is a default route.
     public var isSatisfied: Bool
 
-    /// Describes a path, for a monitor of one's own.
+    /// Describes a path, for a custom monitor.
     public init(interfaces: [Interface], isSatisfied: Bool) {
         self.interfaces = interfaces
         self.isSatisfied = isSatisfied
     }
 
-    /// A path over one interface, or none at all.
+    /// Returns a path over one interface, or over none.
     ///
-    /// - Parameter interface: The interface; nil where there is no network.
+    /// - Parameter interface: The interface; nil if there is no network.
     /// - Returns: The path, which leads to other networks if there is an interface.
     public static func over(_ interface: Interface?) -> NetworkPath {
         NetworkPath(interfaces: interface.map { [$0] } ?? [], isSatisfied: interface != nil)
     }
 }
 
-/// Tells sessions of the machine's networks, in place of the system: in tests, or where a program knows better.
+/// Reports the machine's networks to sessions, instead of the system: for tests, or if a program has better information.
 ///
-/// Not in Apple's API; `NWPathMonitor` of its Network framework is the counterpart.
+/// Not in Apple's API; the counterpart is `NWPathMonitor` in its Network framework.
 ///
-/// The first interface of what it tells is taken for the one that every connection goes by, also those within the machine.
+/// Every connection, even within the machine, is assumed to use the first interface that the monitor reports.
 public protocol NetworkPathMonitor: AnyObject, Sendable {
-    /// Begins to watch, for one session: `update` is to be called with the path as it is, soon, and after each change.
+    /// Starts watching, for one session: the monitor must call `update` soon with the current path, and after each change.
     ///
-    /// Called from any thread, and so may `update` be. A session whose monitor says nothing goes on after a second as if any network were
-    /// there, but not with loads that exclude networks.
+    /// Called from any thread, and so may `update` be. If the monitor reports nothing for a second, the session continues as if
+    /// every network were available, but loads that exclude networks keep waiting.
     ///
-    /// - Parameter update: Takes the path.
-    /// - Returns: What the session keeps for as long as it wants to hear of changes.
+    /// - Parameter update: Receives the path.
+    /// - Returns: A watch that the session keeps until it needs no more updates.
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch
 }
 
@@ -94,6 +94,6 @@ public protocol NetworkPathMonitor: AnyObject, Sendable {
 public struct NetworkPathWatch: Sendable {
     let end: @Sendable () -> Void
 
-    /// Makes a watch that ends by `end`, which is called once, when the session is done.
+    /// Makes a watch with a closure that is called once, when the session is done.
     public init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 }

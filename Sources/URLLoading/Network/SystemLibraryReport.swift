@@ -8,20 +8,20 @@
 //===----------------------------------------------------------------------===//
 internal import SystemLibraries
 
-/// What was found of a C library that is used where the system has it.
+/// The availability of a C library that is used if the system has it.
 ///
-/// Not in Apple's API, whose system has everything.
+/// Not in Apple's API, where the system has all of them.
 public struct SystemLibraryReport: Sendable, Hashable {
-    /// The name that it is usually looked for under, as in "libsecret-1.so.0".
+    /// The usual file name of the library, such as "libsecret-1.so.0".
     public let name: String
-    /// Where it is, or nil where it cannot be used.
+    /// The path of the library, or nil if it cannot be used.
     public let path: String?
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     public let failure: String?
 
-    /// Looks for all of them; the first time that takes as long as opening them does.
+    /// Looks for all libraries; the first call opens them, which takes some time.
     ///
-    /// - Returns: One for each library.
+    /// - Returns: One report per library.
     public static func all() -> [SystemLibraryReport] {
         SystemLibrary.report.map { SystemLibraryReport(name: $0.name, path: $0.path, failure: $0.failure) }
     }

@@ -13,14 +13,14 @@ public import HTTPTypes
 internal import HTTPWire
 internal import LoadingModel
 
-/// Requests and responses of [swift-http-types](https://github.com/apple/swift-http-types), with the package's trait `HTTPTypes`.
+/// Requests and responses of [swift-http-types](https://github.com/apple/swift-http-types), with the SwiftPM trait `HTTPTypes`.
 ///
-/// Cancelling, errors and delegates are those of the methods that take a ``URLRequest``.
+/// Cancellation, errors and delegates work as in the methods that take a ``URLRequest``.
 extension URLSession {
     /// Loads a request into memory.
     ///
     /// - Returns: The body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed, `badURL` where the request has no URL.
+    /// - Throws: A `URLError`; `badURL` if the request has no URL.
     public nonisolated(nonsending) func data(
         for request: HTTPRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, HTTPResponse) {
@@ -28,10 +28,10 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Sends a request with a body from memory, and loads the answer into memory.
+    /// Uploads data as the request body and loads the response into memory.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed, `badURL` where the request has no URL.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`; `badURL` if the request has no URL.
     public nonisolated(nonsending) func upload(
         for request: HTTPRequest, from bodyData: Data, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, HTTPResponse) {
@@ -39,10 +39,10 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Sends a file as the request's body, and loads the answer into memory.
+    /// Uploads a file as the request body and loads the response into memory.
     ///
-    /// - Returns: The answer's body and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed, `badURL` where the request has no URL.
+    /// - Returns: The response body and the response, whatever its status.
+    /// - Throws: A `URLError`; `badURL` if the request has no URL.
     public nonisolated(nonsending) func upload(
         for request: HTTPRequest, fromFile fileURL: URL, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (Data, HTTPResponse) {
@@ -50,10 +50,10 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Loads a request into a file, which is the caller's to move or remove.
+    /// Downloads a request to a file, which the caller must move or remove.
     ///
     /// - Returns: The file and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed, `badURL` where the request has no URL.
+    /// - Throws: A `URLError`; `badURL` if the request has no URL.
     public nonisolated(nonsending) func download(
         for request: HTTPRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (URL, HTTPResponse) {
@@ -61,10 +61,10 @@ extension URLSession {
         return (file, try response.requiredHTTPResponse)
     }
 
-    /// Loads a request and returns as soon as the response has come, with the body as a sequence of bytes.
+    /// Loads a request and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
     ///
     /// - Returns: The bytes and the response, whatever its status.
-    /// - Throws: A `URLError` that says why it failed, `badURL` where the request has no URL.
+    /// - Throws: A `URLError`; `badURL` if the request has no URL.
     public nonisolated(nonsending) func bytes(
         for request: HTTPRequest, delegate: (any URLSessionTaskDelegate)? = nil
     ) async throws -> (AsyncBytes, HTTPResponse) {
@@ -74,25 +74,25 @@ extension URLSession {
 }
 
 extension URLSessionTask {
-    /// ``originalRequest`` as a request of swift-http-types.
+    /// ``originalRequest`` as an `HTTPRequest` of swift-http-types.
     public var originalHTTPRequest: HTTPRequest? { originalRequest?.httpRequest }
 
-    /// ``currentRequest`` as a request of swift-http-types.
+    /// ``currentRequest`` as an `HTTPRequest` of swift-http-types.
     public var currentHTTPRequest: HTTPRequest? { currentRequest?.httpRequest }
 
-    /// ``response`` as a response of swift-http-types.
+    /// ``response`` as an `HTTPResponse` of swift-http-types.
     public var httpResponse: HTTPResponse? { (response as? HTTPURLResponse)?.httpResponse }
 }
 
 extension URLRequest {
-    /// The request for a request of swift-http-types, or nil where that has no URL.
+    /// Converts an `HTTPRequest` of swift-http-types; nil if it has no URL.
     ///
-    /// Fields of one name are joined, cookies by semicolons, others by commas.
+    /// Fields with the same name are joined: cookies by semicolons, others by commas.
     ///
-    /// - Parameter httpRequest: With a scheme, an authority and a path.
+    /// - Parameter httpRequest: A request with a scheme, an authority and a path.
     public init?(httpRequest: HTTPRequest) {
         let path = httpRequest.path ?? "/"
-        // What follows the authority begins with a slash, or it would be a part of it.
+        // The path must begin with a slash, or it would become part of the authority.
         guard let scheme = httpRequest.scheme, let authority = httpRequest.authority, path.hasPrefix("/"),
             let url = URL(string: "\(scheme)://\(authority)\(path)")
         else { return nil }
@@ -105,7 +105,7 @@ extension URLRequest {
         for (name, value) in joined { setValue(value, forHTTPHeaderField: name.rawName) }
     }
 
-    /// The request as one of swift-http-types, without its body; nil where it has no URL or its method is no token.
+    /// The request as an `HTTPRequest` of swift-http-types, without its body; nil if it has no URL or its method is not a token.
     public var httpRequest: HTTPRequest? {
         guard let method = HTTPRequest.Method(httpMethod ?? "GET"), let url, let host = url.host(percentEncoded: true) else {
             return nil
@@ -124,7 +124,7 @@ extension URLRequest {
 }
 
 extension HTTPURLResponse {
-    /// The response as one of swift-http-types; nil where its status has no three digits.
+    /// The response as an `HTTPResponse` of swift-http-types; nil if its status code does not have three digits.
     public var httpResponse: HTTPResponse? {
         guard (100...999).contains(statusCode) else { return nil }
         var response = HTTPResponse(status: HTTPResponse.Status(code: statusCode))

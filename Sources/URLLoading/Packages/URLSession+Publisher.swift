@@ -13,49 +13,49 @@ internal import LoadingModel
 public import OpenCombine
 internal import Synchronization
 
-/// Publishers of [OpenCombine](https://github.com/OpenCombine/OpenCombine), with the package's trait `OpenCombine`.
+/// Publishers of [OpenCombine](https://github.com/OpenCombine/OpenCombine), with the SwiftPM trait `OpenCombine`.
 extension URLSession {
-    /// A publisher that loads a URL for each subscriber.
+    /// Returns a publisher that loads a URL for each subscriber.
     ///
-    /// - Parameter url: What is loaded.
+    /// - Parameter url: The URL to load.
     /// - Returns: The publisher.
     public func dataTaskPublisher(for url: URL) -> DataTaskPublisher { dataTaskPublisher(for: URLRequest(url: url)) }
 
-    /// A publisher that loads a request for each subscriber.
+    /// Returns a publisher that loads a request for each subscriber.
     ///
-    /// - Parameter request: What is loaded.
+    /// - Parameter request: The request to load.
     /// - Returns: The publisher.
     public func dataTaskPublisher(for request: URLRequest) -> DataTaskPublisher {
         DataTaskPublisher(request: request, session: self)
     }
 
-    /// Loads a request into memory when its subscriber asks for a value, and delivers that on the session's delegate queue.
+    /// Loads a request into memory when its subscriber requests a value, and delivers the result on the session's delegate queue.
     ///
-    /// Cancelling the subscription cancels the task.
+    /// Canceling the subscription cancels the task.
     public struct DataTaskPublisher: Publisher, Sendable {
         /// The body and the response, whatever its status.
         public typealias Output = (data: Data, response: URLResponse)
-        /// Why the load failed.
+        /// The error of the load.
         public typealias Failure = URLError
 
-        /// What is loaded.
+        /// The request to load.
         public let request: URLRequest
-        /// What loads it.
+        /// The session that loads it.
         public let session: URLSession
 
-        /// A publisher of a request.
+        /// Creates a publisher for a request.
         ///
         /// - Parameters:
-        ///   - request: What is loaded.
-        ///   - session: What loads it.
+        ///   - request: The request to load.
+        ///   - session: The session that loads it.
         public init(request: URLRequest, session: URLSession) {
             self.request = request
             self.session = session
         }
 
-        /// Hands the subscriber its subscription; the load begins when it asks for a value.
+        /// Gives the subscriber a subscription; the load begins when the subscriber requests a value.
         ///
-        /// - Parameter subscriber: Who is told of the result.
+        /// - Parameter subscriber: The subscriber.
         public func receive<Receiver: Subscriber>(subscriber: Receiver)
         where Receiver.Input == Output, Receiver.Failure == Failure {
             subscriber.receive(subscription: DataTaskSubscription(self, subscriber))
@@ -63,14 +63,14 @@ extension URLSession {
     }
 }
 
-/// Is told of a load's result.
+/// Receives the result of a load.
 private protocol ResultReceiver: AnyObject, Sendable {
     func finish(_ data: Data?, _ response: URLResponse?, _ error: (any Error)?)
 }
 
 /// One load for one subscriber.
 //
-// `@unchecked`: the subscriber is called by the completion handler alone, once, and taken out of the mutex for that.
+// `@unchecked`: only the completion handler calls the subscriber, once, after removing it from the state under the lock.
 private final class DataTaskSubscription<Receiver: Subscriber>: Subscription, ResultReceiver, @unchecked Sendable
 where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure == URLError {
     private enum State {
@@ -97,7 +97,7 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
             return true
         }
         guard mayStart else { return }
-        // Under no lock: the session's delegate hears of the task here, and may cancel.
+        // Without the lock: the session's delegate is told of the task here, and may cancel it.
         let receiver: any ResultReceiver = self
         let task = publisher.session.dataTask(with: publisher.request) { receiver.finish($0, $1, $2) }
         let isWanted = lock.withLock { () -> Bool in
@@ -113,7 +113,7 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
         if case .loading(_, let task) = last { task.cancel() }
     }
 
-    /// Ends it, and returns how it stood, so that what that held is let go of under no lock.
+    /// Ends the subscription and returns its last state, so that its contents are released outside the lock.
     private func end() -> State {
         lock.withLock {
             let last = state

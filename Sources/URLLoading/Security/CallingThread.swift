@@ -10,9 +10,9 @@
 internal import Dispatch
 internal import Synchronization
 
-/// Runs asynchronous work to its end on the thread that asks for it, for functions that Apple made synchronous.
+/// Runs asynchronous work to completion on the calling thread, for functions that are synchronous in Apple's API.
 ///
-/// The work runs on no other thread, so that it ends even where every thread of the cooperative pool waits for such work. It must
+/// The work uses no other thread, so that it completes even if every thread of the cooperative pool waits for such work. It must
 /// not wait for an actor that the caller occupies.
 final class CallingThread: TaskExecutor {
     private struct State {
@@ -24,7 +24,7 @@ final class CallingThread: TaskExecutor {
     }
 
     private let state = Mutex(State())
-    /// Counts the jobs.
+    /// Counts the queued jobs.
     private let arrivals = DispatchSemaphore(value: 0)
 
     func enqueue(_ job: consuming ExecutorJob) {

@@ -9,9 +9,9 @@
 
 public import Foundation
 
-// Names of Core Foundation, of which Linux has no public one, so that code about certificates compiles unchanged.
+// Core Foundation names, which Linux does not provide publicly, so that code about certificates compiles unchanged.
 
-/// Bytes, as Apple's Security framework takes and gives them.
+/// Bytes, as used by Apple's Security framework.
 public typealias CFData = NSData
 /// An array of objects.
 public typealias CFArray = NSArray
@@ -31,53 +31,53 @@ public typealias CFTypeRef = AnyObject
 public typealias CFIndex = Int
 /// A set of flags.
 public typealias CFOptionFlags = UInt
-/// Seconds since the beginning of 2001.
+/// Seconds since January 1, 2001.
 public typealias CFAbsoluteTime = Double
-/// The result of a function of the Security framework; `errSecSuccess` is 0.
+/// The result code of a function of the Security framework; `errSecSuccess` is 0.
 public typealias OSStatus = Int32
 
-/// Where memory comes from on Apple's platforms; there is none here, and functions that ask for one take nil.
+/// A memory allocator on Apple's platforms; there are none here, and functions with an allocator parameter take nil.
 public final class CFAllocator: Sendable {
     private init() {}
 }
 
-/// The usual allocator: nil.
+/// The default allocator: nil.
 public var kCFAllocatorDefault: CFAllocator? { nil }
 
-/// The first byte, valid for as long as the data is.
+/// Returns a pointer to the first byte, which is valid during the lifetime of the data.
 ///
-/// - Returns: The byte's address, or nil where there are no bytes.
+/// - Returns: The pointer, or nil if the data is empty.
 @discardableResult
 public func CFDataGetBytePtr(_ theData: CFData) -> UnsafePointer<UInt8>? {
     theData.length == 0 ? nil : theData.bytes.assumingMemoryBound(to: UInt8.self)
 }
 
-/// How many bytes there are.
+/// Returns the number of bytes.
 ///
 /// - Returns: The length in bytes.
 @discardableResult
 public func CFDataGetLength(_ theData: CFData) -> CFIndex { theData.length }
 
-/// How many objects there are.
+/// Returns the number of objects.
 ///
 /// - Returns: The count.
 @discardableResult
 public func CFArrayGetCount(_ theArray: CFArray) -> CFIndex { theArray.count }
 
-/// The error's code.
+/// Returns the error's code.
 ///
 /// - Returns: The code.
 @discardableResult
 public func CFErrorGetCode(_ error: CFError) -> CFIndex { error.code }
 
-/// The error's domain.
+/// Returns the error's domain.
 ///
 /// - Returns: The domain.
 @discardableResult
 public func CFErrorGetDomain(_ error: CFError) -> CFString { error.domain as NSString }
 
-/// What the error says.
+/// Returns the error's description.
 ///
-/// - Returns: A text for people.
+/// - Returns: A human-readable text.
 @discardableResult
 public func CFErrorCopyDescription(_ error: CFError) -> CFString? { error.localizedDescription as NSString }

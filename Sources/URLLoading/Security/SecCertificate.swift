@@ -10,27 +10,27 @@
 public import Foundation
 internal import LoadingTrust
 
-/// A certificate (X.509).
+/// An X.509 certificate.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 public final class SecCertificate: NSObject, Sendable {
     let der: Data
-    /// Nil where the certificate cannot be read, as a server may present one.
+    /// Nil if the certificate cannot be parsed, which is possible for one that a server presented.
     let facts: CertificateFacts?
 
-    /// For what a server presented, whatever it is.
+    /// For certificates that a server presented, valid or not.
     init(presented der: Data) {
         self.der = der
         facts = CertificateFacts(der: der)
         super.init()
     }
 
-    /// Whether the other object is the same certificate.
+    /// Whether the other object is an equal certificate.
     ///
     /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecCertificate)?.der == der }
 
-    /// The hash of its bytes.
+    /// The hash of the DER encoding.
     public override var hash: Int { der.hashValue }
 
     /// The subject and the issuer.
@@ -39,32 +39,33 @@ public final class SecCertificate: NSObject, Sendable {
     }
 }
 
-/// Reads a certificate in DER.
+/// Creates a certificate from its DER encoding.
 ///
-/// - Returns: Nil if it is none, or has a kind of key that is not supported: RSA, P-256, P-384, P-521 and Ed25519 are.
+/// - Returns: The certificate; nil if it is malformed or its key type is unsupported: RSA, P-256, P-384, P-521 and Ed25519 are
+///   supported.
 @discardableResult
 public func SecCertificateCreateWithData(_ allocator: CFAllocator?, _ data: CFData) -> SecCertificate? {
     let certificate = SecCertificate(presented: Data(referencing: data))
     return certificate.facts == nil ? nil : certificate
 }
 
-/// The certificate in DER.
+/// Returns the certificate's DER encoding.
 ///
 /// - Returns: The bytes.
 @discardableResult
 public func SecCertificateCopyData(_ certificate: SecCertificate) -> CFData { certificate.der as NSData }
 
-/// The most telling part of the subject: its common name, if it has one.
+/// Returns the most descriptive part of the subject: the common name, if there is one.
 ///
-/// - Returns: The summary, or nil where the certificate cannot be read.
+/// - Returns: The summary, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopySubjectSummary(_ certificate: SecCertificate) -> CFString? {
     certificate.facts.map { $0.subjectSummary as NSString }
 }
 
-/// The common name of the subject.
+/// Copies the common name of the subject.
 ///
-/// - Returns: `errSecSuccess`, or `errSecDecode` where the certificate cannot be read.
+/// - Returns: `errSecSuccess`, or `errSecDecode` if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyCommonName(
     _ certificate: SecCertificate, _ commonName: UnsafeMutablePointer<CFString?>
@@ -74,17 +75,17 @@ public func SecCertificateCopyCommonName(
     return errSecSuccess
 }
 
-/// The public key.
+/// Returns the public key.
 ///
-/// - Returns: The key, or nil where the certificate cannot be read.
+/// - Returns: The key, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyKey(_ certificate: SecCertificate) -> SecKey? {
     certificate.facts.map { SecKey(publicKey: $0.publicKey, $0.key) }
 }
 
-/// The serial number as it is encoded.
+/// Returns the encoded serial number.
 ///
-/// - Returns: The number's bytes, or nil, with the error, where the certificate cannot be read.
+/// - Returns: The bytes of the number; nil and an error if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopySerialNumberData(
     _ certificate: SecCertificate, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
@@ -96,33 +97,33 @@ public func SecCertificateCopySerialNumberData(
     return facts.serialNumber as NSData
 }
 
-/// The issuer's name in DER; unlike on Apple's platforms as the certificate has it, letters unchanged.
+/// Returns the issuer's name in DER; unlike on Apple's platforms it is not normalized, but as in the certificate.
 ///
-/// - Returns: The name, or nil where the certificate cannot be read.
+/// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyNormalizedIssuerSequence(_ certificate: SecCertificate) -> CFData? {
     certificate.facts.map { $0.issuerDER as NSData }
 }
 
-/// The subject's name in DER; unlike on Apple's platforms as the certificate has it, letters unchanged.
+/// Returns the subject's name in DER; unlike on Apple's platforms it is not normalized, but as in the certificate.
 ///
-/// - Returns: The name, or nil where the certificate cannot be read.
+/// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyNormalizedSubjectSequence(_ certificate: SecCertificate) -> CFData? {
     certificate.facts.map { $0.subjectDER as NSData }
 }
 
-/// From when on the certificate is valid.
+/// Returns the beginning of the certificate's validity.
 ///
-/// - Returns: The date, or nil where the certificate cannot be read.
+/// - Returns: The date, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyNotValidBeforeDate(_ certificate: SecCertificate) -> CFDate? {
     certificate.facts.map { $0.notBefore as NSDate }
 }
 
-/// Until when the certificate is valid.
+/// Returns the end of the certificate's validity.
 ///
-/// - Returns: The date, or nil where the certificate cannot be read.
+/// - Returns: The date, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecCertificateCopyNotValidAfterDate(_ certificate: SecCertificate) -> CFDate? {
     certificate.facts.map { $0.notAfter as NSDate }

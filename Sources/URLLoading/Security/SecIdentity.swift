@@ -13,7 +13,7 @@ internal import LoadingTrust
 
 /// A certificate with its private key, for `URLCredential(identity:certificates:persistence:)`.
 ///
-/// On Linux there is no keychain; identities come from files. Sendable because it never changes once made.
+/// Linux has no keychain; identities come from files. Sendable because it is immutable.
 public final class SecIdentity: NSObject, Sendable {
     let clientIdentity: ClientIdentity
 
@@ -22,13 +22,14 @@ public final class SecIdentity: NSObject, Sendable {
         super.init()
     }
 
-    /// Reads an identity from PEM text, for Linux: there is no such initializer on Apple's platforms.
+    /// Creates an identity from PEM text; only on Linux, there is no such initializer on Apple's platforms.
     ///
     /// - Parameters:
-    ///   - pem: The certificate, its issuers if the server needs them, and the key unless it is in a file of its own.
+    ///   - pem: The certificate, the intermediate certificates if the server needs them, and the key unless it is in a separate
+    ///     file.
     ///   - key: The private key, as PEM or DER: PKCS #8, PKCS #1 or SEC 1; RSA, P-256, P-384, P-521 or Ed25519.
-    ///   - password: The key's, where it is encrypted.
-    /// - Throws: An error in `NSOSStatusErrorDomain` that says what is wrong.
+    ///   - password: The password of an encrypted key.
+    /// - Throws: An error in `NSOSStatusErrorDomain` with the reason.
     public convenience init(pem: Data, key: Data? = nil, password: String? = nil) throws {
         self.init(
             try Self.reading { () throws(IdentityFailure) in
@@ -36,12 +37,12 @@ public final class SecIdentity: NSObject, Sendable {
             })
     }
 
-    /// Reads an identity from a PKCS #12 file (`.p12`, `.pfx`), for Linux: there is no such initializer on Apple's platforms.
+    /// Creates an identity from a PKCS #12 file (`.p12`, `.pfx`); only on Linux, there is no such initializer on Apple's platforms.
     ///
     /// - Parameters:
-    ///   - pkcs12: The file's contents.
-    ///   - password: The file's.
-    /// - Throws: An error in `NSOSStatusErrorDomain` that says what is wrong: `errSecAuthFailed` for a wrong password.
+    ///   - pkcs12: The contents of the file.
+    ///   - password: The password of the file.
+    /// - Throws: An error in `NSOSStatusErrorDomain` with the reason: `errSecAuthFailed` for a wrong password.
     public convenience init(pkcs12: Data, password: String?) throws {
         self.init(
             try Self.reading { () throws(IdentityFailure) in
@@ -57,10 +58,10 @@ public final class SecIdentity: NSObject, Sendable {
         }
     }
 
-    /// The certificates: its own first, then its issuers'.
+    /// The certificates: the leaf first, then the intermediate certificates.
     var certificates: [SecCertificate] { clientIdentity.certificates.map { SecCertificate(presented: $0) } }
 
-    /// Whether the other object is the same identity.
+    /// Whether the other object is an equal identity.
     ///
     /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecIdentity)?.clientIdentity == clientIdentity }
@@ -68,15 +69,15 @@ public final class SecIdentity: NSObject, Sendable {
     /// The hash of the certificates.
     public override var hash: Int { clientIdentity.certificates.hashValue }
 
-    /// The certificate, and nothing of the key.
+    /// A summary of the certificate, without the key.
     public override var description: String {
         "<SecIdentity: \(certificates.first?.facts?.subjectSummary ?? "unreadable")>"
     }
 }
 
-/// An identity's certificate.
+/// Copies the certificate of an identity.
 ///
-/// - Returns: `errSecSuccess`, or `errSecItemNotFound` where there is no certificate.
+/// - Returns: `errSecSuccess`, or `errSecItemNotFound` if there is no certificate.
 @discardableResult
 public func SecIdentityCopyCertificate(
     _ identityRef: SecIdentity, _ certificateRef: UnsafeMutablePointer<SecCertificate?>
@@ -86,9 +87,9 @@ public func SecIdentityCopyCertificate(
     return errSecSuccess
 }
 
-/// An identity's private key.
+/// Copies the private key of an identity.
 ///
-/// - Returns: `errSecSuccess`, or `errSecItemNotFound` where there is no certificate.
+/// - Returns: `errSecSuccess`, or `errSecItemNotFound` if there is no certificate.
 @discardableResult
 public func SecIdentityCopyPrivateKey(
     _ identityRef: SecIdentity, _ privateKeyRef: UnsafeMutablePointer<SecKey?>
@@ -98,14 +99,14 @@ public func SecIdentityCopyPrivateKey(
     return errSecSuccess
 }
 
-/// Reads the identity of a PKCS #12 file (RFC 7292), modern or legacy.
+/// Imports the identity of a PKCS #12 file (RFC 7292), modern or legacy.
 ///
 /// - Parameters:
-///   - pkcs12_data: The file's contents.
+///   - pkcs12_data: The contents of the file.
 ///   - options: The password as `kSecImportExportPassphrase`.
 ///   - items: One dictionary, with `kSecImportItemIdentity`, `kSecImportItemCertChain`, `kSecImportItemTrust` and
 ///     `kSecImportItemLabel`.
-/// - Returns: `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be read.
+/// - Returns: `errSecAuthFailed` if the password is wrong or missing, `errSecDecode` if the file cannot be parsed.
 @discardableResult
 public func SecPKCS12Import(
     _ pkcs12_data: CFData, _ options: CFDictionary, _ items: UnsafeMutablePointer<CFArray?>

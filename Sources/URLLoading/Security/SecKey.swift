@@ -10,11 +10,11 @@
 public import Foundation
 internal import LoadingTrust
 
-/// A public or a private key.
+/// A public or private key.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 public final class SecKey: NSObject, Sendable {
-    /// As ``SecKeyCopyExternalRepresentation(_:_:)`` gives it.
+    /// The encoding that ``SecKeyCopyExternalRepresentation(_:_:)`` returns.
     let publicKey: Data
     let facts: KeyFacts
     let isPrivate: Bool
@@ -26,7 +26,7 @@ public final class SecKey: NSObject, Sendable {
         super.init()
     }
 
-    /// Whether the other object is the same key.
+    /// Whether the other object is an equal key.
     ///
     /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool {
@@ -37,15 +37,15 @@ public final class SecKey: NSObject, Sendable {
     /// The hash of the public key.
     public override var hash: Int { publicKey.hashValue }
 
-    /// The kind and the size, and nothing of a private key.
+    /// The type and the size, without any private part.
     public override var description: String {
         "<SecKey: \(isPrivate ? "private" : "public") \(facts.kind) key of \(facts.bits) bits>"
     }
 }
 
-/// The bytes of a public key: PKCS #1 of an RSA key (RFC 8017, appendix A.1.1), X9.63 of an EC key.
+/// Returns the encoding of a public key: PKCS #1 for an RSA key (RFC 8017, appendix A.1.1), X9.63 for an EC key.
 ///
-/// Private keys are not given out: for them there is an error with `errSecUnimplemented`.
+/// Private keys cannot be exported: the error is `errSecUnimplemented`.
 ///
 /// - Returns: The bytes, or nil for a private key.
 @discardableResult
@@ -59,7 +59,7 @@ public func SecKeyCopyExternalRepresentation(
     return key.publicKey as NSData
 }
 
-/// The kind, the size and the class of a key: `kSecAttrKeyType`, `kSecAttrKeySizeInBits`, `kSecAttrKeyClass`.
+/// Returns the type, the size and the class of a key: `kSecAttrKeyType`, `kSecAttrKeySizeInBits`, `kSecAttrKeyClass`.
 ///
 /// - Returns: The attributes.
 @discardableResult
@@ -78,25 +78,25 @@ public func SecKeyCopyAttributes(_ key: SecKey) -> CFDictionary? {
     return attributes as NSDictionary
 }
 
-/// The public part of a key.
+/// Returns the public part of a key.
 ///
 /// - Returns: The public key.
 @discardableResult
 public func SecKeyCopyPublicKey(_ key: SecKey) -> SecKey? { SecKey(publicKey: key.publicKey, key.facts) }
 
-/// How many bytes a signature or an encrypted block has at most.
+/// Returns the maximum size of a signature or an encrypted block.
 ///
 /// - Returns: The size in bytes.
 @discardableResult
 public func SecKeyGetBlockSize(_ key: SecKey) -> Int { (key.facts.bits + 7) / 8 }
 
-/// Reads a public key.
+/// Creates a public key from its encoding.
 ///
 /// - Parameters:
-///   - keyData: As ``SecKeyCopyExternalRepresentation(_:_:)`` gives it.
-///   - attributes: `kSecAttrKeyType` at least. Private keys are not supported.
-///   - error: Why there is no key.
-/// - Returns: The key, or nil, with the error, where the data is none.
+///   - keyData: The encoding that ``SecKeyCopyExternalRepresentation(_:_:)`` returns.
+///   - attributes: At least `kSecAttrKeyType`. Private keys are not supported.
+///   - error: The reason if there is no key.
+/// - Returns: The key; nil and an error if the data is not a key.
 @discardableResult
 public func SecKeyCreateWithData(
     _ keyData: CFData, _ attributes: CFDictionary, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?

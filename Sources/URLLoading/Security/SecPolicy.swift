@@ -10,9 +10,9 @@
 public import Foundation
 internal import LoadingTrust
 
-/// By which rules a chain of certificates is judged.
+/// The rules for evaluating a certificate chain.
 ///
-/// Sendable because it never changes once made.
+/// Sendable because it is immutable.
 public final class SecPolicy: NSObject, Sendable {
     enum Rule: Hashable, Sendable {
         case basic
@@ -28,7 +28,7 @@ public final class SecPolicy: NSObject, Sendable {
         super.init()
     }
 
-    /// Whether the other object is the same rule.
+    /// Whether the other object is an equal policy.
     ///
     /// - Returns: Whether they are equal.
     public override func isEqual(_ object: Any?) -> Bool { (object as? SecPolicy)?.rule == rule }
@@ -46,26 +46,26 @@ public final class SecPolicy: NSObject, Sendable {
     }
 }
 
-/// A policy that looks at nothing but the chain: signatures, dates, constraints (RFC 5280).
+/// Creates a policy that evaluates only the chain: signatures, dates, constraints (RFC 5280).
 ///
 /// - Returns: The policy.
 @discardableResult
 public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(.basic) }
 
-/// The policy for TLS.
+/// Creates the policy for TLS.
 ///
 /// - Parameters:
-///   - server: True to judge a server's certificate, false for a client's.
-///   - hostname: The name or address that the certificate must be for; nil for any.
+///   - server: True to evaluate a server's certificate, false for a client's.
+///   - hostname: The host name or IP address that the certificate must be valid for; nil for any.
 /// - Returns: The policy.
 @discardableResult
 public func SecPolicyCreateSSL(_ server: Bool, _ hostname: CFString?) -> SecPolicy {
     SecPolicy(.tls(isServer: server, host: hostname.map { $0 as String }))
 }
 
-/// A policy that asks for revocation to be checked.
+/// Creates a policy that requests a revocation check.
 ///
-/// On Linux revocation is not checked, neither by lists (CRL) nor by OCSP: the chain is judged as if nothing were revoked, even
+/// On Linux revocation is not checked, neither with CRLs nor with OCSP: the chain is evaluated as if nothing were revoked, even
 /// with `kSecRevocationRequirePositiveResponse`.
 ///
 /// - Returns: The policy.
@@ -74,15 +74,15 @@ public func SecPolicyCreateRevocation(_ revocationFlags: CFOptionFlags) -> SecPo
     revocationFlags == 0 ? nil : SecPolicy(.revocation(revocationFlags))
 }
 
-/// Ask with OCSP (RFC 6960).
+/// Check with OCSP (RFC 6960).
 public let kSecRevocationOCSPMethod: CFOptionFlags = 1 << 0
-/// Ask with a list (RFC 5280, section 5).
+/// Check with a CRL (RFC 5280, section 5).
 public let kSecRevocationCRLMethod: CFOptionFlags = 1 << 1
-/// Prefer the list.
+/// Prefer the CRL.
 public let kSecRevocationPreferCRL: CFOptionFlags = 1 << 2
-/// Fail without an answer.
+/// Fail if there is no response.
 public let kSecRevocationRequirePositiveResponse: CFOptionFlags = 1 << 3
-/// Ask nobody.
+/// Do not use the network.
 public let kSecRevocationNetworkAccessDisabled: CFOptionFlags = 1 << 4
-/// Ask either way.
+/// Check with either method.
 public let kSecRevocationUseAnyAvailableMethod: CFOptionFlags = kSecRevocationOCSPMethod | kSecRevocationCRLMethod

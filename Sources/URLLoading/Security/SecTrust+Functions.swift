@@ -10,13 +10,13 @@
 public import Dispatch
 public import Foundation
 
-/// Makes a chain to be judged, not trusted until it is.
+/// Creates a trust object from a certificate chain, which is not trusted until it is evaluated.
 ///
 /// - Parameters:
-///   - certificates: A `SecCertificate`, or an array of them with the one in question first.
+///   - certificates: A `SecCertificate`, or an array of them with the leaf first.
 ///   - policies: A `SecPolicy`, or an array of them; nil for the basic one.
-///   - trust: The chain.
-/// - Returns: `errSecSuccess`, or why there is no chain.
+///   - trust: The trust object.
+/// - Returns: `errSecSuccess`, or an error code.
 @discardableResult
 public func SecTrustCreateWithCertificates(
     _ certificates: CFTypeRef, _ policies: CFTypeRef?, _ trust: UnsafeMutablePointer<SecTrust?>
@@ -27,9 +27,9 @@ public func SecTrustCreateWithCertificates(
     return errSecSuccess
 }
 
-/// Replaces the rules: a `SecPolicy`, or an array of them, all of which must be met.
+/// Replaces the policies: a `SecPolicy`, or an array of them, all of which apply.
 ///
-/// - Returns: `errSecSuccess`, or `errSecParam` for what is no policy.
+/// - Returns: `errSecSuccess`, or `errSecParam` for any other object.
 @discardableResult
 public func SecTrustSetPolicies(_ trust: SecTrust, _ policies: CFTypeRef) -> OSStatus {
     guard let rules: [SecPolicy] = objects(policies), !rules.isEmpty else { return errSecParam }
@@ -37,7 +37,7 @@ public func SecTrustSetPolicies(_ trust: SecTrust, _ policies: CFTypeRef) -> OSS
     return errSecSuccess
 }
 
-/// The rules.
+/// Copies the policies.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -46,12 +46,12 @@ public func SecTrustCopyPolicies(_ trust: SecTrust, _ policies: UnsafeMutablePoi
     return errSecSuccess
 }
 
-/// Names the roots to trust instead of the usual ones, or beside them after `SecTrustSetAnchorCertificatesOnly(trust, false)`;
-/// nil puts the usual ones back.
+/// Sets the roots to trust instead of the default ones, or in addition to them after `SecTrustSetAnchorCertificatesOnly(trust,
+/// false)`; nil restores the default roots.
 ///
 /// A server's own certificate may be among them.
 ///
-/// - Returns: `errSecSuccess`, or `errSecParam` for what is no certificate.
+/// - Returns: `errSecSuccess`, or `errSecParam` if an object is not a certificate.
 @discardableResult
 public func SecTrustSetAnchorCertificates(_ trust: SecTrust, _ anchorCertificates: CFArray?) -> OSStatus {
     guard let anchorCertificates else {
@@ -63,7 +63,7 @@ public func SecTrustSetAnchorCertificates(_ trust: SecTrust, _ anchorCertificate
     return errSecSuccess
 }
 
-/// Says whether only the roots of ``SecTrustSetAnchorCertificates(_:_:)`` are trusted.
+/// Sets whether only the roots of ``SecTrustSetAnchorCertificates(_:_:)`` are trusted.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -72,7 +72,7 @@ public func SecTrustSetAnchorCertificatesOnly(_ trust: SecTrust, _ anchorCertifi
     return errSecSuccess
 }
 
-/// The roots of ``SecTrustSetAnchorCertificates(_:_:)``.
+/// Copies the roots of ``SecTrustSetAnchorCertificates(_:_:)``.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -83,7 +83,7 @@ public func SecTrustCopyCustomAnchorCertificates(
     return errSecSuccess
 }
 
-/// Says when the certificates must be valid, instead of now.
+/// Sets the time at which the certificates must be valid, instead of the current time.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -92,7 +92,7 @@ public func SecTrustSetVerifyDate(_ trust: SecTrust, _ verifyDate: CFDate) -> OS
     return errSecSuccess
 }
 
-/// When the certificates must be valid, in seconds since the beginning of 2001.
+/// Returns the time at which the certificates must be valid, in seconds since January 1, 2001.
 ///
 /// - Returns: The seconds.
 @discardableResult
@@ -104,14 +104,14 @@ public func SecTrustGetVerifyTime(_ trust: SecTrust) -> CFAbsoluteTime { trust.d
 @discardableResult
 public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus { errSecSuccess }
 
-/// Judges the chain, and waits for the verdict.
+/// Evaluates the chain, and blocks until the result is known.
 ///
 /// Revocation is not checked.
 ///
 /// - Parameters:
-///   - trust: The chain.
-///   - error: Why it is not trusted: in `NSOSStatusErrorDomain`, with `errSecCertificateExpired`, `errSecHostNameMismatch`,
-///     `errSecNotTrusted` and so on, and a message.
+///   - trust: The trust object.
+///   - error: The reason if it is not trusted: in `NSOSStatusErrorDomain`, with `errSecCertificateExpired`,
+///     `errSecHostNameMismatch`, `errSecNotTrusted` and so on, and a message.
 /// - Returns: Whether it is trusted.
 @discardableResult
 public func SecTrustEvaluateWithError(_ trust: SecTrust, _ error: UnsafeMutablePointer<CFError?>?) -> Bool {
@@ -120,9 +120,9 @@ public func SecTrustEvaluateWithError(_ trust: SecTrust, _ error: UnsafeMutableP
     return false
 }
 
-/// Judges the chain, as older programs ask for it; deprecated by Apple.
+/// Evaluates the chain; the older function, deprecated by Apple.
 ///
-/// - Returns: `errSecSuccess`, whatever the verdict.
+/// - Returns: `errSecSuccess`, whatever the result of the evaluation.
 @discardableResult
 public func SecTrustEvaluate(_ trust: SecTrust, _ result: UnsafeMutablePointer<SecTrustResultType>) -> OSStatus {
     _ = trust.evaluate()
@@ -130,7 +130,7 @@ public func SecTrustEvaluate(_ trust: SecTrust, _ result: UnsafeMutablePointer<S
     return errSecSuccess
 }
 
-/// Judges the chain on a queue.
+/// Evaluates the chain on a queue.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -145,7 +145,7 @@ public func SecTrustEvaluateAsyncWithError(
     return errSecSuccess
 }
 
-/// The last verdict; `.invalid` if there is none, or the settings have changed since.
+/// Returns the last result; `.invalid` if there is none, or the settings have changed since.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -154,33 +154,33 @@ public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePoi
     return errSecSuccess
 }
 
-/// The chain from the certificate in question to its root, an array of `SecCertificate`.
+/// Returns the chain from the leaf to its root, an array of `SecCertificate`.
 ///
-/// Where it is not trusted, what was presented as far as each certificate signed the one before: what a server merely sends along
-/// is not among them, so that it cannot match a pin.
+/// If it is not trusted, the presented certificates as far as each one signed the one before: unrelated certificates that a server
+/// sends are not included, so that they cannot match a pin.
 ///
 /// - Returns: The chain.
 @discardableResult
 public func SecTrustCopyCertificateChain(_ trust: SecTrust) -> CFArray? { trust.chain as NSArray }
 
-/// How many certificates the chain has; deprecated by Apple.
+/// Returns the number of certificates in the chain; deprecated by Apple.
 ///
 /// - Returns: The count.
 @discardableResult
 public func SecTrustGetCertificateCount(_ trust: SecTrust) -> CFIndex { trust.chain.count }
 
-/// One certificate of the chain; deprecated by Apple.
+/// Returns one certificate of the chain; deprecated by Apple.
 ///
-/// - Returns: The certificate, or nil beyond the end.
+/// - Returns: The certificate, or nil if the index is out of range.
 @discardableResult
 public func SecTrustGetCertificateAtIndex(_ trust: SecTrust, _ ix: CFIndex) -> SecCertificate? {
     let chain = trust.chain
     return chain.indices.contains(ix) ? chain[ix] : nil
 }
 
-/// The public key of the certificate in question, whether it is trusted or not.
+/// Returns the public key of the leaf certificate, whether it is trusted or not.
 ///
-/// - Returns: The key, or nil where the certificate cannot be read.
+/// - Returns: The key, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecTrustCopyKey(_ trust: SecTrust) -> SecKey? {
     trust.presented.first.flatMap { SecCertificateCopyKey(SecCertificate(presented: $0)) }
@@ -188,25 +188,25 @@ public func SecTrustCopyKey(_ trust: SecTrust) -> SecKey? {
 
 /// The same as ``SecTrustCopyKey(_:)``; deprecated by Apple.
 ///
-/// - Returns: The key, or nil where the certificate cannot be read.
+/// - Returns: The key, or nil if the certificate cannot be parsed.
 @discardableResult
 public func SecTrustCopyPublicKey(_ trust: SecTrust) -> SecKey? { SecTrustCopyKey(trust) }
 
-/// What, given to ``SecTrustSetExceptions(_:_:)``, makes this chain be trusted in spite of what is wrong with it now.
+/// Returns data for ``SecTrustSetExceptions(_:_:)`` that makes this chain trusted despite its current fault.
 ///
-/// - Returns: The exceptions, for this chain and this fault alone.
+/// - Returns: The exceptions, which apply only to this chain and this fault.
 @discardableResult
 public func SecTrustCopyExceptions(_ trust: SecTrust) -> CFData? { trust.exceptions.map { $0 as NSData } }
 
-/// Trusts the chain in spite of what was wrong with it when the exceptions were made; nil takes that back.
+/// Trusts the chain despite the fault it had when the exceptions were created; nil removes the exceptions.
 ///
-/// - Returns: False if they are another chain's, or for another fault.
+/// - Returns: False if they are for another chain or another fault.
 @discardableResult
 public func SecTrustSetExceptions(_ trust: SecTrust, _ exceptions: CFData?) -> Bool {
     trust.set(exceptions: exceptions.map { Data(referencing: $0) })
 }
 
-/// One object, or the objects of an array; nil where some are of another class.
+/// One object, or the objects of an array; nil if any of them has another class.
 private func objects<Object: AnyObject>(_ value: AnyObject) -> [Object]? {
     if let object = value as? Object { return [object] }
     guard let array = value as? NSArray else { return nil }

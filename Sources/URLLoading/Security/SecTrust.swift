@@ -11,23 +11,23 @@ public import Foundation
 internal import LoadingTrust
 internal import Synchronization
 
-/// A chain of certificates, and by which rules and roots it is to be judged.
+/// A certificate chain, with the policies and roots for its evaluation.
 ///
-/// That of a challenge begins with the rules of the load: TLS, the host of the URL, and the session's roots or else the system's.
+/// For a challenge, these are initially the rules of the load: TLS, the host of the URL, and the session's roots or the system's.
 /// It may be used from any thread.
 public final class SecTrust: NSObject, Sendable {
     private struct State {
         var policies: [SecPolicy]
         var anchors: [SecCertificate]?
-        /// Nil until it is said: then anchors are the only roots.
+        /// Nil until it is set: then the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
-        /// Of the chain and of what was found wrong with it.
+        /// The chain and its fault.
         var exceptions: Data?
         var verdict: (question: TrustQuestion, judgement: TrustJudgement)?
     }
 
-    /// DER, as it was presented.
+    /// The presented certificates in DER.
     let presented: [Data]
     private let roots: [Data]
     private let state: Mutex<State>
@@ -35,9 +35,9 @@ public final class SecTrust: NSObject, Sendable {
     /// For a challenge.
     ///
     /// - Parameters:
-    ///   - chain: DER, as the server presented it, its own certificate first.
-    ///   - host: The name or address of the URL.
-    ///   - roots: The session's, in DER; empty for the system's.
+    ///   - chain: The chain that the server presented in DER, leaf first.
+    ///   - host: The host name or IP address of the URL.
+    ///   - roots: The session's roots in DER; empty for the system's.
     convenience init(chain: [Data], host: String, roots: [Data]) {
         self.init(chain, policies: [SecPolicy(.tls(isServer: true, host: host))], roots: roots)
     }
@@ -49,7 +49,7 @@ public final class SecTrust: NSObject, Sendable {
         super.init()
     }
 
-    /// What the first certificate is for, and whether it was found good.
+    /// A summary of the leaf certificate, and the result of the evaluation.
     public override var description: String {
         "<SecTrust: \(presented.first.flatMap { CertificateFacts(der: $0)?.subjectSummary } ?? "unreadable"), \(result)>"
     }
@@ -60,7 +60,7 @@ public final class SecTrust: NSObject, Sendable {
 
     var policies: [SecPolicy] { state.withLock(\.policies) }
 
-    /// Nil puts the session's or the system's roots back.
+    /// Nil restores the session's or the system's roots.
     func set(anchors: [SecCertificate]?) {
         state.withLock { state in
             state.anchors = anchors
@@ -76,9 +76,9 @@ public final class SecTrust: NSObject, Sendable {
 
     var date: Date { state.withLock(\.date) ?? Date() }
 
-    // MARK: Judging
+    // MARK: Evaluation
 
-    /// Waits for the verdict on the calling thread.
+    /// Blocks the calling thread until the result is known.
     func evaluate() -> TrustFailure? {
         let judgement = judge()
         guard let failure = judgement.failure else { return nil }
@@ -92,14 +92,14 @@ public final class SecTrust: NSObject, Sendable {
         return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
     }
 
-    /// The chain that was validated, or else what was presented as far as each certificate signed the one before.
+    /// The validated chain, or the presented certificates as far as each one signed the one before.
     var chain: [SecCertificate] {
         let judgement = judge()
         let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain
         return chain.map { SecCertificate(presented: $0) }
     }
 
-    /// What makes the present failure, and no other, be overlooked.
+    /// The data for ignoring only the current fault.
     var exceptions: Data? { judge().failure.map(exceptions) ?? Data([0]) }
 
     /// - Returns: Whether they are for this chain.

@@ -10,7 +10,7 @@
 internal import Foundation
 internal import LoadingTrust
 
-/// Makes the errors that the Security framework's functions give.
+/// Makes the errors of the Security framework's functions.
 enum SecurityFailure {
     static func error(_ status: OSStatus, _ message: String) -> NSError {
         NSError(domain: NSOSStatusErrorDomain, code: Int(status), userInfo: [NSLocalizedDescriptionKey: message])

@@ -9,9 +9,9 @@
 
 public import Foundation
 
-// Keys and values of the Security framework's dictionaries. Apple's own values are short and meaningless; these are the same.
+// Keys and values of the Security framework's dictionaries. The values are Apple's, which are short and have no meaning.
 
-/// A key's kind.
+/// The type of a key.
 public var kSecAttrKeyType: CFString { "type" as NSString }
 /// RSA.
 public var kSecAttrKeyTypeRSA: CFString { "42" as NSString }
@@ -19,7 +19,7 @@ public var kSecAttrKeyTypeRSA: CFString { "42" as NSString }
 public var kSecAttrKeyTypeECSECPrimeRandom: CFString { "73" as NSString }
 /// The same as `kSecAttrKeyTypeECSECPrimeRandom`, by its older name.
 public var kSecAttrKeyTypeEC: CFString { "73" as NSString }
-/// A key's size.
+/// The size of a key in bits.
 public var kSecAttrKeySizeInBits: CFString { "bsiz" as NSString }
 /// Whether a key is public or private.
 public var kSecAttrKeyClass: CFString { "kcls" as NSString }
@@ -30,7 +30,7 @@ public var kSecAttrKeyClassPrivate: CFString { "1" as NSString }
 
 /// The password of a PKCS #12 file.
 public var kSecImportExportPassphrase: CFString { "passphrase" as NSString }
-/// What an identity is called.
+/// The name of an identity.
 public var kSecImportItemLabel: CFString { "label" as NSString }
 /// A `SecTrust` of the identity's chain.
 public var kSecImportItemTrust: CFString { "trust" as NSString }

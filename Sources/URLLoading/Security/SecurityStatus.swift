@@ -9,31 +9,31 @@
 
 public import Foundation
 
-// The results of the Security framework's functions, with Apple's values, as far as the functions here give them.
+// Result codes of the Security framework with Apple's values, as far as the functions here return them.
 
 /// No error.
 public let errSecSuccess: OSStatus = 0
-/// The function or operation is not there.
+/// The function or operation is not implemented.
 public let errSecUnimplemented: OSStatus = -4
 /// An argument is not valid.
 public let errSecParam: OSStatus = -50
-/// No memory.
+/// Memory allocation failed.
 public let errSecAllocate: OSStatus = -108
 /// The user cancelled.
 public let errSecUserCanceled: OSStatus = -128
-/// The item is there already.
+/// The item already exists.
 public let errSecDuplicateItem: OSStatus = -25_299
-/// The item is not there.
+/// The item does not exist.
 public let errSecItemNotFound: OSStatus = -25_300
-/// The password is wrong, or there is none.
+/// The password is wrong or missing.
 public let errSecAuthFailed: OSStatus = -25_293
-/// The PKCS #12 file is damaged, or was changed.
+/// The PKCS #12 file is damaged or was modified.
 public let errSecPkcs12VerifyFailure: OSStatus = -25_264
-/// A password is needed.
+/// A password is required.
 public let errSecPassphraseRequired: OSStatus = -25_260
 /// No chain leads from the certificate to a root: an issuer's certificate is missing.
 public let errSecCreateChainFailed: OSStatus = -25_318
-/// The data cannot be read.
+/// The data cannot be decoded.
 public let errSecDecode: OSStatus = -26_275
 /// The certificate is for another host.
 public let errSecHostNameMismatch: OSStatus = -67_602
@@ -47,32 +47,32 @@ public let errSecVerifyFailed: OSStatus = -67_808
 public let errSecCertificateExpired: OSStatus = -67_818
 /// The certificate is not valid yet.
 public let errSecCertificateNotValidYet: OSStatus = -67_819
-/// The certificate was revoked; never given here, since revocation is not checked.
+/// The certificate was revoked; never returned here, because revocation is not checked.
 public let errSecCertificateRevoked: OSStatus = -67_820
-/// The certificate is not to be trusted.
+/// The certificate is not trusted.
 public let errSecNotTrusted: OSStatus = -67_843
 
-/// The outcome of judging a certificate.
+/// The result of a trust evaluation.
 ///
 /// Raw values are Apple's.
 public enum SecTrustResultType: UInt32, Sendable {
-    /// It was not judged, or something that it depends on has changed since.
+    /// It was not evaluated, or a setting has changed since.
     case invalid = 0
     /// The user, or the app by an exception, trusts it.
     case proceed = 1
-    /// The user does not trust it; never given here.
+    /// The user does not trust it; never returned here.
     case deny = 3
-    /// It is trusted, and the user has not said anything about it: the usual good outcome.
+    /// It is trusted, without a decision of the user: the usual result for a valid chain.
     case unspecified = 4
-    /// It is not trusted, but might be: expired, another host's, of an unknown authority.
+    /// It is not trusted, but could be: for example expired, for another host, or from an unknown authority.
     case recoverableTrustFailure = 5
     /// It is not trusted, and cannot be: malformed.
     case fatalTrustFailure = 6
-    /// Something else went wrong.
+    /// Another error occurred.
     case otherError = 7
 }
 
-/// What a status means, in words; nil where it is not one of those given here.
+/// Returns the message for a status; nil if it is not one of those above.
 ///
 /// - Returns: The text, or nil.
 @discardableResult

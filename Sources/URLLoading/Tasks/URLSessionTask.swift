@@ -13,7 +13,7 @@ internal import Synchronization
 
 /// A task of a session: the load of one resource, with its state, counters and result.
 ///
-/// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its start to its completion, so the
+/// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its creation to its completion, so the
 /// app need not. Cancel a task that is no longer needed. Copying a task returns the task itself.
 ///
 /// One `Mutex` guards all mutable state. Commands are sent to the engine while it is held, so that they arrive in the order in
