@@ -9,7 +9,7 @@
 
 internal import Synchronization
 
-/// Lets the first answer through and ignores the others: an app may call a handler more than once.
+/// Passes on the first answer and ignores the others: an app may call a completion handler more than once.
 final class AnswerOnce<Answer: Sendable>: Sendable {
     private let reply: Mutex<(@Sendable (Answer?) -> Void)?>
 
@@ -20,7 +20,7 @@ final class AnswerOnce<Answer: Sendable>: Sendable {
         reply?(answer)
     }
 
-    /// Asks by a method that answers through a handler, and waits for the first answer.
+    /// Calls a method that has a completion handler, and waits for the first answer.
     static func wait(for ask: (@escaping @Sendable (Answer?) -> Void) -> Void) async -> Answer? {
         await withCheckedContinuation { continuation in
             let once = AnswerOnce { continuation.resume(returning: $0) }

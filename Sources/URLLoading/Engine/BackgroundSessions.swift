@@ -16,13 +16,13 @@ internal import LoadingStores
 internal import LoadingTrust
 internal import Synchronization
 
-/// The background sessions of this process, and what it was started for.
+/// The background sessions of this process, and those that it was launched for.
 enum BackgroundSessions {
     private struct State {
         var sessions: [String: WeakRemote] = [:]
-        /// Sessions the daemon started the program for, whose events have not been asked for.
+        /// Sessions that the daemon launched the program for, and that the app has not handled yet.
         var awaited: [String]
-        /// The program has said that it dealt with them.
+        /// Sessions whose events the program has reported as handled.
         var handled: Set<String> = []
     }
 
@@ -30,33 +30,33 @@ enum BackgroundSessions {
         weak var remote: RemoteSession?
     }
 
-    /// Set by the daemon for a program that it starts: the sessions' identifiers, each on a line of its own.
+    /// Set by the daemon when it launches a program: the sessions' identifiers, one per line.
     static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
 
     private static let state = Mutex(State(awaited: launchedFor.sorted()))
 
-    /// The sessions that the daemon started the program for, if it did.
+    /// The sessions that the daemon launched the program for, if it did.
     static let launchedFor: Set<String> = {
         if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty {
-            // What this process starts was not started by the daemon.
+            // Child processes of this process were not launched by the daemon.
             unsetenv(launchVariable)
             return Set(named.split(separator: "\n").map(String.init))
         }
-        // A service manager starts a program with no word of ours in its environment.
+        // A program started by a service manager does not get the environment variable; the daemon leaves a file instead.
         guard let program = DaemonStarter.executable() else { return [] }
         var identifiers: Set<String> = []
         for path in DaemonPlace().events(for: program) {
             let text = SmallFile.contents(of: path, limit: 2 << 20).map { String(decoding: $0, as: UTF8.self) } ?? ""
             let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date
             unlink(path)
-            // One that never came is not this one, which the user may have started.
+            // An older file is from a launch that failed; the user may have started this process.
             guard let changed, abs(changed.timeIntervalSinceNow) < 60 else { continue }
             identifiers.formUnion(text.split(separator: "\n").map(String.init))
         }
         return identifiers
     }()
 
-    /// The engine of a background session; nil for the other kinds.
+    /// The engine of a background session; nil for other sessions.
     static func remote(
         for settings: SessionSettings, _ policy: SessionPolicy, _ memory: SessionMemory, takesEvents: Bool
     ) -> RemoteSession? {
@@ -64,17 +64,17 @@ enum BackgroundSessions {
         let remote = RemoteSession(
             ClientMessage.Attachment(
                 identifier: identifier, settings: settings.backgroundSettings(policy, memory), takesEvents: takesEvents,
-                // The program was started, whatever the session is that it was started for.
+                // True for all sessions of a launched program, whichever session it was launched for.
                 wasLaunched: !launchedFor.isEmpty), isAwaited: launchedFor.contains(identifier))
         return remote
     }
 
-    /// A session has its tasks: what the program says of its events is for this one.
+    /// Registers a session that has its tasks, so that it learns when the program has handled its events.
     static func joined(_ remote: RemoteSession) {
         state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
 
-    /// What the program was started for and has not heard of; told once.
+    /// Returns, once, the sessions that the program was launched for.
     static func takeAwaited() -> [String] {
         state.withLock { state in
             defer { state.awaited = [] }
@@ -82,7 +82,7 @@ enum BackgroundSessions {
         }
     }
 
-    /// The program has dealt with a session's events.
+    /// Records that the program has handled a session's events.
     static func handled(_ identifier: String) {
         let remote = state.withLock { state in
             state.handled.insert(identifier)
@@ -95,7 +95,7 @@ enum BackgroundSessions {
 }
 
 extension SessionSettings {
-    /// Why no task of such a session can be carried out; nil where they can.
+    /// The reason why such a session cannot carry out tasks; nil if it can.
     var backgroundObjection: LoadError? {
         guard let identifier = background.identifier else { return nil }
         if identifier.isEmpty { return LoadError(.unknown, "a background session needs an identifier that is not empty") }
@@ -111,7 +111,7 @@ extension SessionSettings {
         return nil
     }
 
-    /// Those that the daemon finds in no file.
+    /// The credentials that the daemon cannot find in a file.
     private static func credentials(in store: CredentialStore, isKept: Bool) -> [BackgroundSettings.KnownCredential] {
         var known: [BackgroundSettings.KnownCredential] = []
         for (space, credentials) in store.all() {

@@ -11,14 +11,14 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Keeps the chunks of a response's body between the event loop and the one who iterates over them.
+/// Buffers the chunks of a response body between the event loop and the iterator.
 ///
-/// How much can gather here is bounded by the engine's credit window: credit is returned only when chunks were taken and read.
+/// The engine's credit window limits the buffer: credit is returned only when chunks were taken and read.
 final class ByteStream: Sendable {
     private struct State {
         var chunks: [Data] = []
         var response: URLResponse?
-        /// Set once the load ended: nil inside means success.
+        /// Set when the load has ended; an inner nil means success.
         var end: (any Error)??
         var responseWaiter: UnsafeContinuation<URLResponse, any Error>?
         var chunkWaiters: [UnsafeContinuation<[Data], any Error>] = []
@@ -26,7 +26,7 @@ final class ByteStream: Sendable {
 
     private let state = Mutex(State())
 
-    // MARK: The load's side
+    // MARK: Load side
 
     func arrived(_ response: URLResponse) {
         let waiter = state.withLock { state in
@@ -66,9 +66,9 @@ final class ByteStream: Sendable {
         }
     }
 
-    // MARK: The reader's side
+    // MARK: Reader side
 
-    /// Waits for the response; `begin` starts the load once the wait is on record.
+    /// Waits for the response; `begin` starts the load after the continuation is stored.
     nonisolated(nonsending) func response(begin: () -> Void) async throws -> URLResponse {
         try await withUnsafeThrowingContinuation { continuation in
             let known: Result<URLResponse, any Error>? = state.withLock { state in
@@ -81,7 +81,7 @@ final class ByteStream: Sendable {
         }
     }
 
-    /// Everything that has arrived, waiting for it if need be; empty at the end.
+    /// Returns all chunks that have arrived, and waits if there are none; empty at the end.
     nonisolated(nonsending) func takeChunks() async throws -> [Data] {
         try await withUnsafeThrowingContinuation { continuation in
             let known: Result<[Data], any Error>? = state.withLock { state in

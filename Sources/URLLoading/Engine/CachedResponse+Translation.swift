@@ -13,7 +13,7 @@ internal import HTTPWire
 internal import LoadingModel
 
 extension CachedURLResponse {
-    /// What the engine is about to store, for the app.
+    /// Converts the entry that the engine is about to store.
     convenience init(_ cached: CachedResponse) {
         let notes = cached.attachment as? CacheNotes ?? cached.userInfo.flatMap(CacheNotes.init)
         self.init(
@@ -24,7 +24,7 @@ extension CachedURLResponse {
         origin = notes?.origin
     }
 
-    /// What the app has, or wants to be stored, for the engine.
+    /// Converts the app's entry for the engine.
     var forEngine: CachedResponse {
         let notes = userInfo == nil && origin == nil ? nil : CacheNotes(userInfo: userInfo, origin: origin)
         return CachedResponse(
@@ -36,7 +36,7 @@ extension CachedURLResponse {
 }
 
 extension URLResponse {
-    /// The engine's terms: the head where it is HTTP's.
+    /// The response for the engine, with its head if it is an HTTP response.
     fileprivate var forEngine: LoadResponse {
         let url = url ?? URL(fileURLWithPath: "/")
         guard let http = self as? HTTPURLResponse else {

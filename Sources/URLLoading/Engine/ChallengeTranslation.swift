@@ -10,9 +10,9 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Challenges as the app sees them, and its answers as the engine understands them.
+/// Converts challenges for the app, and its answers for the engine.
 enum ChallengeTranslation {
-    /// The challenge of a question; the roots are the session's own, in DER, or none for the system's.
+    /// Converts a challenge; the roots are the session's own, in DER, or empty for the system's.
     static func challenge(_ question: ChallengeQuestion, roots: [Data]) -> URLAuthenticationChallenge {
         URLAuthenticationChallenge(
             protectionSpace: space(question, roots),
@@ -46,7 +46,7 @@ enum ChallengeTranslation {
 }
 
 extension URLCredential {
-    /// Nil for trust, which is in a server and not in a credential.
+    /// Nil for trust, which belongs to a server, not to a credential.
     static func make(_ credential: LoadCredential) -> URLCredential? {
         let persistence = Persistence(rawValue: credential.persistence.rawValue) ?? .forSession
         switch credential.kind {
@@ -59,7 +59,7 @@ extension URLCredential {
         }
     }
 
-    /// Nil where there is nothing that could be sent.
+    /// Nil if there is nothing that could be sent.
     var forEngine: LoadCredential? {
         let persistence = LoadCredential.Persistence(rawValue: persistence.rawValue) ?? .forSession
         if isTrust { return LoadCredential(.trust, persistence: persistence) }

@@ -11,10 +11,10 @@ import Foundation
 internal import LoadingEngine
 internal import LoadingStores
 
-/// Posts that a store changed.
+/// Posts notifications about changes of a store.
 ///
-/// Observers are the app's and may take their time, or look into the store: what an event loop changed, because a response came,
-/// or a thread of the disk found changed by another process, is told of by a queue.
+/// Observers are code of the app, and may block or use the store. Therefore notifications about changes made on an event loop, by a
+/// response, or on a disk thread, which found changes of another process, are posted on a queue.
 enum ChangeNotices {
     private static let queue = DispatchQueue(label: "urlloading.notices")
 

@@ -11,8 +11,8 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The `URLProtocol` classes that a session asks before it loads a request itself: those of its configuration in their order, and for
-/// the shared session those registered with `URLProtocol.registerClass(_:)`, the last registered first.
+/// The `URLProtocol` classes that a session asks before it loads a request itself: those of its configuration in order, and for the
+/// shared session those registered with `URLProtocol.registerClass(_:)`, the last registered first.
 struct CustomClasses: Sendable {
     private let own: [URLProtocol.Type]
     private let usesRegistered: Bool
@@ -24,11 +24,11 @@ struct CustomClasses: Sendable {
 
     var isEmpty: Bool { own.isEmpty && (!usesRegistered || URLProtocolRegistry.classes.isEmpty) }
 
-    /// The class that wants to load a task, or nil.
+    /// The class that loads a task, or nil.
     ///
-    /// Where it does not say otherwise, it is asked about the task's current request.
+    /// By default a class is asked about the task's current request.
     ///
-    /// Runs code of the app's.
+    /// Runs code of the app.
     func claimant(of task: URLSessionTask) -> URLProtocol.Type? {
         let registered = usesRegistered ? URLProtocolRegistry.classes : []
         return (own + registered).first { $0.canInit(with: task) }
@@ -36,7 +36,7 @@ struct CustomClasses: Sendable {
 }
 
 extension URLRequest {
-    /// The request with its body as a stream too: Apple's system hands a `URLProtocol` every body so.
+    /// The request with a stream for its body: like Apple's system, which gives a `URLProtocol` every body as a stream.
     fileprivate func withBodyStream() -> URLRequest {
         guard httpBodyStream == nil else { return self }
         return switch loadRequest.body {
@@ -48,11 +48,11 @@ extension URLRequest {
 }
 
 extension URLSessionTask {
-    /// Asks the app's classes, on a queue of their own, whether one of them loads a request.
+    /// Asks the app's classes, on a separate queue, whether one of them loads a request.
     func findCustomLoader(for request: LoadRequest, reply: @escaping @Sendable ((any CustomLoader)?) -> Void) {
         let known: (URLSession, URLRequest)? = mutex.withLock { state in
             guard let session = state.session else { return nil }
-            // What the classes ask the task for is what is about to be loaded.
+            // The classes see the request that is about to be loaded as the task's current request.
             state.sentRequest = request
             state.sentFields = nil
             return state.visibleRequest().map { (session, $0) }
@@ -64,7 +64,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Puts a challenge of a `URLProtocol` to the delegates; default handling where there are none.
+    /// Passes a challenge of a `URLProtocol` to the delegates; default handling if there are none.
     func present(
         _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void

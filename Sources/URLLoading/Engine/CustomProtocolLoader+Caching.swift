@@ -13,9 +13,9 @@ internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
 
-/// Stores a class's answers in the session's cache, and finds them there.
+/// Stores the responses of a `URLProtocol` class in the session's cache, and looks them up.
 extension CustomProtocolLoader {
-    /// The session's cache, for answers that may be stored: to GET, of tasks that are no downloads.
+    /// The session's cache, if responses may be stored: to GET requests of tasks other than downloads.
     private var cache: (cache: URLCache, policy: CacheDecision.Policy)? {
         guard (request.httpMethod ?? "GET") == "GET", task is URLSessionDataTask,
             let session = task.mutex.withLock({ $0.session }), let cache = session.memory.protocolCache
@@ -26,7 +26,7 @@ extension CustomProtocolLoader {
         return (cache, CacheDecision.Policy.stricter(policies[0], policies[1]))
     }
 
-    /// What an instance of the class answered before, unless the cache policy forbids to use it; waits for the disk.
+    /// The stored response of the class, unless the cache policy forbids its use; blocks while reading from disk.
     func findAnswer() -> CachedURLResponse? {
         guard let (cache, policy) = cache, policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote,
             let found = cache.lookUpAnswer(to: request), found.origin?.serves(type, request, found.response) == true
@@ -34,7 +34,7 @@ extension CustomProtocolLoader {
         return found
     }
 
-    /// Begins to gather an answer; nil where it is not to be stored.
+    /// Begins to collect a response for the cache; nil if it must not be stored.
     func answer(_ response: URLResponse, _ policy: URLCache.StoragePolicy) -> Answer? {
         let policy = ProtocolOrigin.policy(policy, request, response)
         guard policy != .notAllowed, let (cache, _) = cache,
@@ -56,7 +56,7 @@ extension CustomProtocolLoader {
         queue.async {
             defer { completion() }
             guard let (cache, _) = self.cache else { return }
-            // The delegate may have made another one.
+            // The delegate may have replaced it.
             let given = CachedURLResponse(answer)
             let entry = self.entry(given.response, given.data, given.storagePolicy, userInfo: given.userInfo)
             cache.keep(entry, self.request, isLimited: true)

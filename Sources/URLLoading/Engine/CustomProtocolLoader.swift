@@ -12,18 +12,19 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Runs an instance of an app's `URLProtocol` class for the engine, on a serial queue of its own, and is the client it reports to.
+/// Runs an instance of an app's `URLProtocol` class for the engine, on a separate serial queue, and is its client.
 ///
-/// What is reported after the load ended, by either side, is ignored. The answer to a challenge goes to the challenge's sender, on
+/// Reports after the end of the load, from either side, are ignored. The answer to a challenge goes to the challenge's sender, on
 /// the loader's queue.
 final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @unchecked Sendable {
-    // All mutable state is in `state`; that is what makes `@unchecked Sendable` (which a subclass of NSObject needs) true.
+    // All mutable state is in `state`, under its mutex; that is what makes `@unchecked Sendable` (which a subclass of NSObject
+    // needs) true.
     private struct State {
         var sink: (any CustomLoaderSink)?
-        /// Made on the queue; it holds this object as its client until the load ended.
+        /// Created on the queue; it retains this object as its client until the load has ended.
         var instance: URLProtocol?
         var isOver = false
-        /// What is to be stored, as far as it has come.
+        /// The response to store, as far as it has arrived.
         var answer: Answer?
         var hasAnswered = false
     }
@@ -43,14 +44,14 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         super.init()
     }
 
-    // MARK: The engine's side
+    // MARK: Called by the engine
 
     func start(reportingTo sink: any CustomLoaderSink) {
         state.withLock { if !$0.isOver { $0.sink = sink } }
         queue.async { self.start(self.findAnswer()) }
     }
 
-    /// On the queue.
+    /// Called on the queue.
     private func start(_ cachedResponse: CachedURLResponse?) {
         guard state.withLock({ !$0.isOver && $0.instance == nil }) else { return }
         let instance = URLProtocol.make(type, task: task, request: request, cachedResponse: cachedResponse, client: self)
@@ -69,7 +70,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         }
     }
 
-    /// The sink, unless the load is over; afterwards it is over if `ending` says so.
+    /// The sink, or nil if the load is over; `ending` ends it.
     private func sink(ending: Bool = false) -> (any CustomLoaderSink)? {
         state.withLock { state in
             guard !state.isOver else { return nil }
@@ -83,7 +84,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         }
     }
 
-    // MARK: The app's side
+    // MARK: Called by the app
 
     func urlProtocol(_ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy)
     {
@@ -138,7 +139,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         sink(ending: true)?.failed(LoadError(.userCancelledAuthentication, "the challenge was cancelled", url: request.url))
     }
 
-    // MARK: What is stored
+    // MARK: Caching
 
     struct Answer {
         let response: URLResponse
@@ -152,7 +153,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         let answer = answer(response, policy)
         state.withLock { state in
             guard !state.isOver else { return }
-            // Several responses, as to multipart/x-mixed-replace, are not one complete response.
+            // Several responses, as for multipart/x-mixed-replace, are not one complete response.
             state.answer = state.hasAnswered ? nil : answer
             state.hasAnswered = true
         }
@@ -160,7 +161,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     private func gather(_ data: Data) {
         state.withLock { state in
-            // Not the answer itself: its data would be copied for each piece.
+            // Not a copy of the answer: its data would be copied for each chunk.
             guard !state.isOver, let count = state.answer?.data.count, let limit = state.answer?.limit else { return }
             if Int64(count) + Int64(data.count) > limit {
                 state.answer = nil
@@ -175,7 +176,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         return entry(answer.response, answer.data, answer.policy).forEngine
     }
 
-    /// The app's own object, which reaches the app unchanged.
+    /// Wraps the app's own object, which is delivered to the app unchanged.
     private func translated(_ response: URLResponse) -> LoadResponse {
         LoadResponse(
             url: response.url ?? request.url ?? URL(fileURLWithPath: "/"),

@@ -11,7 +11,8 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// What the engine asks, put to the delegates; where nobody answers, the load goes on as Apple documents for an absent method.
+/// Passes the engine's questions to the delegates; if no delegate answers, the load continues as Apple documents for a missing
+/// method.
 extension DelegateBridge {
     func deliver(_ question: TaskQuestion, to task: URLSessionTask, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         switch question {
@@ -71,7 +72,7 @@ extension DelegateBridge {
             switch answer {
             case nil, (.continueLoading, _)?: reply(.delayed(.proceed))
             case (.useNewRequest, let chosen)?:
-                // Without a request there is nothing new to use.
+                // Without a request there is nothing to use instead.
                 reply(.delayed(chosen.map { .replace($0.translated(replacing: request)) } ?? .proceed))
             case (.cancel, _)?: reply(.delayed(.cancel))
             }
@@ -80,7 +81,7 @@ extension DelegateBridge {
 }
 
 extension URLRequest {
-    /// This request for the engine; a body stream that the app put in place of another's is taken along.
+    /// This request for the engine, including a body stream with which the app replaced the other request's stream.
     fileprivate func translated(replacing other: URLRequest) -> LoadRequest {
         var request = loadRequest
         if case .streamOnDemand = request.body, let stream = httpBodyStream, stream !== other.httpBodyStream {

@@ -12,20 +12,20 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Carries what a load tells and asks to the delegates, on the delegate queue and in order (docs/DELEGATE-ORDER.md).
+/// Passes the events and questions of a load to the delegates, on the delegate queue and in order (docs/DELEGATE-ORDER.md).
 ///
-/// Everything goes through one mailbox per task. One operation at a time empties it, so that order holds even on a queue that
-/// runs several operations at once. What a task's properties say changes right before the delegate hears of it. Credit for data
-/// is returned when the delegate's method returned.
+/// Everything goes through one mailbox per task. Only one operation at a time empties it, so that the order holds even on a queue
+/// that runs operations concurrently. A task's properties change immediately before the delegate is called. Credit for data is
+/// returned after the delegate's method has returned.
 ///
-/// Results for handlers and callers pass through the same mailbox, behind the messages that come before them; the data of an
-/// `AsyncBytes` does not, as no delegate hears of it.
+/// Results for completion handlers and callers go through the same mailbox, after earlier events; the data of an `AsyncBytes` does
+/// not, because no delegate receives it.
 final class DelegateBridge: LoadClient {
     private struct State {
         var mailbox = DelegateMailbox()
-        /// Changes when a data task becomes a download.
+        /// Changes when a data task becomes a download or stream task.
         var task: URLSessionTask
-        /// Set while the body of a `multipart/x-mixed-replace` response comes.
+        /// Set while the body of a `multipart/x-mixed-replace` response arrives.
         var parts: MultipartParts?
     }
 
@@ -39,7 +39,7 @@ final class DelegateBridge: LoadClient {
         state = Mutex(State(task: task))
     }
 
-    /// What the engine must tell and ask because a delegate may want it.
+    /// The events and questions that a delegate may handle.
     var interests: TaskOrder.Interests {
         var interests: TaskOrder.Interests = []
         if calls.mayImplement(.redirection) { interests.insert(.redirects) }
@@ -56,9 +56,10 @@ final class DelegateBridge: LoadClient {
         return interests
     }
 
-    /// Whose the connections are that the task's own delegate trusted; nil where the session's delegate decides, or none.
+    /// The owner of the connections that the task's own delegate trusted; nil if the session's delegate decides, or no delegate
+    /// does.
     var connectionHolder: ConnectionHolder? {
-        // A class that was never asked may lack the method: then the task's own delegate is asked.
+        // The session's class may lack the method if it was never called: then the task's own delegate is assumed to decide.
         let sessionDecides = calls.shared.map {
             ![nil, .absent].contains(DelegateForms.form(of: .sessionChallenge, in: type(of: $0.object)))
         }
@@ -66,24 +67,24 @@ final class DelegateBridge: LoadClient {
         return DelegateHolders.holder(for: own.object)
     }
 
-    // MARK: The engine's side
+    // MARK: Called by the engine
 
     func tell(_ event: TaskEvent) {
         switch event {
         case .data(let data):
             if let task = directReader() { return task.take(data) }
-        // No delegate hears of them where the result is for an async caller, who may look at the task at any time.
+        // No delegate receives these if the result is for an async caller, which may read the task's properties at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
         case .webSocket(let event):
-            // In order with the delegate's own calls, where it has some.
+            // In order with the delegate's own calls, if it handles WebSocket events.
             guard calls.hearsWebSockets else { return state.withLock { $0.task }.heard(event, isOnDelegateQueue: false) }
         case .stream(let event):
             let task = state.withLock { $0.task }
             guard calls.hearsStreams, !task.isCaptured else { return task.heard(event, isOnDelegateQueue: false) }
         case .finished(let outcome):
             let task = state.withLock { $0.task }
-            // What the streams come to is not for the delegate queue.
+            // The result of captured streams does not go to the delegate queue.
             if task.isCaptured { return task.loadEndedLate(outcome) }
         case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
             .becameStream:
@@ -129,9 +130,10 @@ final class DelegateBridge: LoadClient {
         return isForCaller ? task : nil
     }
 
-    // MARK: The delegate queue's side
+    // MARK: On the delegate queue
 
-    /// Delivers what is in the mailbox; what comes meanwhile waits for another operation, so that no task keeps the queue for itself.
+    /// Delivers the contents of the mailbox; items that arrive meanwhile wait for another operation, so that no task monopolizes
+    /// the queue.
     private func empty() {
         var mail = state.withLock { $0.mailbox.take() }
         while let item = mail.takeFirst() {
@@ -150,7 +152,7 @@ final class DelegateBridge: LoadClient {
     private enum Delivered {
         case done
         case instead(ArraySlice<DelegateMailbox.Item>)
-        /// Everything else waits until the delegate said what becomes of a part.
+        /// Everything else waits for the delegate's disposition of a part.
         case held(LoadResponse)
     }
 
@@ -186,9 +188,9 @@ final class DelegateBridge: LoadClient {
         return .done
     }
 
-    /// Asks about one part of a body.
+    /// Asks the delegate about one part of a body.
     ///
-    /// The load cannot become anything else in its middle: all but `.allow` cancel it.
+    /// The load cannot be converted at this point: any answer other than `.allow` cancels it.
     private func ask(about part: LoadResponse, for task: URLSessionTask) {
         deliver(.response(part), to: task) { answer in
             if case .disposition(.allow) = answer {} else { task.cancel() }
@@ -223,7 +225,7 @@ final class DelegateBridge: LoadClient {
             return state.isGivenUp
         }
         task.updateProgress()
-        // What comes between the app's giving up and the end is not reported: Apple's may report it, but need not.
+        // Events after a cancellation are not reported: Apple's implementation may report them, but need not.
         guard !wasGivenUp else { return }
         switch event {
         case .waitingForConnectivity:

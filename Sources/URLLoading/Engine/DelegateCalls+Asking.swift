@@ -10,8 +10,8 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Questions to delegates. Each is answered exactly once, however often the app calls the handler; nil means that nobody implements
-/// the method.
+/// Questions to delegates. Each is answered exactly once, however often the app calls the handler; nil means that no delegate
+/// implements the method.
 extension DelegateCalls {
     private func ask<Delegate: Sendable, Answer: Sendable>(
         _ method: DelegateMethod, _ conformance: (DelegateConformances) -> Delegate?,
@@ -107,7 +107,7 @@ extension DelegateCalls {
         )
     }
 
-    /// Asks for a stream that begins at an offset, and where there is no such method for a whole one, whose beginning is left out.
+    /// Asks for a stream that begins at an offset; if that method is missing, asks for a whole stream and skips its beginning.
     func newBodyStream(_ task: URLSessionTask, from offset: Int64, reply: @escaping @Sendable ((any BodyStream)?) -> Void) {
         guard offset > 0 else { return newBodyStream(task, leavingOut: 0, reply: reply) }
         ask(
@@ -146,7 +146,7 @@ extension DelegateCalls {
         )
     }
 
-    /// Those that concern a connection or the whole session go to the session's method first; the others only to the task's.
+    /// Challenges about a connection or the whole session go to the session's method first; others only to the task's.
     func challenge(
         _ task: URLSessionTask, _ challenge: URLAuthenticationChallenge,
         reply: @escaping @Sendable ((URLSession.AuthChallengeDisposition, URLCredential?)?) -> Void

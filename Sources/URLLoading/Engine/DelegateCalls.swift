@@ -11,13 +11,13 @@ internal import Foundation
 internal import HTTPWire
 internal import LoadingModel
 
-/// Calls delegate methods for one task: the task's own delegate first and, for each method it lacks, the session's.
+/// Calls delegate methods for one task: on the task's own delegate and, for methods it does not implement, on the session's.
 struct DelegateCalls: Sendable {
     let session: URLSession
     let own: DelegateConformances?
     let shared: DelegateConformances?
 
-    /// What delegates hear of a task whose result goes to a handler or caller.
+    /// The methods that may be called for a task whose result goes to a completion handler or caller.
     private static let methodsBesideResults: [DelegateMethod] = [
         .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentRequestHead, .sentBodyData, .informationalResponse,
         .collectedMetrics, .sessionChallenge,
@@ -34,7 +34,7 @@ struct DelegateCalls: Sendable {
         own?.mayImplement(method) == true || shared?.mayImplement(method) == true
     }
 
-    // MARK: Telling
+    // MARK: Methods without a result
 
     private func tell<Delegate>(
         _ method: DelegateMethod, _ conformance: (DelegateConformances) -> Delegate?, _ call: (Delegate) -> Void
@@ -97,7 +97,7 @@ struct DelegateCalls: Sendable {
         tell(.beganFile, \.download) { $0.urlSession(session, downloadTask: task, didBeginFileWithResumeData: resumeData) }
     }
 
-    /// Whether a delegate hears when a WebSocket opens or closes.
+    /// Whether a delegate handles the opening or closing of WebSockets.
     var hearsWebSockets: Bool { mayImplement(.openedWebSocket) || mayImplement(.closedWebSocket) }
 
     func heard(_ event: WebSocketEvent, of task: URLSessionWebSocketTask) {
@@ -113,7 +113,7 @@ struct DelegateCalls: Sendable {
         }
     }
 
-    /// Whether a delegate hears of what becomes of stream tasks.
+    /// Whether a delegate handles events of stream tasks.
     var hearsStreams: Bool {
         mayImplement(.readClosed) || mayImplement(.writeClosed) || mayImplement(.foundBetterRoute) || mayImplement(.becameStreams)
     }
@@ -133,7 +133,7 @@ struct DelegateCalls: Sendable {
         }
     }
 
-    /// The one method that is not optional: it goes to the task's delegate if that is a download delegate at all.
+    /// The one method that is not optional: it is called on the task's own delegate if that is a download delegate.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download
         delegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: location)

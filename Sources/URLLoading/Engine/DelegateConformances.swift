@@ -28,7 +28,7 @@ final class DelegateConformances: Sendable {
         stream = delegate as? any URLSessionStreamDelegate
     }
 
-    /// Whether the delegate's class has a method, as far as is known: true before it was first called.
+    /// Whether the delegate's class implements a method, as far as is known: true before the method was first called.
     func mayImplement(_ method: DelegateMethod) -> Bool {
         let conforms =
             switch method {

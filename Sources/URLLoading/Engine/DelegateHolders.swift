@@ -9,7 +9,8 @@
 internal import LoadingModel
 internal import Synchronization
 
-/// Keeps apart the connections of tasks whose own delegates judge servers: what one of them trusts is not another's to use.
+/// Separates the connections of tasks whose own delegates evaluate servers: a connection that one delegate trusted is not used for
+/// another's.
 enum DelegateHolders {
     private struct Entry: Sendable {
         weak var delegate: (any URLSessionDelegate)?
@@ -18,7 +19,7 @@ enum DelegateHolders {
 
     private static let entries = Mutex<(known: [ObjectIdentifier: Entry], limit: Int)>(([:], 64))
 
-    /// The same for each task of one delegate, and never that of another one.
+    /// Returns the same holder for all tasks of one delegate, and different ones for different delegates.
     static func holder(for delegate: any URLSessionDelegate) -> ConnectionHolder {
         entries.withLock { entries in
             let id = ObjectIdentifier(delegate)

@@ -11,21 +11,21 @@ internal import Foundation
 internal import HTTPWire
 internal import LoadingModel
 
-/// What waits to be delivered to a task's delegates, and whether an operation is under way that will.
+/// The items to deliver to a task's delegates, and whether an operation is scheduled to deliver them.
 ///
-/// Held back while the delegate thinks about one part of a `multipart/x-mixed-replace` body: the engine waits for answers of its own
-/// accord only where it asked.
+/// The mailbox is held while the delegate decides about one part of a `multipart/x-mixed-replace` body, because the engine waits
+/// only for answers to its own questions.
 struct DelegateMailbox: Sendable {
     enum Item: Sendable {
         case event(TaskEvent)
         case question(TaskQuestion, reply: @Sendable (TaskAnswer) -> Void)
-        /// From an app's `URLProtocol`.
+        /// From a `URLProtocol` of the app.
         case challenge(URLAuthenticationChallenge, reply: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
-        /// The head of one part of a body, which the delegate is asked about.
+        /// The head of one part of a body, about which the delegate is asked.
         case part(LoadResponse)
         /// Bytes of a part.
         case partData(Data)
-        /// Bytes whose parts were all delivered.
+        /// The number of bytes whose parts were all delivered.
         case credit(Int)
     }
 
@@ -35,10 +35,10 @@ struct DelegateMailbox: Sendable {
 
     /// Adds an item.
     ///
-    /// True if an operation must be started to deliver it.
+    /// Returns true if an operation must be started to deliver it.
     mutating func post(_ item: Item) -> Bool {
         if isHeld, case .event(.finished(let outcome)) = item, case .failure = outcome.result {
-            // The answer is not awaited any more, and what stands behind it is not delivered.
+            // The answer is no longer needed, and the items after the question are not delivered.
             items = []
             isHeld = false
             isScheduled = false
@@ -54,7 +54,7 @@ struct DelegateMailbox: Sendable {
         return items
     }
 
-    /// Puts back what was taken and cannot be delivered yet.
+    /// Returns items that cannot be delivered yet.
     mutating func hold(_ rest: ArraySlice<Item>) {
         items = rest + items
         isHeld = true
@@ -63,9 +63,9 @@ struct DelegateMailbox: Sendable {
         if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
     }
 
-    /// Lets things go on.
+    /// Continues the delivery.
     ///
-    /// True if an operation must be started.
+    /// Returns true if an operation must be started.
     mutating func release() -> Bool {
         guard isHeld else { return false }
         isHeld = false
@@ -74,15 +74,15 @@ struct DelegateMailbox: Sendable {
         return true
     }
 
-    /// What was taken is delivered.
+    /// Called when the items taken were delivered.
     ///
-    /// True if more came meanwhile, which needs another operation.
+    /// Returns true if more items have arrived, which need another operation.
     mutating func finishDelivery() -> Bool {
         isScheduled = !items.isEmpty
         return isScheduled
     }
 
-    /// Adds a count to the last item if that is a count of the same kind which was not delivered yet.
+    /// Adds the counts to the last item if it has the same kind.
     private mutating func mergeLast(with item: Item) -> Bool {
         switch (items.last, item) {
         case (.event(.sent(let earlier, _, _)), .event(.sent(let bytes, let total, let expected))):
@@ -97,7 +97,7 @@ struct DelegateMailbox: Sendable {
 }
 
 extension ArraySlice<DelegateMailbox.Item> {
-    /// Takes the first item out of the memory that the others lie in, too: a slice that only became shorter would keep its data.
+    /// Removes the first item and overwrites it: the slice's buffer would otherwise keep its data alive.
     mutating func takeFirst() -> DelegateMailbox.Item? {
         guard let item = first else { return nil }
         self[startIndex] = .credit(0)

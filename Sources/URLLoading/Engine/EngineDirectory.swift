@@ -11,9 +11,9 @@ internal import LoadingEngine
 internal import LoadingModel
 internal import NetworkPaths
 
-/// Says which engine serves a session.
+/// Chooses the engine for a session.
 enum EngineDirectory {
-    /// An engine in this process, for a session of its own.
+    /// Makes an engine in this process for one session.
     static func service(
         for policy: SessionPolicy, _ memory: SessionMemory, _ settings: SessionSettings, loop: LoopChoice = .dealt
     ) -> any LoadingService {

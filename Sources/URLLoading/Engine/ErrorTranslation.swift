@@ -10,12 +10,12 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Turns the engine's errors into those of Apple's API.
+/// Converts the engine's errors to those of Apple's API.
 ///
 /// This is the only place that knows both.
 enum ErrorTranslation {
-    /// The error as the app sees it: a `URLError` that names the failing URL, without its password, and keeps its cause, or the app's
-    /// own error unchanged.
+    /// The error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the app's own
+    /// error unchanged.
     static func appError(_ error: LoadError, url: URL?) -> any Error {
         if error.kind == .application, let own = error.cause { return own }
         var userInfo: [String: Any] = [NSLocalizedDescriptionKey: error.message]
@@ -36,12 +36,12 @@ enum ErrorTranslation {
         return URLError(code(of: error.kind), userInfo: userInfo)
     }
 
-    /// A failure that the façade itself found.
+    /// An error detected in this module.
     static func appError(_ kind: LoadError.Kind, _ message: String = "cancelled", url: URL?) -> any Error {
         appError(LoadError(kind, message), url: url)
     }
 
-    /// What the app's code threw or reported, as the engine is to carry it.
+    /// Wraps an error that the app's code threw or reported for the engine.
     static func loadError(_ error: any Error) -> LoadError {
         if let known = error as? LoadError { return known }
         return LoadError(.application, "the app's code reported an error", cause: error)
@@ -61,7 +61,7 @@ enum ErrorTranslation {
         return NSError(domain: bridged.domain, code: bridged.code, userInfo: userInfo)
     }
 
-    /// The table: one code for each kind.
+    /// The code for each kind of error.
     static func code(of kind: LoadError.Kind) -> URLError.Code {
         switch kind {
         case .unknown, .application: .unknown

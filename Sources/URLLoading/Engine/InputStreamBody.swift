@@ -14,15 +14,15 @@ internal import Synchronization
 
 /// Reads an app's `InputStream` for the engine, off the event loop.
 ///
-/// Reading blocks, so each stream has a serial queue of its own. All use of the stream happens on that queue. A bound stream is not read
-/// before there is something to read, so that it holds no thread while the app writes nothing, and is closed at once.
+/// Reading blocks, so each stream has its own serial queue, on which all uses of the stream happen. A bound stream is read only
+/// when bytes are available, so that it blocks no thread while the app writes nothing, and can be closed immediately.
 final class InputStreamBody: BodyStream, @unchecked Sendable {
     // `stream` and `isOpen` are only touched on `queue`; that is what makes `@unchecked Sendable` true.
     private let stream: InputStream
     private let queue = DispatchQueue(label: "URLLoading.InputStreamBody")
     private var isOpen = false
     private var isClosed = false
-    /// Bytes of its beginning that are read and dropped.
+    /// The number of bytes at the beginning that still have to be skipped.
     private var unwanted: Int64
 
     init(_ stream: InputStream, leavingOut unwanted: Int64 = 0) {

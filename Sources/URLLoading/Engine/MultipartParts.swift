@@ -12,16 +12,16 @@ internal import HTTPRules
 internal import HTTPWire
 internal import LoadingModel
 
-/// Turns the body of a `multipart/x-mixed-replace` response into a response and data for each part.
+/// Splits the body of a `multipart/x-mixed-replace` response into a response and data for each part.
 struct MultipartParts: Sendable {
     private let outer: LoadResponse
     private let head: ResponseHead
     private var splitter: MultipartReplace
 
-    /// The longest head that each part is given: those of streams are short, and a body of a megabyte may have ten thousands of parts.
+    /// The maximum size of the head that is repeated for each part: a body of a megabyte may have tens of thousands of parts.
     private static let headLimit = 16_384
 
-    /// Nil for any other response, and for one whose head is too long to be repeated with each part.
+    /// Nil for any other response, and if the head is too long to be repeated for each part.
     init?(_ response: LoadResponse) {
         guard let head = response.head, let type = head.headers.first("Content-Type").flatMap(MediaType.init),
             type.mimeType.lowercased() == "multipart/x-mixed-replace", let boundary = type.boundary,
@@ -32,13 +32,13 @@ struct MultipartParts: Sendable {
         self.splitter = splitter
     }
 
-    /// What the delegate is to be told of some bytes; a body that is not what it says ends the splitting with nil.
+    /// The items for some bytes of the body; nil if the body is malformed, which ends the splitting.
     mutating func items(for data: Data) -> [DelegateMailbox.Item]? {
         guard let events = try? splitter.feed(data) else { return nil }
         return items(events) + [.credit(data.count)]
     }
 
-    /// What was held back when the body ended.
+    /// The items for bytes that were still buffered when the body ended.
     mutating func lastItems() -> [DelegateMailbox.Item] { items(splitter.finish()) }
 
     private func items(_ events: [MultipartReplace.Event]) -> [DelegateMailbox.Item] {
@@ -51,7 +51,7 @@ struct MultipartParts: Sendable {
         }
     }
 
-    /// The response's head, with the part's fields in place of those that speak of the whole body.
+    /// The response's head, in which the part's fields replace those that describe the whole body.
     private func response(_ fields: HeaderBlock) -> LoadResponse {
         var head = head
         let ofPart = Set(fields.fields.map { $0.name.lowercased() })

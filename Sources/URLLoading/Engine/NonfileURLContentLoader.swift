@@ -11,14 +11,14 @@ package import Foundation
 @_spi(SwiftCorelibsFoundation) internal import FoundationEssentials
 internal import LoadingModel
 
-/// Loads what Foundation's synchronous initializers are given a URL of, unless it is a file: `Data(contentsOf:)`,
-/// `String(contentsOf:encoding:)`, `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and their like.
+/// Loads URLs other than file URLs for Foundation's synchronous initializers: `Data(contentsOf:)`, `String(contentsOf:encoding:)`,
+/// `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and similar ones.
 ///
-/// The load is one of a session like the shared one, with the shared stores and registered `URLProtocol` classes, and runs to its end
-/// on the calling thread and an event loop that serves no other session. So it ends wherever it is called: on the loop of a session, on
-/// a delegate queue, and where every thread of the cooperative pool waits for such a load.
+/// The load belongs to a session like the shared one, with the shared stores and registered `URLProtocol` classes. It runs on the
+/// calling thread and an event loop that serves no other session. Therefore it completes wherever it is called: on the loop of a
+/// session, on a delegate queue, and when every thread of the cooperative pool waits for such a load.
 ///
-/// Foundation finds the class by the name that `CFoundationNames` gives it.
+/// Foundation finds the class under the name in `CFoundationNames`.
 package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendable {
     private static let session = URLSession.onLoopOfItsOwn()
 
@@ -26,9 +26,9 @@ package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendab
 
     /// Loads a URL.
     ///
-    /// - Returns: The body, and the name of its encoding where the response has one.
-    /// - Throws: What the load failed with, a `URLError` as a rule; `URLError.badServerResponse` for a status that comes with no such
-    ///   content: all but 101, 2xx, 3xx, 401 and 407, as in Foundation.
+    /// - Returns: The body, and the name of its encoding if the response has one.
+    /// - Throws: The error of the load, usually a `URLError`; `URLError.badServerResponse` for a status other than 101, 2xx, 3xx,
+    ///   401 and 407, as in Foundation.
     package func contentsOf(url: URL) throws -> (result: NSData, textEncodingNameIfAvailable: String?) {
         let (data, response) = try CallingThread.wait { () async -> Result<(Data, URLResponse), any Error> in
             do {
@@ -52,7 +52,7 @@ package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendab
 }
 
 extension Data {
-    /// Takes the place of what Foundation does for a URL that is no file.
+    /// Replaces Foundation's implementation for URLs other than file URLs.
     @_dynamicReplacement(for:init(_contentsOfRemote:options:))
     private init(contentsOfNonfileURL url: URL, options: Data.ReadingOptions = []) throws {
         self = Data(referencing: try NonfileURLContentLoader().contentsOf(url: url).result)

@@ -14,22 +14,22 @@ internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
 
-/// What a session remembers: stores that the engine uses itself, and those of the app's own classes, which must be asked.
+/// The stores of a session: those that the engine uses directly, and those of subclasses, which it must call.
 struct SessionMemory: Sendable {
-    /// The app's own storage; nil where it is ours, or none.
+    /// The app's subclass; nil if the storage is not a subclass, or there is none.
     let cookies: HTTPCookieStorage?
-    /// Where the answers of `URLProtocol` classes are stored; nil where there is no cache, or the app's own.
+    /// The cache for responses of `URLProtocol` classes; nil if there is no cache, or it is a subclass.
     ///
-    /// A subclass might lose which class an answer comes from.
+    /// A subclass might lose the information which class delivered a response.
     let protocolCache: URLCache?
-    /// The app's own cache; nil where it is ours, or none.
+    /// The app's subclass; nil if the cache is not a subclass, or there is none.
     let cache: URLCache?
-    /// The app's own credential storage; nil where it is ours, or none.
+    /// The app's subclass; nil if the storage is not a subclass, or there is none.
     let credentials: URLCredentialStorage?
     let stores: SessionStores
-    /// What the engine must ask because the app keeps it.
+    /// The questions that the engine must ask because of subclasses.
     let interests: TaskOrder.Interests
-    /// Where what no load waits for is done to the app's storages, in order: a reset comes after what was stored before it.
+    /// The queue for operations on the app's storages that no load waits for, in order: a reset comes after earlier stores.
     let changes: DispatchQueue
 
     init(_ settings: SessionSettings) {
@@ -56,7 +56,7 @@ struct SessionMemory: Sendable {
         changes = interests.isEmpty ? .global() : DispatchQueue(label: "URLLoading.SessionMemory")
     }
 
-    /// What hosts asked of this program.
+    /// The HSTS store of this program.
     private static var programSecurity: HSTSStore {
         let program = ProcessInfo.processInfo.processName
         guard let directory = StoreLocations.dataDirectory(program: program) else { return inMemory }
@@ -65,18 +65,18 @@ struct SessionMemory: Sendable {
 
     private static let inMemory = HSTSStore(path: nil)
 
-    /// Whether the app keeps something itself, which the engine must ask for.
+    /// Whether a store is a subclass, which the engine must call.
     var isPartlyOfTheApp: Bool { cookies != nil || cache != nil || credentials != nil }
 
-    /// The largest body that the app's cache takes: 5 % of its capacity, as ours.
+    /// The maximum body size for the app's cache: 5 % of its capacity, as for the library's own cache.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
 
-    /// Makes durable what the app's classes leave to ours; the engine does so with the rest.
+    /// Makes the underlying stores of subclasses durable; the engine does the rest.
     func flush(_ completion: @escaping @Sendable () -> Void) {
         SessionStores(cookies: cookies?.store, cache: cache?.store, credentials: credentials?.store).flush(completion)
     }
 
-    /// Empties what the app keeps; the engine empties the rest.
+    /// Empties the app's subclasses; the engine empties the rest.
     func reset() {
         cookies?.removeCookies(since: .distantPast)
         cache?.removeAllCachedResponses()
@@ -94,7 +94,7 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
-    /// The current request as a cache has to see it, with all that was, or would be, sent where the session loads it itself.
+    /// The current request for a cache, with all fields that were or would be sent if the session loads it itself.
     var requestForCache: URLRequest? {
         mutex.withLock { state in
             var request = state.visibleRequest()
@@ -103,9 +103,9 @@ extension URLSessionTask {
         }
     }
 
-    /// Puts a question about what the app keeps to the app, away from the event loop.
+    /// Asks the app's subclasses, away from the event loop.
     ///
-    /// The first answer counts.
+    /// Only the first answer is used.
     func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
         guard let memory = mutex.withLock({ $0.session?.memory }) else { return reply(.done) }
         let once = AnswerOnce<TaskAnswer> { reply($0 ?? .done) }
@@ -130,7 +130,7 @@ extension URLSessionTask {
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
             mutex.withLock { $0.sentFields = request.sentFields }
             cache.getCachedResponse(for: task) { found in
-                // The engine is not given what a class of the app answered.
+                // The engine does not get responses that a `URLProtocol` class delivered.
                 reply(.cached(found?.origin == nil ? found?.forEngine : nil))
             }
         case .storeCached(let cached, let request):

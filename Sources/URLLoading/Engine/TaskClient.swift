@@ -12,7 +12,7 @@ internal import Foundation
 package import LoadingModel
 internal import Synchronization
 
-/// A task hears of its load itself where no delegate is to be told: results go straight to whoever waits for them.
+/// A task is the client of its own load if there are no delegates to call: results go directly to the code that waits for them.
 extension URLSessionTask: LoadClient {
     package func tell(_ event: TaskEvent) {
         switch event {
@@ -57,7 +57,7 @@ extension URLSessionTask: LoadClient {
         }
     }
 
-    /// A response whose body is streamed.
+    /// Handles the response of a streamed body.
     func take(_ response: LoadResponse) {
         let (audience, visible, showsProgress) = mutex.withLock { state in
             state.note(response)
@@ -68,7 +68,7 @@ extension URLSessionTask: LoadClient {
         if case .bytes(let stream) = audience, let visible { stream.arrived(visible) }
     }
 
-    /// Data of a streamed body: for an iterator, or for nobody.
+    /// Handles data of a streamed body, which goes to an iterator, or is discarded.
     func take(_ data: Data) {
         let (audience, showsProgress) = mutex.withLock { state in
             state.receivedCount += Int64(data.count)
@@ -98,10 +98,10 @@ extension URLSessionTask: LoadClient {
         }
     }
 
-    /// Whether the task's messages and result are for the delegate, and not for a handler or caller.
+    /// Whether the task's events and result are for the delegate, not for a completion handler or caller.
     var isForDelegate: Bool { mutex.withLock { if case .delegate = $0.audience { true } else { false } } }
 
-    /// The response of a load that did not tell it before its end.
+    /// Records the response of a load that did not report it before its end.
     func noteResponse(_ response: LoadResponse?) {
         guard let response else { return }
         mutex.withLock { if $0.loadResponse == nil { $0.note(response) } }
@@ -109,9 +109,9 @@ extension URLSessionTask: LoadClient {
 }
 
 extension URLSessionDataTask {
-    /// A download task that takes over this task's load, under its number; this one is over, silently.
+    /// Makes a download task that takes over this task's load and identifier, and completes this task without an event.
     ///
-    /// Nil if it was over before.
+    /// Nil if it was already complete.
     func succeedAsDownload() -> URLSessionDownloadTask? {
         succeed(.download(resuming: nil)) { URLSessionDownloadTask(succeeding: $0, identifier: identity) }
     }

@@ -9,25 +9,26 @@
 
 internal import Synchronization
 
-/// Holds the tasks of a session, and knows when the last is gone after the session was invalidated.
+/// Retains the tasks of a session, and detects when the last one has ended after the session was invalidated.
 ///
-/// A task is its session's from when it is made until it ended, whether it was resumed or not, and whether or not the app keeps it:
-/// `weak var task = session.dataTask(with: url)` can be resumed in the next line. One that is never resumed stays until it is cancelled.
+/// A session retains a task from its creation to its end, whether it was resumed or not, and whether or not the app retains it:
+/// `weak var task = session.dataTask(with: url)` can be resumed in the next line. A task that is never resumed remains until it is
+/// cancelled.
 final class TaskRegistry: Sendable {
     private enum Intake {
         case open
-        /// No more tasks are taken, and those there are go on.
+        /// No new tasks are accepted; existing ones continue.
         case closed
-        /// No more tasks are taken, and those there were are being cancelled.
+        /// No new tasks are accepted; existing ones are being cancelled.
         case abandoned
     }
 
     private struct State {
         var tasks: [Int: URLSessionTask] = [:]
         var intake = Intake.open
-        /// In the order of their numbers.
+        /// The tasks in the order of their identifiers.
         var sorted: [URLSessionTask] { tasks.values.sorted { $0.identity < $1.identity } }
-        /// Called once, when the registry takes no more tasks and is empty.
+        /// Called once, when the registry is closed and empty.
         var whenEmpty: (@Sendable () -> Void)?
 
         mutating func close(_ intake: Intake, _ whenEmpty: @escaping @Sendable () -> Void) -> (@Sendable () -> Void)? {
@@ -48,23 +49,23 @@ final class TaskRegistry: Sendable {
     private let state = Mutex(State())
     private let lastIdentifier = Atomic<Int>(0)
 
-    /// Has numbers begin behind one that an earlier session of the same identifier gave.
+    /// Starts numbering after the last identifier of an earlier session with the same identifier.
     func number(after last: Int) {
         lastIdentifier.store(last, ordering: .relaxed)
     }
 
     func nextIdentifier() -> Int { lastIdentifier.add(1, ordering: .relaxed).newValue }
 
-    /// A task exists, suspended.
+    /// Adds a new, suspended task.
     ///
-    /// Not kept when no tasks are taken any more.
+    /// Ignored if the registry is closed.
     func add(_ task: URLSessionTask) {
         state.withLock { if $0.intake == .open { $0.tasks[task.identity] = task } }
     }
 
-    /// A task begins.
+    /// Adds a task that starts.
     ///
-    /// Returns false when no tasks are taken any more and the task was not known before.
+    /// Returns false if the registry is closed and does not contain the task.
     func start(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             guard state.intake == .open else { return state.tasks[task.identity] != nil }
@@ -73,36 +74,36 @@ final class TaskRegistry: Sendable {
         }
     }
 
-    /// A task takes over the load, and the number, of another.
+    /// Replaces a task by the one that takes over its load and identifier.
     func replace(by task: URLSessionTask) {
         state.withLock { $0.tasks[task.identity] = task }
     }
 
-    /// A task completed and everybody knows.
+    /// Removes a task that has completed and delivered its result.
     func forget(_ identifier: Int) {
-        // The task is released only after the lock, as are the closures of the app's that it holds.
+        // The task is released after the lock, and with it the app's closures that it holds.
         let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
         withExtendedLifetime(task) { farewell?() }
     }
 
-    /// Every task that has not completed, in the order of creation; none once all were given up.
+    /// The tasks that have not completed, in the order of their creation; empty after `abandon(whenEmpty:)`.
     var tasks: [URLSessionTask] {
         let all = state.withLock { $0.intake == .abandoned ? [] : $0.sorted }
         return all.filter { $0.state != .completed }
     }
 
-    /// Whether no more tasks are taken.
+    /// Whether no new tasks are accepted.
     var isClosed: Bool { state.withLock { $0.intake != .open } }
 
-    /// Takes no more tasks, and calls back once the last is gone: at once if there is none.
+    /// Closes the registry, and calls back when it is empty: immediately if there are no tasks.
     ///
-    /// Of several calls only the first is called back.
+    /// Only the first of several calls is called back.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let farewell = state.withLock { $0.close(.closed, whenEmpty) }
         farewell?()
     }
 
-    /// The same, and hands over the tasks there are, to be cancelled; they are listed no more.
+    /// The same, and returns the existing tasks, to be cancelled; they are no longer listed.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
         let (tasks, farewell) = state.withLock { state in
             let tasks = state.sorted

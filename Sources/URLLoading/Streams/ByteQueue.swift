@@ -9,13 +9,13 @@
 
 internal import Foundation
 
-/// Bytes in a row: added at the back, taken from the front.
+/// A queue of bytes: appended at the end, taken from the front.
 struct ByteQueue {
     private var bytes: [UInt8] = []
-    /// Those before it were taken.
+    /// The bytes before this index were taken.
     private var head = 0
 
-    /// What is kept of the memory once all was taken.
+    /// The capacity that is kept when the queue becomes empty.
     private static let room = 65_536
 
     var count: Int { bytes.count - head }
@@ -23,9 +23,9 @@ struct ByteQueue {
 
     mutating func append(_ new: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: new) }
 
-    /// As many of the first as fit into `target`.
+    /// Moves bytes from the front into `target`, as many as fit.
     ///
-    /// - Returns: How many.
+    /// - Returns: The number of bytes.
     mutating func take(into target: UnsafeMutableRawBufferPointer) -> Int {
         let taken = min(count, target.count)
         bytes.withUnsafeBytes { target.copyMemory(from: UnsafeRawBufferPointer(rebasing: $0[head..<head + taken])) }
@@ -33,7 +33,7 @@ struct ByteQueue {
         return taken
     }
 
-    /// As many of the first as there are, and `limit` at most.
+    /// Takes up to `limit` bytes from the front.
     mutating func take(upTo limit: Int) -> Data {
         let taken = min(count, max(limit, 0))
         let data = Data(bytes[head..<head + taken])
@@ -51,7 +51,7 @@ struct ByteQueue {
         if isEmpty {
             removeAll()
         } else if head >= count {
-            // No more bytes are moved than were taken.
+            // Removing at least half of the bytes makes the cost of moving the rest proportional to the bytes taken.
             bytes.removeFirst(head)
             head = 0
         }

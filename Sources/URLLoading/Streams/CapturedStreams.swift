@@ -11,17 +11,17 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The connection of a stream task that was captured, between its load and the two streams that the app has of it.
+/// Connects the load of a captured stream task to the two streams of the app.
 ///
-/// It reads from the load as much as the input stream has room for, and writes to it what is in the output stream. The load ends when the app has
-/// closed or released both.
+/// It reads from the load only what the input stream has space for, and writes the contents of the output stream. The load ends
+/// when the app has closed or released both.
 final class CapturedStreams: Sendable {
-    /// How much either stream holds, in bytes.
+    /// The capacity of either stream in bytes.
     private static let capacity = 65_536
 
     private struct State {
         var lastNumber = 0
-        /// What was read and the app has not.
+        /// The number of bytes that were read from the load, but not yet by the app.
         var held = 0
         var isReading = false
         var readIsOver = false
@@ -32,16 +32,16 @@ final class CapturedStreams: Sendable {
     private let service: any LoadingService
     private let identity: Int
     private let state = Mutex(State())
-    /// Bytes of the peer's, and bytes for it; set once, before anybody else has this.
+    /// The pipes from and to the peer; set once, before other code has this object.
     private let pipes = Mutex<(input: StreamPipe, output: StreamPipe)?>(nil)
 
-    /// Takes over a load which has said that it is captured.
+    /// Takes over a load that has reported that it is captured.
     init(of service: any LoadingService, _ identity: Int) {
         self.service = service
         self.identity = identity
     }
 
-    /// The streams, not opened; to be called once.
+    /// The streams, unopened; to be called once.
     func makeStreams() -> (InputStream, OutputStream) {
         let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appRead($0) })
         let output = StreamPipe(capacity: Self.capacity, bytesWereWritten: { [weak self] in self?.write() })
@@ -49,7 +49,7 @@ final class CapturedStreams: Sendable {
         return (PipeInputStream(input), PipeOutputStream(output))
     }
 
-    /// Begins to read, once the load's events come here; a suspension was the task's.
+    /// Begins to read when the load's events are delivered here; a suspension of the task no longer applies.
     func start() {
         if service.command(.resume, for: identity) { service.wake() }
         read()
@@ -76,7 +76,7 @@ final class CapturedStreams: Sendable {
         }
     }
 
-    /// The connection is over.
+    /// The connection has ended.
     func ended(_ error: (any Error)?) {
         guard let (input, output) = pipes.withLock({ $0 }) else { return }
         state.withLock { ($0.readIsOver, $0.writeIsOver) = (true, true) }
@@ -126,19 +126,19 @@ final class CapturedStreams: Sendable {
                 return state.lastNumber
             }
             guard let number else { return }
-            // It calls others, and so no lock is held.
+            // No lock is held here, because this calls code of other objects.
             let data = output.take(upTo: Self.capacity)
             guard data.isEmpty else { return say(.write(number, data, timeout: nil)) }
             let isOver = output.isDrainedAndClosed
             state.withLock { ($0.isWriting, $0.writeIsOver) = (false, isOver) }
             if isOver { return say(.closeWrite) }
-            // What was written since waits for nothing else.
+            // Bytes written in the meantime trigger no other call.
         } while output.hasBytes || output.isDrainedAndClosed
     }
 }
 
 extension URLSessionStreamTask {
-    /// Completes the task, silently, and gives what is to be its successor; nil where it was over, or given up.
+    /// Completes the task without an event, and returns its successor; nil if the task was complete or cancelled.
     func becomeStreams() -> (streams: (InputStream, OutputStream), session: URLSession)? {
         let session: URLSession? = mutex.withLock { state in
             guard !state.isGivenUp, let session = state.session, state.lifecycle.handle(.finished) == .complete else {

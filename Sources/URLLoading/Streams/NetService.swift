@@ -13,39 +13,40 @@ internal import LoadingEngine
 internal import LoadingModel
 internal import SystemLibraries
 
-/// A service of the local network (DNS-SD, RFC 6763), as Apple's `NetService`, for ``URLSession/streamTask(with:)``.
+/// A service on the local network (DNS-SD, RFC 6763), like Apple's `NetService`, for ``URLSession/streamTask(with:)``.
 ///
-/// It is found by Avahi: `libavahi-client.so.3`, loaded at run time, and `avahi-daemon`, which has to run. What the delegate is told, it is told in the run
-/// loop of the thread that made the object, in its default mode, unless that is changed; a task of Swift's has no run loop that runs.
+/// Services are resolved with Avahi: this requires `libavahi-client.so.3`, loaded at run time, and a running `avahi-daemon`. The
+/// delegate is called on the run loop of the thread that made the object, in its default mode, unless that is changed. A Swift task
+/// has no running run loop.
 ///
-/// There is no way to publish a service, to watch its TXT record, or to browse.
+/// Publishing services, monitoring TXT records, and browsing are not supported.
 open class NetService: NSObject, @unchecked Sendable {
-    /// What went wrong with a service.
+    /// An error of a service.
     public enum ErrorCode: Int, Sendable {
-        /// Avahi has failed, or what the service's host says of it makes no sense.
+        /// Avahi has failed, or the service's host sent an invalid reply.
         case unknownError = -72_000
-        /// Another service has the name; told by nothing here.
+        /// Another service has the name; never reported here.
         case collisionError = -72_001
-        /// There is no such service; told by nothing here, where ``timeoutError`` is.
+        /// There is no such service; never reported here: the error is ``timeoutError``.
         case notFoundError = -72_002
-        /// The service is being looked for already.
+        /// The service is already being resolved.
         case activityInProgress = -72_003
-        /// No service can have such a name, type or domain.
+        /// The name, type or domain is not valid.
         case badArgumentError = -72_004
-        /// The service was stopped; told by nothing here, where ``NetServiceDelegate/netServiceDidStop(_:)`` is.
+        /// The service was stopped; never reported here: ``NetServiceDelegate/netServiceDidStop(_:)`` is called.
         case cancelledError = -72_005
-        /// The service is not set up as it has to be; told by nothing here.
+        /// The service is not configured correctly; never reported here.
         case invalidError = -72_006
-        /// There was no answer in time.
+        /// The service did not respond in time.
         case timeoutError = -72_007
-        /// Avahi's client library is not installed, or its daemon does not run.
+        /// Avahi's client library is not installed, or its daemon is not running.
         case missingRequiredConfigurationError = -72_008
     }
 
-    /// The key of the code in a dictionary that describes an error, "NSNetServicesErrorCode"; see ``ErrorCode``.
+    /// The key for the code in an error dictionary, "NSNetServicesErrorCode"; see ``ErrorCode``.
     open class var errorCode: String { "NSNetServicesErrorCode" }
 
-    /// The key of the domain in a dictionary that describes an error, "NSNetServicesErrorDomain".
+    /// The key for the domain in an error dictionary, "NSNetServicesErrorDomain".
     open class var errorDomain: String { "NSNetServicesErrorDomain" }
 
     private let service: ServiceName
@@ -60,27 +61,27 @@ open class NetService: NSObject, @unchecked Sendable {
     private var place: ServiceLookups.Place?
     private var resolution = 0
     private var isResolving = false
-    /// What was begun was not stopped yet.
+    /// Whether a resolution was begun that was not stopped yet.
     private var mayStop = false
     private var giveUp: (@Sendable () -> Void)?
 
-    /// Makes a service that can be looked for.
+    /// Makes a service to be resolved.
     ///
     /// - Parameters:
-    ///   - domain: As in "local."; empty for the default.
-    ///   - type: With the protocol, as in "_ipp._tcp.".
-    ///   - name: The service's own, as in "Office printer".
+    ///   - domain: The domain, such as "local."; empty for the default.
+    ///   - type: The type with its protocol, such as "_ipp._tcp.".
+    ///   - name: The name of the service, such as "Office printer".
     public convenience init(domain: String, type: String, name: String) {
         self.init(domain: domain, type: type, name: name, port: -1)
     }
 
-    /// Makes a service with a port, which counts until the service was found; a stream task looks for the service all the same.
+    /// Makes a service with a port, which applies until the service is resolved; a stream task still resolves the service.
     ///
     /// - Parameters:
-    ///   - domain: As in "local."; empty for the default.
-    ///   - type: With the protocol, as in "_ipp._tcp.".
-    ///   - name: The service's own, as in "Office printer".
-    ///   - port: What ``port`` is at first.
+    ///   - domain: The domain, such as "local."; empty for the default.
+    ///   - type: The type with its protocol, such as "_ipp._tcp.".
+    ///   - name: The name of the service, such as "Office printer".
+    ///   - port: The initial value of ``port``.
     public init(domain: String, type: String, name: String, port: Int32) {
         service = ServiceName(name: name, type: type, domain: domain)
         (givenType, givenDomain, givenPort) = (type, domain, Int(port))
@@ -90,46 +91,46 @@ open class NetService: NSObject, @unchecked Sendable {
 
     deinit { giveUp?() }
 
-    // MARK: What is known
+    // MARK: Properties
 
-    /// The domain that it was made with.
+    /// The domain that the service was made with.
     open var domain: String { givenDomain }
 
-    /// The type that it was made with.
+    /// The type that the service was made with.
     open var type: String { givenType }
 
-    /// The name that it was made with.
+    /// The name that the service was made with.
     open var name: String { service.name }
 
-    /// The port, once the service was found; what it was made with before, or -1.
+    /// The port, after the service was resolved; until then the port it was made with, or -1.
     open var port: Int { lock.withLock { place?.port } ?? givenPort }
 
-    /// The name of the host that has the service, with a dot at its end ("printer.local."); nil until the service was found.
+    /// The name of the service's host, with a trailing dot ("printer.local."); nil until the service is resolved.
     open var hostName: String? { lock.withLock { place?.host }.map { $0 + "." } }
 
-    /// The addresses of the service, a `sockaddr_in` or `sockaddr_in6` each; nil until it was found.
+    /// The addresses of the service, each a `sockaddr_in` or `sockaddr_in6`; nil until the service is resolved.
     open var addresses: [Data]? {
         lock.withLock { place }.map { place in place.addresses.map { Data($0.socketAddress(port: place.port)) } }
     }
 
-    /// The data of the service's TXT record; nil until the service was found, and where what its host says is no such record.
+    /// The data of the service's TXT record; nil until the service is resolved, and if there is no valid record.
     ///
-    /// - Returns: What ``dictionary(fromTXTRecord:)`` takes.
+    /// - Returns: Data for ``dictionary(fromTXTRecord:)``.
     open func txtRecordData() -> Data? {
         lock.withLock { place }.flatMap { $0.text.isEmpty ? nil : Data($0.text) }
     }
 
-    /// Who is told what comes of it; not kept alive.
+    /// The delegate, which is not retained.
     open var delegate: (any NetServiceDelegate)? {
         get { lock.withLock { storedDelegate } }
         set { lock.withLock { storedDelegate = newValue } }
     }
 
-    // MARK: Looking for it
+    // MARK: Resolving
 
-    /// Looks for the service, and tells the delegate what came of that.
+    /// Resolves the service, and reports the result to the delegate.
     ///
-    /// - Parameter timeout: Seconds; 0 looks until the service is found, or ``stop()``.
+    /// - Parameter timeout: The timeout in seconds; 0 means to try until the service is resolved, or ``stop()`` is called.
     open func resolve(withTimeout timeout: TimeInterval) {
         let number = lock.withLock { () -> Int? in
             guard !isResolving else { return nil }
@@ -151,7 +152,7 @@ open class NetService: NSObject, @unchecked Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self] in self?.ended(nil, number) }
     }
 
-    /// Looks for the service no more; the delegate is told so, if it was looked for.
+    /// Stops resolving the service; the delegate is called if a resolution was begun.
     open func stop() {
         let wasBegun = lock.withLock { () -> Bool in
             defer { mayStop = false }
@@ -172,7 +173,7 @@ open class NetService: NSObject, @unchecked Sendable {
         giveUp?()
     }
 
-    /// The service was found, or was not; nil where the time is over.
+    /// Handles the result; nil means that the timeout has expired.
     private func ended(_ result: Result<ServiceLookups.Place, Avahi.Failure>?, _ number: Int) {
         let isMeant = lock.withLock { () -> Bool in
             guard isResolving, resolution == number else { return false }
@@ -192,20 +193,20 @@ open class NetService: NSObject, @unchecked Sendable {
         notices.end()
     }
 
-    // MARK: Telling
+    // MARK: Calling the delegate
 
-    /// Has the delegate told in a run loop, too.
-    ///
-    /// - Parameters:
-    ///   - aRunLoop: Of the thread where the delegate is to be told.
-    ///   - mode: The mode in which that is.
-    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { notices.schedule(in: aRunLoop, forMode: mode) }
-
-    /// Tells nothing in a run loop any more.
+    /// Adds a run loop on which the delegate is called.
     ///
     /// - Parameters:
     ///   - aRunLoop: The run loop.
-    ///   - mode: The mode in which it was told.
+    ///   - mode: Its mode.
+    open func schedule(in aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { notices.schedule(in: aRunLoop, forMode: mode) }
+
+    /// Removes a run loop on which the delegate was called.
+    ///
+    /// - Parameters:
+    ///   - aRunLoop: The run loop.
+    ///   - mode: Its mode.
     open func remove(from aRunLoop: RunLoop, forMode mode: RunLoop.Mode) { notices.remove(from: aRunLoop, forMode: mode) }
 
     private func tell(_ notice: @escaping @Sendable (NetService, any NetServiceDelegate) -> Void) {
@@ -222,22 +223,22 @@ open class NetService: NSObject, @unchecked Sendable {
 
     // MARK: TXT records
 
-    /// The keys and values of a TXT record (RFC 6763, section 6).
+    /// Parses a TXT record (RFC 6763, section 6).
     ///
-    /// - Parameter txtData: Its data; what is behind a length that does not fit is dropped.
-    /// - Returns: For each key the value that comes first, empty where it has none.
+    /// - Parameter txtData: The data of the record; anything after an invalid length is ignored.
+    /// - Returns: The first value of each key; empty for a key without a value.
     open class func dictionary(fromTXTRecord txtData: Data) -> [String: Data] { TXTRecord.values(of: txtData) }
 
-    /// A TXT record (RFC 6763, section 6).
+    /// Encodes a TXT record (RFC 6763, section 6).
     ///
-    /// - Parameter txtDictionary: Its keys and values; those whose key is empty, not of ASCII or has `=` in it, and those that come to more than 255 bytes
-    ///   together, are left out.
-    /// - Returns: Its data, the keys in alphabetical order.
+    /// - Parameter txtDictionary: The keys and values. Entries are omitted whose key is empty, not ASCII or contains `=`, and
+    ///   entries longer than 255 bytes.
+    /// - Returns: The data of the record, sorted by key.
     open class func data(fromTXTRecord txtDictionary: [String: Data]) -> Data { TXTRecord.data(of: txtDictionary) }
 
-    // MARK: For stream tasks
+    // MARK: Stream tasks
 
-    /// Where a stream task leads: to what was found, or to what is to be found.
+    /// The destination of a stream task: the resolved service, or a service to resolve.
     var order: StreamOrder {
         guard let place = lock.withLock({ place }) else { return StreamOrder(service: service) }
         return StreamOrder(host: place.host, port: place.port, addresses: place.addresses.map(\.text))
@@ -257,7 +258,7 @@ private enum TXTRecord {
             let key = entry.prefix { $0 != UInt8(ascii: "=") }
             guard isKey(key) else { continue }
             let text = String(decoding: key, as: UTF8.self)
-            // Keys differ by more than case.
+            // Keys are case-insensitive.
             if seen.insert(text.lowercased()).inserted { values[text] = Data(entry.dropFirst(key.count + 1)) }
         }
         return values
@@ -272,7 +273,7 @@ private enum TXTRecord {
             }
             data += [length] + entry
         }
-        // A record has one string at least.
+        // A record contains at least one string.
         return Data(data.isEmpty ? [0] : data)
     }
 

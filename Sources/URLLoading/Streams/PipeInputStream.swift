@@ -9,9 +9,9 @@
 
 internal import Foundation
 
-/// The end of a ``StreamPipe`` that an app reads from.
+/// The reading end of a ``StreamPipe`` for an app.
 ///
-/// Unlike Foundation's own streams it may be used from several threads at a time.
+/// Unlike Foundation's own streams it may be used from several threads concurrently.
 final class PipeInputStream: InputStream {
     private let pipe: StreamPipe
     private let events: StreamEvents
@@ -33,7 +33,7 @@ final class PipeInputStream: InputStream {
 
     deinit { close() }
 
-    /// Calls `work` once, when a read would not wait.
+    /// Calls `work` once, when a read would not block.
     func whenReadable(_ work: @escaping @Sendable () -> Void) { pipe.whenReadable(work) }
 
     override func open() { events.open() }
@@ -52,7 +52,7 @@ final class PipeInputStream: InputStream {
         return count
     }
 
-    /// There is no buffer that stays as it is until the next read.
+    /// Unsupported: there is no buffer that remains valid until the next read.
     override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
     ) -> Bool {

@@ -9,9 +9,9 @@
 
 internal import Foundation
 
-/// The end of a ``StreamPipe`` that an app writes to.
+/// The writing end of a ``StreamPipe`` for an app.
 ///
-/// Unlike Foundation's own streams it may be used from several threads at a time.
+/// Unlike Foundation's own streams it may be used from several threads concurrently.
 final class PipeOutputStream: OutputStream {
     private let pipe: StreamPipe
     private let events: StreamEvents
@@ -23,7 +23,7 @@ final class PipeOutputStream: OutputStream {
         beginTelling()
     }
 
-    /// Foundation requires it of subclasses: a pipe that is read by no stream, and has room for everything.
+    /// Required by Foundation: makes a pipe of unlimited capacity that no stream reads from.
     required init(toMemory: ()) {
         pipe = StreamPipe(capacity: .max)
         events = Self.events(of: pipe)

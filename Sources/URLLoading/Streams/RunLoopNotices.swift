@@ -9,19 +9,19 @@
 
 internal import Foundation
 
-/// Tells things in run loops, one after another: in the first of them that comes to it.
+/// Runs closures one after another on run loops, each on the first run loop that gets to it.
 ///
-/// Run loops wait for it, as for a source, from ``begin()`` to ``end()``, and until all was told.
+/// From ``begin()`` to ``end()``, and while closures are pending, the run loops keep running as if they had an input source.
 final class RunLoopNotices: @unchecked Sendable {
-    /// Where things are told.
+    /// A run loop and mode in which closures run.
     private struct Place {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
-        /// Keeps the run loop waiting, and wakes it when it is made due; see ``StreamEvents``.
+        /// Keeps the run loop running, and wakes it when its fire date is set; see ``StreamEvents``.
         var timer: Timer?
     }
 
-    // `lock` guards all that follows, which makes `@unchecked Sendable` true; nothing is told under it.
+    // `lock` guards all that follows, which makes `@unchecked Sendable` true; no closure runs under it.
     private let lock = NSLock()
     private var places: [Place] = []
     private var untold: [@Sendable () -> Void] = []
@@ -65,7 +65,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    /// On the thread of a run loop.
+    /// Called on the thread of a run loop.
     private func tellNext() {
         guard let notice = lock.withLock({ untold.isEmpty ? nil : untold.removeFirst() }) else { return }
         notice()
@@ -76,7 +76,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    /// Only under the lock.
+    /// Only called under the lock.
     private func wake() {
         guard isOpen || !untold.isEmpty else { return }
         for index in places.indices {
@@ -92,7 +92,7 @@ final class RunLoopNotices: @unchecked Sendable {
         return timer
     }
 
-    /// Only under the lock.
+    /// Only called under the lock.
     private func letGo() {
         guard !isOpen, untold.isEmpty else { return }
         for index in places.indices {

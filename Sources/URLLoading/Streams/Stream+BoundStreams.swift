@@ -10,22 +10,24 @@
 public import Foundation
 
 extension Stream {
-    /// Makes two streams that are bound: what is written to one is read from the other.
+    /// Makes a pair of bound streams: bytes written to the output stream are read from the input stream.
     ///
-    /// It is how a program streams what it makes bit by bit as the body of a request: the input stream goes to the task, by
+    /// A program uses them to stream a request body that it produces incrementally: the input stream goes to the task, through
     /// ``URLRequest/httpBodyStream`` or the delegate's `needNewBodyStream`, and the program writes to the output stream.
     ///
-    /// Both are to be opened. `write` takes as many bytes as there is room for, and waits where there is none; `read` waits where nothing was
-    /// written. In a run loop where a stream is scheduled its delegate is told when neither would wait. Once the output stream is closed, or
-    /// released, the reader finds the end behind what was written. Once the input stream is, `write` returns -1, and the output stream's error
-    /// is `EPIPE`; so it is when the task ended that it was given to.
+    /// Both must be opened. `write` accepts as many bytes as there is space for, and blocks while there is none; `read` blocks
+    /// while there are no bytes. A stream scheduled in a run loop calls its delegate when its method would not block. When the
+    /// output stream is closed or released, the reader reaches the end after the bytes written. When the input stream is closed or
+    /// released, `write` returns -1, and the output stream's error is `EPIPE`; this also happens when the task that it was given to
+    /// ends.
     ///
-    /// Apple's function takes `AutoreleasingUnsafeMutablePointer`s, which only Apple's platforms have; calls with `&input` are the same.
+    /// Apple's function takes `AutoreleasingUnsafeMutablePointer`s, which exist only on Apple's platforms; calls with `&input` are
+    /// the same.
     ///
     /// - Parameters:
-    ///   - bufferSize: How many bytes are written at most before some are read; 0 and less count as 1.
-    ///   - inputStream: Where the stream to read from is stored; nil where it is not wanted, so that every write fails.
-    ///   - outputStream: Where the stream to write to is stored; nil where it is not wanted, so that the reader is at the end.
+    ///   - bufferSize: The number of bytes that can be written before some are read; less than 1 counts as 1.
+    ///   - inputStream: Receives the stream to read from; with nil there is no reader, and every write fails.
+    ///   - outputStream: Receives the stream to write to; with nil there is no writer, and the reader is at the end.
     public static func getBoundStreams(
         withBufferSize bufferSize: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?

@@ -9,30 +9,29 @@
 
 internal import Foundation
 
-/// Tells a stream's delegate what happened at its end of a pipe, in the run loops where the stream is scheduled; and whether the stream is
-/// open.
+/// The state of a stream at one end of a pipe, and the calls to its delegate, on the run loops in which the stream is scheduled.
 ///
-/// What is due is found by looking at the pipe, never by counting what happened, so that no wake-up is lost. An event that was told is told
-/// again only after ``wasUsed(for:)``.
+/// Due events are determined from the state of the pipe, never by counting changes, so that no wake-up is lost. An event is
+/// reported again only after ``wasUsed(for:)``.
 final class StreamEvents: @unchecked Sendable {
     private enum Openness {
         case notOpen
         case open
-        /// And the error that the stream had.
+        /// With the last error of the stream.
         case closed((any Error)?)
     }
 
-    /// Where the stream is scheduled.
+    /// A run loop and mode in which the stream is scheduled.
     private struct Place {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
-        /// Keeps the run loop waiting for us, as a source would, and wakes it when it is made due.
+        /// Keeps the run loop running, like an input source, and wakes it when its fire date is set.
         ///
         /// `RunLoop.perform(inModes:block:)` does neither.
         var timer: Timer
     }
 
-    /// What is so at the stream's end of the pipe.
+    /// The state of the pipe at the stream's end.
     struct Condition {
         var event: Stream.Event
         var error: (any Error)?
@@ -40,11 +39,11 @@ final class StreamEvents: @unchecked Sendable {
         init(_ event: Stream.Event, _ error: (any Error)? = nil) { (self.event, self.error) = (event, error) }
     }
 
-    /// How it is now.
+    /// Determines the current state.
     private let current: @Sendable () -> Condition
 
-    // `lock` guards all that follows, which makes `@unchecked Sendable` true. The pipe's lock is taken inside it, never the reverse; what may
-    // be released for the last time is released outside it, as that calls the app.
+    // `lock` guards all that follows, which makes `@unchecked Sendable` true. The pipe's lock is taken inside it, never the
+    // reverse. Objects are released outside it, because their deinitializers may call the app.
     private let lock = NSLock()
     private weak var stream: Stream?
     private weak var storedDelegate: (any StreamDelegate)?
@@ -56,7 +55,7 @@ final class StreamEvents: @unchecked Sendable {
 
     func belong(to stream: Stream) { lock.withLock { self.stream = stream } }
 
-    // MARK: What the stream is told
+    // MARK: State of the stream
 
     private var openness: Openness { lock.withLock { storedOpenness } }
 
@@ -96,7 +95,7 @@ final class StreamEvents: @unchecked Sendable {
         look()
     }
 
-    /// Nothing is told any more.
+    /// Ends all calls to the delegate.
     func close() {
         let error = error
         let timers = lock.withLock { () -> [Timer] in
@@ -126,15 +125,15 @@ final class StreamEvents: @unchecked Sendable {
         timer?.invalidate()
     }
 
-    /// The stream was read from, or written to: `event` may be told again.
+    /// Called after the stream was read from or written to: `event` may be reported again.
     func wasUsed(for event: Stream.Event) {
         lock.withLock { told.subtract(event) }
         look()
     }
 
-    // MARK: Telling
+    // MARK: Calling the delegate
 
-    /// Wakes the run loops if there is something to tell; it is told by the one that comes first.
+    /// Wakes the run loops if an event is due; the first of them reports it.
     func look() {
         let delegate = delegate
         lock.withLock {
@@ -143,7 +142,7 @@ final class StreamEvents: @unchecked Sendable {
         }
     }
 
-    /// On the thread of a run loop.
+    /// Called on the thread of a run loop.
     private func tell() {
         let (stream, delegate) = lock.withLock { () -> (Stream?, (any StreamDelegate)?) in (self.stream, storedDelegate) }
         guard let stream, let delegate else { return }
@@ -158,7 +157,7 @@ final class StreamEvents: @unchecked Sendable {
         look()
     }
 
-    /// What is to be told now; only under the lock.
+    /// The next event to report; only read under the lock.
     private var next: Stream.Event? {
         guard case .open = storedOpenness else { return nil }
         let due = current().event.union(.openCompleted).subtracting(told)
@@ -168,9 +167,10 @@ final class StreamEvents: @unchecked Sendable {
     }
 }
 
-/// A run loop that ends `run(mode:before:)` where it would after an input source, and would not after a timer.
+/// Makes `run(mode:before:)` return after a timer, as it does after an input source.
 ///
-/// `_stop()` is public in Foundation for Linux, and meant for XCTest; without it `run(mode:before:)` returns at its date, or for another source.
+/// `_stop()` is public in Foundation for Linux, but intended for XCTest. Without it, `run(mode:before:)` returns only at its date,
+/// or for another source.
 private protocol StoppableRunLoop {
     // swift-format-ignore: NoLeadingUnderscores
     func _stop()
@@ -182,6 +182,6 @@ extension StoppableRunLoop {
 }
 
 extension RunLoop: StoppableRunLoop {
-    /// Called by a timer that stands for a source.
+    /// Called by a timer that replaces an input source.
     func endTurn() { (self as any StoppableRunLoop)._stop() }
 }

@@ -9,12 +9,12 @@
 
 internal import Foundation
 
-/// A pipe of bytes in memory, one way, with an end to write to and an end to read from.
+/// A one-way pipe of bytes in memory, with a writing end and a reading end.
 ///
-/// At each end is a stream of the app (``PipeOutputStream``, ``PipeInputStream``), or an engine that must not wait (``append(_:)``,
-/// ``take(upTo:)``). Every function may be called from any thread. What is called back is called with no lock held.
+/// Each end is a stream of the app (``PipeOutputStream``, ``PipeInputStream``), or an engine that must not block (``append(_:)``,
+/// ``take(upTo:)``). Every function may be called from any thread. Callbacks are called without a lock.
 final class StreamPipe: @unchecked Sendable {
-    /// What a read would find.
+    /// The result that a read would have.
     enum Readable {
         case bytes
         case nothingYet
@@ -23,7 +23,7 @@ final class StreamPipe: @unchecked Sendable {
         case failure(any Error)
     }
 
-    /// What a write would find.
+    /// The result that a write would have.
     enum Writable {
         case space
         case noSpaceYet
@@ -31,7 +31,7 @@ final class StreamPipe: @unchecked Sendable {
         case failure(any Error)
     }
 
-    /// How an end of the pipe is.
+    /// The state of an end of the pipe.
     private enum End {
         case open
         case closed((any Error)?)
@@ -43,12 +43,12 @@ final class StreamPipe: @unchecked Sendable {
     private let bytesWereRead: @Sendable (Int) -> Void
     private let bytesWereWritten: @Sendable () -> Void
 
-    // `condition` is the lock of all that follows, which makes `@unchecked Sendable` true; threads wait on it for either end.
+    // `condition` is the lock of all that follows, which makes `@unchecked Sendable` true; blocked threads wait on it.
     private let condition = NSCondition()
     private var bytes = ByteQueue()
     private var writingEnd = End.open
     private var readingEnd = End.open
-    /// Called once, when a read would not wait.
+    /// Closures to call once, when a read would not block.
     private var waitingReaders: [@Sendable () -> Void] = []
     private weak var readingEvents: StreamEvents?
     private weak var writingEvents: StreamEvents?
@@ -56,9 +56,9 @@ final class StreamPipe: @unchecked Sendable {
     /// Makes a pipe that is open at both ends.
     ///
     /// - Parameters:
-    ///   - capacity: How many bytes ``write(_:)`` puts into the pipe before they are read; at least 1.
-    ///   - bytesWereRead: Told how many bytes left the pipe, after each read; when the reading end is closed, how many were left in it,
-    ///     which may be none.
+    ///   - capacity: The number of bytes that ``write(_:)`` stores before some are read; at least 1.
+    ///   - bytesWereRead: Receives the number of bytes that left the pipe, after each read; when the reading end is closed, the
+    ///     number of bytes that remained, which may be zero.
     ///   - bytesWereWritten: Called after each write, and when the writing end is closed.
     init(
         capacity: Int, bytesWereRead: @escaping @Sendable (Int) -> Void = { _ in },
@@ -69,7 +69,7 @@ final class StreamPipe: @unchecked Sendable {
         self.bytesWereWritten = bytesWereWritten
     }
 
-    // MARK: The writing end
+    // MARK: Writing end
 
     var writable: Writable {
         locked {
@@ -79,12 +79,12 @@ final class StreamPipe: @unchecked Sendable {
         }
     }
 
-    /// A write would take bytes at once.
+    /// Whether a write would not block.
     var hasSpace: Bool { if case .space = writable { true } else { false } }
 
-    /// Waits until there is room, and puts as many bytes into the pipe as there is room for.
+    /// Blocks until there is space, and stores as many bytes as fit.
     ///
-    /// - Returns: How many; -1 where one of the ends is closed, or is closed meanwhile.
+    /// - Returns: The number of bytes; -1 if one of the ends is closed, or is closed while waiting.
     func write(_ new: UnsafeBufferPointer<UInt8>) -> Int {
         let taken = change { () -> Int in
             while isOpen, !new.isEmpty, bytes.count >= capacity { condition.wait() }
@@ -97,9 +97,9 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// Puts all of `data` into the pipe, whatever room there is.
+    /// Stores all of `data`, regardless of the capacity.
     ///
-    /// - Returns: False where one of the ends is closed: nothing was put into it.
+    /// - Returns: False if one of the ends is closed: then nothing was stored.
     @discardableResult
     func append(_ data: Data) -> Bool {
         let isTaken = change { () -> Bool in
@@ -111,9 +111,9 @@ final class StreamPipe: @unchecked Sendable {
         return isTaken
     }
 
-    /// Nothing more is written: the reader finds what is in the pipe, and then the end, or `error`.
+    /// Closes the writing end: the reader gets the remaining bytes, and then the end, or `error`.
     ///
-    /// The first call counts.
+    /// Only the first call has an effect.
     func closeWriting(error: (any Error)? = nil) {
         let isFirst = change { () -> Bool in
             guard writingEnd.isOpen else { return false }
@@ -125,7 +125,7 @@ final class StreamPipe: @unchecked Sendable {
         locked { writingEvents }?.look()
     }
 
-    // MARK: The reading end
+    // MARK: Reading end
 
     var readable: Readable {
         locked {
@@ -139,15 +139,16 @@ final class StreamPipe: @unchecked Sendable {
         }
     }
 
-    /// There are bytes to read.
+    /// Whether there are bytes to read.
     var hasBytes: Bool { if case .bytes = readable { true } else { false } }
 
-    /// The writing end was closed, and all bytes were read.
+    /// Whether the writing end was closed and all bytes were read.
     var isDrainedAndClosed: Bool { locked { bytes.isEmpty && !writingEnd.isOpen } }
 
-    /// Waits until there are bytes, and takes as many as there are and `maxLength` allows.
+    /// Blocks until there are bytes, and takes up to `maxLength` of them.
     ///
-    /// - Returns: How many; 0 at the end; -1 where the pipe ended by an error, and where the reading end is closed, or is closed meanwhile.
+    /// - Returns: The number of bytes; 0 at the end; -1 if the pipe ended with an error, or the reading end is closed, or is closed
+    ///   while waiting.
     func read(into target: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         let taken = change { () -> Int in
             while isOpen, maxLength > 0, bytes.isEmpty { condition.wait() }
@@ -159,14 +160,14 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// Takes up to `count` bytes; empty if there are none.
+    /// Takes up to `count` bytes without blocking; empty if there are none.
     func take(upTo count: Int) -> Data {
         let data = change { bytes.take(upTo: count) }
         if !data.isEmpty { tellWriter(data.count) }
         return data
     }
 
-    /// Calls `work` once, when a read would not wait: at once, or on the thread that writes, or closes an end.
+    /// Calls `work` once, when a read would not block: immediately, or on the thread that writes or closes an end.
     func whenReadable(_ work: @escaping @Sendable () -> Void) {
         let waits = locked { () -> Bool in
             guard isOpen, bytes.isEmpty else { return false }
@@ -176,9 +177,9 @@ final class StreamPipe: @unchecked Sendable {
         if !waits { work() }
     }
 
-    /// Nothing more is read: what is in the pipe is dropped, and writing fails, by `error` or as to a broken pipe.
+    /// Closes the reading end: the remaining bytes are dropped, and writes fail with `error` or `EPIPE`.
     ///
-    /// The first call counts.
+    /// Only the first call has an effect.
     func closeReading(error: (any Error)? = nil) {
         let left = change { () -> Int? in
             guard readingEnd.isOpen else { return nil }
@@ -192,7 +193,7 @@ final class StreamPipe: @unchecked Sendable {
         locked { readingEvents }?.look()
     }
 
-    // MARK: Whom it tells
+    // MARK: Notifications
 
     func tellReading(_ events: StreamEvents) { locked { readingEvents = events } }
 
@@ -217,7 +218,7 @@ final class StreamPipe: @unchecked Sendable {
         locked { writingEvents }?.look()
     }
 
-    // MARK: Under the lock
+    // MARK: Locking
 
     private var isOpen: Bool { writingEnd.isOpen && readingEnd.isOpen }
 
@@ -227,7 +228,7 @@ final class StreamPipe: @unchecked Sendable {
         return work()
     }
 
-    /// Wakes the threads that wait for what `work` changed.
+    /// Runs `work` under the lock and wakes the threads that wait for changes.
     private func change<Value>(_ work: () -> Value) -> Value {
         locked {
             defer { condition.broadcast() }

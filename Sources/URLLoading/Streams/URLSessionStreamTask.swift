@@ -11,20 +11,21 @@ public import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// A task that reads and writes bytes over a connection of its own, as Apple's `URLSessionStreamTask`.
+/// A task that reads and writes bytes over a dedicated connection, like Apple's `URLSessionStreamTask`.
 ///
-/// The connection leads to a host and port, or to a service of the local network, or through the session's proxies there (CONNECT, SOCKS), and is made once the
-/// task is resumed. Reads
-/// are done one after another, and so are writes; neither waits for the other. What the app does not read is left with the peer after
-/// some 64 KiB, and what the peer does not read waits with the write. The task ends without an error when both sides are closed and what
-/// came was read; when the connection cannot be made or is lost, the task fails, and all calls that wait with it.
+/// The connection is made when the task is resumed: to a host and port, or to a service on the local network, directly or through
+/// the session's proxies (CONNECT, SOCKS). Reads are performed in order, and so are writes; reads and writes do not wait for each
+/// other. If the app does not read, the task stops reading from the peer after about 64 KiB; if the peer does not read, writes
+/// wait. The task completes without an error when both sides are closed and all received bytes were read. If the connection cannot
+/// be made or is lost, the task and all pending calls fail.
 ///
-/// It has no request and no response. Background sessions have no such tasks: there it fails with `unsupportedURL` once it is resumed.
+/// It has no request and no response. Background sessions do not support stream tasks: there the task fails with `unsupportedURL`
+/// when it is resumed.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     let calls = Mutex(StreamCalls())
     private let queue: OperationQueue?
 
-    /// Makes a task that belongs to no session and does nothing, for programs that put objects of their own in place of tasks.
+    /// Makes a task that belongs to no session and does nothing, for programs that mock tasks with their own subclasses.
     public override init() {
         queue = nil
         super.init()
@@ -36,7 +37,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         super.init(session: session, identifier: identifier, request: nil, delivery: .byteStream(order), audience: .delegate)
     }
 
-    /// Takes the place of a data task whose server has switched protocols.
+    /// Replaces a data task whose server has switched protocols.
     init(succeeding state: consuming TaskState, identifier: Int, queue: OperationQueue?) {
         self.queue = queue
         super.init(succeeding: state, identifier: identifier)
@@ -48,16 +49,16 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Reading and writing
 
-    /// Reads bytes, behind the reads that were asked for before.
+    /// Queues a read.
     ///
     /// - Parameters:
-    ///   - minBytes: The read waits for so many, and for one at least, unless the stream ends before.
-    ///   - maxBytes: It never gives more; what is left is the next read's. Less than 1, or than `minBytes`, fails with
-    ///     `dataLengthExceedsMaximum`.
-    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
-    ///     suspended begins again. A read that was late fails with `timedOut`, and no byte is lost.
-    ///   - completionHandler: Called on the delegate queue with the data (nil at the end of the stream where there was none left), whether
-    ///     that is the end, or why the read failed.
+    ///   - minBytes: The read waits for this number of bytes, at least one, unless the stream ends before.
+    ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read. A value less than 1, or less than
+    ///     `minBytes`, fails with `dataLengthExceedsMaximum`.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
+    ///     the task is suspended starts again. A read that times out fails with `timedOut`, and no byte is lost.
+    ///   - completionHandler: Called on the delegate queue with the data (nil if there was none left before the end), whether the
+    ///     stream has ended, and the error.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
@@ -65,16 +66,16 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         ask(.reader(completionHandler)) { .read($0, minimum: minBytes, maximum: maxBytes, timeout: Self.limit(timeout)) }
     }
 
-    /// Reads bytes, behind the reads that were asked for before.
+    /// Queues a read, and returns its result.
     ///
     /// - Parameters:
-    ///   - minBytes: The read waits for so many, and for one at least, unless the stream ends before.
-    ///   - maxBytes: It never gives more; what is left is the next read's.
-    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
-    ///     suspended begins again.
-    /// - Returns: The data, nil at the end of the stream where there was none left; and whether that is the end.
-    /// - Throws: `URLError`: `timedOut` where the read was late, `dataLengthExceedsMaximum` where the lengths make no sense, and what the
-    ///   task failed with.
+    ///   - minBytes: The read waits for this number of bytes, at least one, unless the stream ends before.
+    ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
+    ///     the task is suspended starts again.
+    /// - Returns: The data, nil if there was none left before the end; and whether the stream has ended.
+    /// - Throws: A `URLError`: `timedOut` if the read timed out, `dataLengthExceedsMaximum` for invalid lengths, or the error of
+    ///   the task.
     open nonisolated(nonsending) func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval
     ) async throws -> (Data?, Bool) {
@@ -83,25 +84,25 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Writes all of the data, behind the writes that were asked for before.
+    /// Queues a write of all of the data.
     ///
     /// - Parameters:
-    ///   - data: What is written.
-    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
-    ///     suspended begins again. A write that was late fails with `timedOut`; where part of it
-    ///     may have been sent, the task fails as well.
-    ///   - completionHandler: Called on the delegate queue when the system has all of the data, or with the reason why it does not.
+    ///   - data: The data to write.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
+    ///     the task is suspended starts again. A write that times out fails with `timedOut`; if part of the data may have been
+    ///     sent, the task fails as well.
+    ///   - completionHandler: Called on the delegate queue when the system has accepted all of the data, or with the error.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         ask(.writer(completionHandler)) { .write($0, data, timeout: Self.limit(timeout)) }
     }
 
-    /// Writes all of the data, behind the writes that were asked for before, and returns when the system has it.
+    /// Queues a write of all of the data, and returns when the system has accepted it.
     ///
     /// - Parameters:
-    ///   - data: What is written.
-    ///   - timeout: Seconds from this call, or from when the task is first resumed; 0 waits as long as it takes. Time that ends while the task is
-    ///     suspended begins again.
-    /// - Throws: `URLError`: `timedOut` where the write was late, and what the task failed with.
+    ///   - data: The data to write.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
+    ///     the task is suspended starts again.
+    /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in
             ask(.writeCaller(continuation)) { .write($0, data, timeout: Self.limit(timeout)) }
@@ -110,37 +111,36 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     private static func limit(_ timeout: TimeInterval) -> Double? { timeout > 0 ? timeout : nil }
 
-    // MARK: The stream as a whole
+    // MARK: Stream control
 
-    /// Hands the connection over as a pair of streams, once the reads and writes that were asked for before are done.
+    /// Converts the connection into a pair of streams, after the queued reads and writes.
     ///
-    /// The delegate gets them, not opened, with
-    /// ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``; the task is complete then, and nothing more is told of
-    /// it. Calls after this one fail.
+    /// The delegate receives them, unopened, in ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``. The
+    /// task is then complete, without further events. Calls after this one fail.
     open func captureStreams() { say(.capture, marks: { $0.isCapturing = true }) }
 
-    /// Ends the writing side, once the writes that were asked for before are done: the peer reads to the end of the stream.
+    /// Closes the write side after the queued writes: the peer reads to the end of the stream.
     ///
-    /// What the peer still sends can be read.
+    /// Bytes that the peer still sends can be read.
     open func closeWrite() { say(.closeWrite) }
 
-    /// Ends the reading side, once the reads that were asked for before are done: what still comes is dropped.
+    /// Closes the read side after the queued reads: bytes that still arrive are dropped.
     open func closeRead() { say(.closeRead, marks: { $0.closesRead = true }) }
 
-    /// Begins TLS, once the reads and writes that were asked for before are done; calls after this one wait for it.
+    /// Starts TLS after the queued reads and writes; later calls wait for the handshake.
     ///
-    /// The server's certificate has to be for the host that the task was made with; challenges are the delegate's, as those of a load of
-    /// `https`. What the server sent in clear and was not read by then fails the task with `secureConnectionFailed`: it would be taken for
-    /// something that came over TLS.
+    /// The server's certificate must be valid for the host that the task was made with; the delegate receives challenges as for an
+    /// `https` load. If unread cleartext bytes of the server are left, the task fails with `secureConnectionFailed`, because they
+    /// could be mistaken for bytes received over TLS.
     open func startSecureConnection() { say(.secure) }
 
-    /// Fails the task: a connection that was secured cannot be used in clear again.
+    /// Fails the task: a secured connection cannot return to cleartext.
     @available(*, deprecated, message: "TLS cannot be disabled once it is enabled")
     open func stopSecureConnection() { cancel() }
 
-    // MARK: What the load tells
+    // MARK: Events of the load
 
-    /// Asks the load for something, in the order in which the calls are made.
+    /// Sends a command to the load, in the order of the calls.
     private func ask(_ waiter: StreamCalls.Waiter, _ command: (Int) -> StreamCommand) {
         var asleep: (any LoadingService)?
         var over: StreamCalls.Result?
@@ -152,7 +152,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             }
             let number = calls.next
             guard mutex.withLock({ $0.say(command(number), for: identity, waking: &asleep) }) else {
-                // The task may be over, and its calls not told yet.
+                // The task may have completed before its pending calls were failed.
                 let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
                 if isOver, error == nil { over = calls.readsEnd(for: waiter, inOrder: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))
@@ -176,7 +176,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         asleep?.wake()
     }
 
-    /// What calls are told that come when both sides are closed.
+    /// The error of calls made after both sides were closed.
     private func closed() -> any Error {
         ErrorTranslation.appError(LoadError(.connectionLost, "the stream is closed", cause: POSIXError(.ENOTCONN)), url: nil)
     }
@@ -189,7 +189,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     override func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {
         if let streams = calls.withLock({ $0.captured }) { return streams.heard(event) }
-        // With a delegate, its bridge takes the streams to it.
+        // If there is a delegate, its bridge delivers the streams.
         if case .captured = event, !isOnDelegateQueue {
             _ = becomeStreams().map { $0.session.registry.forget(identity) }
             return
@@ -213,7 +213,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     }
 }
 
-/// The calls of an app that wait for something of its byte stream.
+/// The pending calls of a stream task.
 struct StreamCalls: Sendable {
     enum Waiter: Sendable {
         case reader(@Sendable (Data?, Bool, (any Error)?) -> Void)
@@ -251,14 +251,14 @@ struct StreamCalls: Sendable {
     private var waiting: [Int: Waiter] = [:]
     private(set) var next = 1
     var isCapturing = false
-    /// The app has closed the reading side, or is about to.
+    /// Whether the app has closed the read side, or has queued that.
     var closesRead = false
-    /// Both sides were closed.
+    /// Whether both sides were closed.
     private(set) var endedInOrder = false
     var captured: CapturedStreams?
     private(set) var end: (any Error)?
 
-    /// Under the number ``next``.
+    /// Adds a call with the number ``next``.
     mutating func add(_ waiter: Waiter) {
         waiting[next] = waiter
         next += 1
@@ -275,9 +275,9 @@ struct StreamCalls: Sendable {
         }
     }
 
-    /// Those that wait, in the order of their calls, and what they are told.
+    /// Ends all pending calls, and returns them in order with their results.
     ///
-    /// In order, a stream ends when both sides are closed.
+    /// `inOrder` means that both sides were closed.
     mutating func end(with error: any Error, inOrder: Bool) -> [(Waiter, Result)] {
         guard end == nil else { return [] }
         end = error
@@ -286,7 +286,7 @@ struct StreamCalls: Sendable {
         return waiting.sorted { $0.key < $1.key }.map { ($0.value, readsEnd(for: $0.value, inOrder: inOrder) ?? .failed(error)) }
     }
 
-    /// What a read is told when both sides are closed; nil for writes, and where the peer has not ended its own.
+    /// The result of a read when both sides are closed; nil for writes, and if the app closed the read side itself.
     func readsEnd(for waiter: Waiter, inOrder: Bool) -> Result? {
         guard inOrder, !closesRead else { return nil }
         return switch waiter {
@@ -303,7 +303,7 @@ extension TaskState {
     ) -> Bool {
         say(.stream(command), for: identity, waking: &asleep) { state in
             guard case .byteStream(var order) = state.delivery else { return }
-            // Nothing else refers to it while it changes.
+            // Releases the only other reference, so that the change does not copy.
             state.delivery = .stream
             order.queued.append(command)
             state.delivery = .byteStream(order)
