@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Addresses that begin alike: `10.0.0.0/8`, `169.254/16`, `fd00::/8`, or a single address.
+/// Addresses with a common prefix: `10.0.0.0/8`, `169.254/16`, `fd00::/8`, or a single address.
 package struct AddressNetwork: Sendable, Hashable {
     private let bytes: [UInt8]
     private let bits: Int
 
-    /// Nil for what is neither an address nor a network.
+    /// Returns nil if the text is neither an address nor a network.
     init?(_ text: String) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
         var address = String(parts[0])

@@ -7,21 +7,23 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Proxies that could not be reached: for five minutes they are tried after all others.
+/// Proxies that could not be reached.
+///
+/// For five minutes they are tried after all others.
 package struct FailedProxies: Sendable {
     package static let patience: Int64 = 300_000_000_000
-    /// How long a proxy may be silent.
+    /// How long a proxy may take to respond, in nanoseconds.
     package static let silence: Int64 = 10_000_000_000
-    /// So many are remembered, and those that failed last.
+    /// The maximum number of remembered proxies; the most recent failures are kept.
     package static let maximumCount = 64
 
     private var failures: [ProxyServer: Int64] = [:]
-    /// When a proxy answered last, and since when it has been silent for a load.
+    /// The time of a proxy's last response, and the time of its first silence since then.
     private var answers: [ProxyServer: (at: Int64, silentAt: Int64?)] = [:]
 
     package init() {}
 
-    /// Remembers a failure; `now` is in nanoseconds of any monotonic clock.
+    /// Records a failure; `now` is in nanoseconds of any monotonic clock.
     package mutating func note(_ server: ProxyServer, now: Int64) {
         failures = failures.filter { now - $0.value < Self.patience }
         if failures.count >= Self.maximumCount, let oldest = failures.min(by: { $0.value < $1.value }) {
@@ -30,7 +32,7 @@ package struct FailedProxies: Sendable {
         failures[server] = now
     }
 
-    /// The proxy answered, or its server did through it.
+    /// Records a response of the proxy, or of a server through the proxy.
     package mutating func noteAnswer(of server: ProxyServer, now: Int64) {
         if answers[server] == nil, answers.count >= Self.maximumCount, let oldest = answers.min(by: { $0.value.at < $1.value.at })
         {
@@ -39,9 +41,12 @@ package struct FailedProxies: Sendable {
         answers[server] = (now, nil)
     }
 
-    /// The proxy was silent for one load: it may be the load's server that is, and the proxy that waits for it.
+    /// Records that the proxy did not respond for one load.
     ///
-    /// So a proxy that has answered before has failed when it was silent twice, one time after the other, and answered nothing in between.
+    /// The cause may be the load's server, for which the proxy is waiting.
+    ///
+    /// Therefore a proxy that has responded before only counts as failed after two consecutive silences without a response in
+    /// between.
     package mutating func noteSilence(of server: ProxyServer, now: Int64) {
         guard let answer = answers[server] else { return note(server, now: now) }
         guard let silentAt = answer.silentAt else {
@@ -51,14 +56,14 @@ package struct FailedProxies: Sendable {
         if now - silentAt >= Self.silence { note(server, now: now) }
     }
 
-    /// Whether the proxy has answered somebody since an instant.
+    /// Whether the proxy has responded to any load since an instant.
     package func hasAnswered(_ server: ProxyServer, since instant: Int64) -> Bool {
         answers[server].map { $0.at >= instant } ?? false
     }
 
-    /// The ways with those at the end that failed a while ago.
+    /// Moves the proxies that failed recently to the end.
     ///
-    /// Where the direct way is among them, it comes before those.
+    /// A direct connection comes before them.
     package func last(_ ways: [ProxyWay], now: Int64) -> [ProxyWay] {
         guard !failures.isEmpty, ways.count > 1 else { return ways }
         func hasFailed(_ way: ProxyWay) -> Bool {

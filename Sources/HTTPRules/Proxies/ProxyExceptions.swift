@@ -8,13 +8,15 @@
 //===----------------------------------------------------------------------===//
 import HTTPWire
 
-/// Which hosts are reached without a proxy.
+/// The hosts that are reached without a proxy.
 package struct ProxyExceptions: Sendable, Hashable {
-    /// Names and addresses; `*` stands for any characters, a name that begins with a dot for a whole domain, `10.0.0.0/8` for a network.
+    /// Names and addresses.
+    ///
+    /// `*` matches any characters, a name with a leading dot matches a whole domain, `10.0.0.0/8` a network.
     package var patterns: [String]
     /// Whether names without a dot are exceptions.
     package var includesSimpleNames: Bool
-    /// Whether a name stands for its whole domain, with a dot or without, as in `no_proxy`.
+    /// Whether a name matches its whole domain, with or without a leading dot, as in `no_proxy`.
     package var includesSubdomains: Bool
 
     package init(_ patterns: [String] = [], includesSimpleNames: Bool = false, includesSubdomains: Bool = false) {
@@ -23,12 +25,14 @@ package struct ProxyExceptions: Sendable, Hashable {
         self.includesSubdomains = includesSubdomains
     }
 
-    /// What `no_proxy` says, as curl reads it: names and networks between commas or spaces; `*` alone for everything.
+    /// Parses `no_proxy` like curl: names and networks, separated by commas or spaces; a single `*` matches all hosts.
     package init(environment text: String) {
         self.init(text.split { $0 == "," || $0.isWhitespace }.map(String.init), includesSubdomains: true)
     }
 
-    /// Whether a host, in lower case and without brackets, is among the exceptions.
+    /// Whether a host is an exception.
+    ///
+    /// The host must be in lowercase and without brackets.
     package func contain(_ host: String) -> Bool {
         var host = host[...]
         if host.last == ".", host.count > 1 { host = host.dropLast() }
@@ -44,7 +48,7 @@ package struct ProxyExceptions: Sendable, Hashable {
         return Self.fits(Array(host.utf8)[...], Array(pattern.utf8)[...])
     }
 
-    /// Whether a host is a domain, or in it; dots before and behind the domain do not matter.
+    /// Whether a host equals a domain or is below it, ignoring leading and trailing dots of the domain.
     package static func isHost(_ host: String, in domain: String) -> Bool {
         var domain = domain.lowercased()[...]
         while domain.first == "." { domain = domain.dropFirst() }
@@ -53,7 +57,7 @@ package struct ProxyExceptions: Sendable, Hashable {
         return host == domain || host.hasSuffix("." + domain) && !HostName.isAddress(host)
     }
 
-    /// Without recursion: a star takes as little as it can, and the last one takes more where that fails.
+    /// Not recursive: a star matches as little as possible, and the last star matches more when the rest fails.
     private static func fits(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (at, want) = (text.startIndex, pattern.startIndex)
         var resume: (at: Int, want: Int)?

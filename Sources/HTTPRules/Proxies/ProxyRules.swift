@@ -7,28 +7,27 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Which way a session's requests go: what its settings say of proxies.
+/// The proxy settings of a session.
 ///
-/// A setting that names a proxy and cannot be followed is kept as what is wrong with it: requests fail that it is about, and do not go
-/// past the proxy.
+/// An unusable proxy setting is kept as an error message: the affected requests fail instead of bypassing the proxy.
 package struct ProxyRules: Sendable, Hashable {
-    /// What is said of one scheme.
+    /// The setting for one scheme.
     package enum Choice: Sendable, Hashable {
         case direct
         case proxy(ProxyServer)
-        /// What is wrong with the setting, as the app is told.
+        /// The error message for the app.
         case unusable(String)
         case script(ProxyScript)
     }
 
-    /// One of a list, each for hosts of its own.
+    /// An item of a list of proxies, each for certain hosts.
     package struct Listed: Sendable, Hashable {
         package var choice: Choice
-        /// Domains whose hosts go through it; empty for all.
+        /// The domains whose hosts use it; empty for all hosts.
         package var domains: [String]
-        /// Domains whose hosts do not, whatever `domains` says.
+        /// Domains whose hosts do not use it, regardless of `domains`.
         package var excludedDomains: [String]
-        /// Whether the next one that covers a host, or the direct way, may take its place.
+        /// Whether the next matching item or a direct connection may be used if it fails.
         package var allowsFailover: Bool
 
         package init(
@@ -47,30 +46,30 @@ package struct ProxyRules: Sendable, Hashable {
     }
 
     package enum Decision: Sendable, Hashable {
-        /// To be tried in their order; never empty.
+        /// The options in the order in which to try them; never empty.
         case ways([ProxyWay])
         case unusable(String)
-        /// The script is to be asked.
+        /// The script must be evaluated.
         case script(ProxyScript)
     }
 
     package var http = Choice.direct
     package var https = Choice.direct
     package var exceptions = ProxyExceptions()
-    /// In place of all the others, where there are any.
+    /// If not empty, replaces all other settings.
     package var list: [Listed] = []
 
     package init() {}
 
-    /// Whether everything goes directly.
+    /// Whether all connections are direct.
     package var isEmpty: Bool { list.isEmpty && http == .direct && https == .direct }
 
-    /// Which way a request goes.
+    /// Returns how a request is sent.
     ///
     /// - Parameters:
-    ///   - isSecure: Whether it is one of `https`.
-    ///   - host: In lower case, an IPv6 address without brackets.
-    /// - Returns: The ways, or what is wrong with the setting that would say.
+    ///   - isSecure: Whether the request's scheme is `https`.
+    ///   - host: The host in lowercase, an IPv6 address without brackets.
+    /// - Returns: The options, or the error in the setting.
     package func decision(isSecure: Bool, host: String) -> Decision {
         if !list.isEmpty { return listed(host) }
         let choice = isSecure ? https : http

@@ -9,13 +9,15 @@
 
 package import FoundationEssentials
 
-/// A script that says which proxies are for whom (PAC).
+/// A script that selects proxies for URLs (PAC).
 package enum ProxyScript: Sendable, Hashable {
     case text(String)
-    /// Where the script is.
+    /// The URL of the script.
     case at(URL)
 
-    /// A script by its URL; nil for what is none, or for a scheme by which nobody has scripts.
+    /// Creates a script from its URL.
+    ///
+    /// Nil if the URL is invalid or has an unsupported scheme.
     package init?(address: String) {
         guard let url = URL(string: address), let scheme = url.scheme?.lowercased(),
             ["http", "https", "file", "data"].contains(scheme)
@@ -23,7 +25,7 @@ package enum ProxyScript: Sendable, Hashable {
         self = .at(url)
     }
 
-    /// What is said to the app of it.
+    /// The name of the script in messages to the app.
     package var name: String {
         switch self {
         case .text: "the proxy script"
@@ -31,22 +33,26 @@ package enum ProxyScript: Sendable, Hashable {
         }
     }
 
-    /// The longest that is taken.
+    /// The maximum length of a script in bytes.
     package static let maximumLength = 1_048_576
 
-    /// How many ways of an answer count.
+    /// The maximum number of options in a result.
     static let maximumWays = 32
 
-    /// What the script is asked about a URL: of one of https not the path, which is nobody's business but the server's.
+    /// The URL that is passed to the script.
+    ///
+    /// The path of an https URL is omitted, because only the server may see it.
     package static func question(_ target: RequestTarget) -> String {
         "\(target.origin.scheme)://\(target.hostHeader)\(target.origin.isSecure ? "/" : target.path)"
     }
 
-    /// The ways that an answer names, as in `PROXY a:1; SOCKS b:2; DIRECT`; what is not known in it is left out.
+    /// Parses the result of a script, such as `PROXY a:1; SOCKS b:2; DIRECT`.
     ///
-    /// `SOCKS` is SOCKS 5 as in `connectionProxyDictionary`. No text at all means directly.
+    /// Unknown options are skipped.
     ///
-    /// - Returns: Nil where nothing in it is known.
+    /// `SOCKS` means SOCKS 5, as in `connectionProxyDictionary`. An empty result means a direct connection.
+    ///
+    /// - Returns: The options, or nil if none of them is known.
     package static func ways(_ answer: String) -> [ProxyWay]? {
         let parts = answer.split(whereSeparator: { $0 == ";" || $0.isNewline })
             .map { $0.split(whereSeparator: \.isWhitespace) }.filter { !$0.isEmpty }
@@ -73,8 +79,10 @@ package enum ProxyScript: Sendable, Hashable {
         return text.firstIndex(of: ":") == colon || text[..<colon].last == "]"
     }
 
-    /// The functions that scripts count on, by `__ask`: the first or all addresses of a name or of this machine, and whether an address is of
-    /// a network.
+    /// The predefined functions for scripts.
+    ///
+    /// They call `__ask` for the first or all addresses of a name or of this machine, and to test whether an address belongs to a
+    /// network.
     package static let helpers = #"""
         function isPlainHostName(h) { return h.indexOf('.') < 0 && h.indexOf(':') < 0; }
         function dnsDomainIs(h, d) { h = h.toLowerCase(); d = d.toLowerCase(); return h.length >= d.length && h.slice(h.length - d.length) === d; }

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A proxy, and how it is spoken to.
+/// A proxy server and its protocol.
 package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
-        /// Is sent whole `http` URLs, and makes tunnels for all else (RFC 9110, sections 7.3.2 and 9.3.6).
+        /// Receives `http` requests with absolute URLs, and opens tunnels for all others (RFC 9110, sections 7.3.2 and 9.3.6).
         case http
-        /// The same, spoken to over TLS.
+        /// The same over TLS.
         case https
-        /// SOCKS 4, with names as SOCKS 4a has them.
+        /// SOCKS 4, with host names as in SOCKS 4a.
         case socks4
         /// RFC 1928.
         case socks5
@@ -24,9 +24,9 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     /// A name, or an address without brackets.
     package var host: String
     package var port: Int
-    /// A SOCKS proxy is told the server's address, which is looked up here, and not its name.
+    /// Whether the host name is resolved locally and a SOCKS proxy receives the address.
     package var looksUpHere = false
-    /// An HTTP proxy makes tunnels for `http` URLs, too.
+    /// Whether an HTTP proxy opens tunnels for `http` URLs as well.
     package var tunnelsAlways = false
     package var user: String?
     package var password: String?
@@ -39,28 +39,28 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
         self.password = password
     }
 
-    /// The same proxy, asked for tunnels alone.
+    /// The same proxy, used for tunnels only.
     package var tunnelling: ProxyServer {
         var proxy = self
         proxy.tunnelsAlways = true
         return proxy
     }
 
-    /// Whether both are one proxy, spoken to in the same way: what was said to one may be said to the other.
+    /// Whether both are the same proxy with the same protocol, so that credentials for one may be sent to the other.
     package func isSame(as other: ProxyServer) -> Bool {
         kind == other.kind && port == other.port && host.lowercased() == other.host.lowercased()
     }
 
     package var isSOCKS: Bool { kind == .socks4 || kind == .socks5 }
 
-    /// Whether requests are sent to it whole, in place of through a tunnel.
+    /// Whether requests are sent to the proxy itself instead of through a tunnel.
     package func isSentWhole(isSecure: Bool) -> Bool { !isSecure && !isSOCKS && !tunnelsAlways }
 
-    /// Host and port, without the user.
+    /// The host and port, without the user.
     package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 }
 
-/// One of the ways to a server.
+/// A connection option: direct or through a proxy.
 package enum ProxyWay: Sendable, Hashable {
     case direct
     case proxy(ProxyServer)

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Names of proxies as they are written in settings and in the environment.
+/// Parses proxies in settings and in the environment.
 package enum ProxyText {
-    /// What a host of a proxy may not be, or nil where it is good: a name or an address and nothing around it.
+    /// Returns why a text cannot be the host of a proxy, or nil if it is valid: only a name or an address.
     package static func fault(inHost host: String) -> String? {
         if host.isEmpty { return "is empty" }
         if host.contains("/") { return "is a URL or a path, and no host" }
@@ -20,16 +20,17 @@ package enum ProxyText {
         return host.utf8.count > 255 ? "is too long" : nil
     }
 
-    /// A host without the brackets of an IPv6 address.
+    /// The host without the brackets of an IPv6 address.
     package static func bare(_ host: String) -> String { HostName.unbracketed(host) }
 
-    /// A proxy as curl takes it: `[scheme://][user[:password]@]host[:port]`, where http is meant if there is no scheme, and 1080 if there
-    /// is no port, or for https 443.
+    /// Parses a proxy like curl: `[scheme://][user[:password]@]host[:port]`.
+    ///
+    /// The default scheme is http, and the default port is 1080, or 443 for https.
     ///
     /// - Parameters:
-    ///   - text: The text, which may have a password in it.
-    ///   - name: What is read, for what is said of a text that is no proxy.
-    /// - Returns: The proxy, or what is wrong.
+    ///   - text: The text, which may contain a password.
+    ///   - name: The name of the setting, used in error messages.
+    /// - Returns: The proxy, or the error.
     package static func read(_ text: String, called name: String) -> ProxyRules.Choice {
         func fault(_ reason: String) -> ProxyRules.Choice { .unusable("\(name) \(reason)") }
         var rest = text[...]
@@ -87,13 +88,12 @@ package enum ProxyText {
         }
     }
 
-    /// What the environment says, as curl reads it.
+    /// Reads the proxy settings from the environment, like curl.
     ///
-    /// `http_proxy` counts in lower case alone: a server that runs programs of others (CGI) has `HTTP_PROXY` for what a client sends as
-    /// its field `Proxy`.
+    /// `http_proxy` is only read in lowercase: in a CGI process, `HTTP_PROXY` contains the client's `Proxy` header field.
     ///
-    /// - Parameter variable: Gives the value of a variable.
-    /// - Returns: The rules, or nil where no proxy is named.
+    /// - Parameter variable: Returns the value of a variable.
+    /// - Returns: The rules, or nil if no proxy is set.
     package static func environment(_ variable: (String) -> String?) -> ProxyRules? {
         func first(_ names: [String]) -> ProxyRules.Choice {
             for name in names {
