@@ -9,13 +9,13 @@
 
 import HTTPWire
 
-/// Names a run of bytes of a representation, and reads and writes it as HTTP does (RFC 9110, section 14).
+/// A range of bytes of a representation, with its HTTP syntax (RFC 9110, section 14).
 package struct ByteRange: Hashable, Sendable {
     package let first: Int64
-    /// The last byte itself, not the one after it.
+    /// The position of the last byte, inclusive.
     package let last: Int64
 
-    /// Nil where the last byte lies before the first.
+    /// Returns nil if the last byte is before the first.
     package init?(first: Int64, last: Int64) {
         guard first >= 0, last >= first else { return nil }
         self.first = first
@@ -24,23 +24,23 @@ package struct ByteRange: Hashable, Sendable {
 
     package var count: Int64 { last - first + 1 }
 
-    /// The value of `Range` that asks for everything from a byte on (section 14.2).
+    /// The value of `Range` for all bytes from a position on (section 14.2).
     package static func field(from first: Int64) -> String { "bytes=\(first)-" }
 
-    /// The value of `Range` that asks for this range.
+    /// The value of `Range` for this range.
     package var field: String { "bytes=\(first)-\(last)" }
 
-    /// What a `Content-Range` says (section 14.4).
+    /// The content of a `Content-Range` field (section 14.4).
     package enum Content: Hashable, Sendable {
-        /// These bytes are here, of so many; nil where the server does not know.
+        /// The range of the response and the complete length; nil if the server does not know it.
         case range(ByteRange, total: Int64?)
-        /// Of a 416: nothing is here, of so many.
+        /// Of a 416: the complete length, without a range.
         case unsatisfied(total: Int64)
     }
 
-    /// Reads a `Content-Range`.
+    /// Parses a `Content-Range` field.
     ///
-    /// Nil for another unit and for an invalid one, which "the recipient MUST NOT attempt to recombine" (section 14.4).
+    /// Returns nil for another unit and for an invalid field, which "the recipient MUST NOT attempt to recombine" (section 14.4).
     package static func content(_ field: String) -> Content? {
         let bytes = ASCII.trimmed(Array(field.utf8)[...])
         guard let space = bytes.firstIndex(where: ASCII.isWhitespace),

@@ -9,13 +9,13 @@
 
 import HTTPWire
 
-/// Names a version of a representation (RFC 9110, section 8.8.3).
+/// An entity tag, which identifies a version of a representation (RFC 9110, section 8.8.3).
 package struct EntityTag: Hashable, Sendable {
-    /// As the server wrote it, quotes and `W/` included.
+    /// As written by the server, including quotation marks and `W/`.
     package let text: String
     package let isWeak: Bool
 
-    /// Nil for what is no entity tag.
+    /// Returns nil if the text is not an entity tag.
     package init?(_ field: String) {
         let bytes = ASCII.trimmed(Array(field.utf8)[...])
         isWeak = bytes.starts(with: "W/".utf8)
@@ -26,7 +26,9 @@ package struct EntityTag: Hashable, Sendable {
         text = String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Section 8.8.3.2: equal under strong comparison, which two weak tags never are.
+    /// Section 8.8.3.2: whether the tags match by strong comparison.
+    ///
+    /// Two weak tags never do.
     package func matchesStrongly(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && text == other.text
     }

@@ -9,28 +9,28 @@
 
 package import HTTPWire
 
-/// Decides what the answer to a resumed download means, so that bytes of two versions never end up in one file (RFC 9110,
-/// sections 13.1.5 and 15.3.7).
+/// Interprets the response to a resumed download, so that bytes of different versions never end up in one file (RFC 9110, sections
+/// 13.1.5 and 15.3.7).
 package enum ResumeDecision: Hashable, Sendable {
-    /// The body continues the file at this offset; the file has so many bytes in all, where that is known.
+    /// The body continues the file at this offset. `total` is the complete length of the file, if known.
     case append(offset: Int64, total: Int64?)
-    /// The body is the whole answer, or there is nothing any more: the file is of no use.
+    /// The body is the whole representation, or the resource is gone: the file is useless.
     case startOver
-    /// The body says nothing of the file: deliver it by itself, and keep the file for the next attempt.
+    /// The body is unrelated to the file: deliver it separately and keep the file for the next attempt.
     case setAside
-    /// The file was complete already, and came with this response; the body says nothing.
+    /// The file was already complete, and was received with this response. The body is ignored.
     case alreadyComplete(ResumePoint.Response)
-    /// The answer is of no use: drop it and the file, and send the request again without the fields of ``requestFields(for:)``.
+    /// The response is unusable: discard it and the file, and send the request again without the fields of ``requestFields(for:)``.
     case restart
 
-    /// Decides on one response.
+    /// Decides about one response.
     ///
     /// - Parameters:
-    ///   - status: Of the response.
-    ///   - headers: Those of the response.
-    ///   - mayContinue: Whether what is there came by what the load would have taken it by, and for the same user.
-    ///   - point: How far the download came.
-    /// - Returns: What to do with the response and with what is there.
+    ///   - status: The status of the response.
+    ///   - headers: The header fields of the response.
+    ///   - mayContinue: Whether the existing bytes came from a source that this load accepts, and for the same user.
+    ///   - point: The state of the download.
+    /// - Returns: How to handle the response and the existing file.
     package static func decide(
         status: Int, headers: HeaderBlock, mayContinue: Bool = true, resumingFrom point: ResumePoint
     ) -> ResumeDecision {
@@ -38,9 +38,9 @@ package enum ResumeDecision: Hashable, Sendable {
         case 206 where !mayContinue, 416 where !mayContinue: .restart
         case 206: partial(headers, point)
         case 416: unsatisfied(headers, point)
-        // The server ignored Range, or If-Range told it that the file had changed; or the file is gone.
+        // The server ignored Range, If-Range did not match because the file has changed, or the file is gone.
         case 200...299, 404, 410: .startOver
-        // Busy, or not for us now: that proves nothing against what is there.
+        // The server is busy or refuses the request: the existing file may still be valid.
         default: .setAside
         }
     }
@@ -52,17 +52,18 @@ package enum ResumeDecision: Hashable, Sendable {
         guard range.first == point.receivedByteCount, version(headers, point) == .same, !isCoded(headers) else { return .restart }
         if let total, let expected = point.totalByteCount, total != expected { return .restart }
         let end = total ?? point.totalByteCount
-        // All the rest was asked for; less of it would leave a hole at the end.
+        // All remaining bytes were requested; a shorter range would leave the file incomplete.
         guard end.map({ $0 == range.last + 1 }) ?? true else { return .restart }
         if let length = headers.first(.contentLength), length != String(range.count) { return .restart }
         return .append(offset: range.first, total: end)
     }
 
-    /// Says whether a 416 is about the very file that is there, all of it.
+    /// Whether a 416 means that the existing file is complete.
     ///
-    /// `If-Range` is evaluated before `Range` (section 13.2.2), so that a 416 implies the same version; nginx, Apache and Go's file server send no
-    /// validator with it. As with a 206, a server's evaluation alone is not relied on: the validator has to be there, or all that the earlier
-    /// response promised, by which the file is whole and of one version whatever the 416 is about. What the task is to be told of must be known.
+    /// `If-Range` is evaluated before `Range` (section 13.2.2), so a 416 implies the same version; nginx, Apache and Go's file
+    /// server send no validator with it. As with a 206, the server's evaluation is not sufficient: either the validator must match,
+    /// or the file must have the length that the earlier response announced, which makes it complete and consistent whatever the
+    /// 416 refers to. The response for the task must be known.
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .unsatisfied(let total)? = ByteRange.content(field), total == point.receivedByteCount,
@@ -75,17 +76,17 @@ package enum ResumeDecision: Hashable, Sendable {
         }
     }
 
-    /// What the validators of a response say of its version.
+    /// The result of comparing a response's validators with those of the download.
     private enum Version {
         case same
-        /// None of them proves that it is the same, and none that it is another.
+        /// The validators prove neither the same version nor another one.
         case unproven
         case other
     }
 
     /// "Different validators: do not combine" (section 15.3.7.3).
     ///
-    /// One must be there and agree; another that is there may not disagree.
+    /// At least one validator must match, and none may differ.
     private static func version(_ headers: HeaderBlock, _ point: ResumePoint) -> Version {
         var agrees = false
         if let old = point.entityTag, let new = headers.octetText(.etag) {
@@ -99,16 +100,18 @@ package enum ResumeDecision: Hashable, Sendable {
         return agrees ? .same : .unproven
     }
 
-    /// Ranges count coded bytes (section 14.1.2) and the file holds decoded ones.
+    /// Ranges count encoded bytes (section 14.1.2), but the file contains decoded ones.
     private static func isCoded(_ headers: HeaderBlock) -> Bool {
         headers.all("Content-Encoding").contains { !$0.isEmpty && $0.lowercased() != "identity" }
     }
 
-    /// Whether a download with this response can be resumed when it is interrupted: GET, all of a file, or the rest where
-    /// ``requestFields(for:)`` asked for it, a strong validator, no content coding, and no word against ranges.
+    /// Whether a download with this response can be resumed after an interruption.
     ///
-    /// A part that the app asked for by itself cannot: what is there would be taken for the file's beginning. `receivedAt` is when the
-    /// response came, in seconds since 1970.
+    /// It requires a GET for the whole file, or for the rest if ``requestFields(for:)`` requested it, a strong validator, no
+    /// content coding, and a server that does not exclude ranges.
+    ///
+    /// A range that the app requested itself cannot be resumed: its bytes would be mistaken for the beginning of the file.
+    /// `receivedAt` is the time of the response, in seconds since 1970.
     package static func mayResume(
         method: String, asked: HeaderBlock, isContinuing: Bool, status: Int, headers: HeaderBlock, receivedAt: Double
     ) -> Bool {
@@ -121,9 +124,11 @@ package enum ResumeDecision: Hashable, Sendable {
             ) != nil
     }
 
-    /// What to ask with; nothing where there is nothing to continue or no way to be sure that it is the same file.
+    /// The fields of a request that resumes the download.
     ///
-    /// No content coding is asked for, because its ranges would be those of the coded bytes.
+    /// Empty if there is nothing to resume, or if the file cannot be identified reliably.
+    ///
+    /// No content coding is requested, because ranges would then refer to encoded bytes.
     package static func requestFields(for point: ResumePoint) -> [(String, String)] {
         guard point.receivedByteCount > 0, !point.headers.contains(.range), let validator = point.strongValidator else {
             return []

@@ -10,24 +10,24 @@
 package import FoundationEssentials
 import HTTPWire
 
-/// Resume data: an XML property list with the keys Apple's has, followed by a comment with the checksum of all before it.
+/// Resume data: an XML property list with Apple's keys, followed by a comment with a checksum of everything before it.
 ///
-/// The checksum is looked at before anything is parsed. It finds accidents; it proves nothing about who wrote the data, which is
-/// why every value is judged as well. The request's fields may hold credentials, as Apple's resume data does: keep it as you
-/// would those.
+/// The checksum is verified before anything is parsed. It only detects accidental damage and does not authenticate the data, so
+/// every value is validated as well. The request's fields may contain credentials, as in Apple's resume data: protect it
+/// accordingly.
 extension ResumePoint {
-    /// No honest resume data comes near it.
+    /// Far more than the size of any real resume data.
     package static let sizeLimit = 1 << 20
     private static let version = 1
     private static let mark = "<!-- URLLoading "
 
-    /// A request of the app's.
+    /// The app's request.
     struct Request: Codable {
         var url: String
         var method: String
-        /// Names and values in turn.
+        /// Alternating names and values.
         var fields: [String]
-        /// The rest is left out where it is as in a new request.
+        /// The following values are omitted if they have their defaults.
         var handlesCookies: Bool?
         var timeout: Double?
         var mainDocumentURL: String?
@@ -53,7 +53,7 @@ extension ResumePoint {
             cookiePartition = settings.cookiePartition
         }
 
-        /// Nil where a name has no value.
+        /// Nil if a name has no value.
         var headers: HeaderBlock? {
             guard fields.count % 2 == 0 else { return nil }
             var headers = HeaderBlock()
@@ -61,7 +61,7 @@ extension ResumePoint {
             return headers
         }
 
-        /// Nil where it holds what is no URL.
+        /// Nil if the URL is invalid.
         var settings: Settings? {
             var settings = Settings()
             settings.handlesCookies = handlesCookies ?? true
@@ -79,9 +79,9 @@ extension ResumePoint {
         var minorVersion: Int
         var status: Int
         var reason: String?
-        /// Names and values in turn.
+        /// Alternating names and values.
         var fields: [String]
-        /// Left out where it is not known.
+        /// Omitted if unknown.
         var length: Int64?
 
         enum CodingKeys: String, CodingKey {
@@ -102,12 +102,12 @@ extension ResumePoint {
             length = response.expectedLength < 0 ? nil : response.expectedLength
         }
 
-        /// Nil where it holds what cannot be.
+        /// Nil if a value is invalid.
         var response: Response? {
             guard fields.count % 2 == 0, length.map({ $0 >= 0 }) ?? true else { return nil }
             var head = ResponseHead(majorVersion: majorVersion, minorVersion: minorVersion, status: status, reason: reason ?? "")
             for index in stride(from: 0, to: fields.count, by: 2) { head.headers.append(fields[index], fields[index + 1]) }
-            // Nothing is left out of what was written.
+            // The encoder never writes fields that the initializer would drop.
             guard head.headers.fields.allSatisfy({ ASCII.isToken($0.name) && ASCII.isFieldValue($0.value) }),
                 let response = Response(head, expectedLength: length ?? -1), response.head == head
             else { return nil }
@@ -126,7 +126,7 @@ extension ResumePoint {
         var serverDate: String?
         var response: ResponseContent?
         var fileName: String
-        /// What the bytes came by; what is left out is unknown.
+        /// The source of the bytes; omitted values are unknown.
         var voucher: String?
         var credential: [String]?
         var connections: [String]?
@@ -148,7 +148,7 @@ extension ResumePoint {
         }
     }
 
-    /// The point as resume data; nil where it holds values that cannot be, or too much.
+    /// The resume data of the point; nil if a value is invalid or the data is too large.
     package func encodedIfPossible() -> Data? {
         guard isPlausible else { return nil }
         let content = Content(
@@ -170,7 +170,7 @@ extension ResumePoint {
         return data
     }
 
-    /// A value as a sealed property list.
+    /// Encodes a value as a sealed property list.
     static func sealed(_ content: some Encodable) -> Data? {
         let encoder = PropertyListEncoder()
         encoder.outputFormat = .xml
@@ -179,9 +179,9 @@ extension ResumePoint {
         return data
     }
 
-    /// The point as resume data.
+    /// The resume data of the point.
     ///
-    /// Empty where it cannot be told, so that resuming fails rather than goes wrong.
+    /// Empty if the point cannot be encoded, so that resuming fails visibly.
     package func encoded() -> Data {
         encodedIfPossible() ?? Data()
     }
@@ -217,25 +217,25 @@ extension ResumePoint {
         guard isPlausible else { throw .badValue }
     }
 
-    /// What comes after a property list to make it resume data.
+    /// The trailer that turns a property list into resume data.
     package static func seal(_ list: Data) -> String {
         "\(mark)\(CRC32.checksum(list)) -->\n"
     }
 
-    /// What a sealed property list holds.
+    /// Decodes the content of a sealed property list.
     static func content<Content: Decodable>(of data: Data) throws(Malformed) -> Content {
         let length = seal(Data()).utf8.count
-        // Also what the parser sees is of bounded depth, whoever computed the checksum.
+        // The depth is limited for the parser as well, because anyone can compute the checksum.
         guard data.count > length, data.starts(with: "<?xml".utf8), nesting(data) <= 8 else { throw .damaged }
         let list = data.dropLast(length)
-        // Foundation's parser traps on bytes that are no text.
+        // Foundation's parser traps on invalid UTF-8.
         guard data.suffix(length).elementsEqual(seal(list).utf8), String(validating: list, as: UTF8.self) != nil,
             let content = try? PropertyListDecoder().decode(Content.self, from: list)
         else { throw .damaged }
         return content
     }
 
-    /// No more levels than there are tags that open one.
+    /// An upper bound of the nesting depth: the number of opening tags.
     private static func nesting(_ data: Data) -> Int {
         data.split(separator: UInt8(ascii: "<")).count { $0.starts(with: "dict".utf8) || $0.starts(with: "array".utf8) }
     }

@@ -10,26 +10,31 @@
 package import HTTPWire
 
 extension ResumePoint {
-    /// The response that the last of the bytes came with: the task's own, should it turn out that no more of them are to come.
+    /// The response with which the last bytes were received.
     ///
-    /// What a server sets or asks for in it is for the load that received it alone, and is left out: resume data may travel.
+    /// It becomes the task's response if the file turns out to be complete.
+    ///
+    /// Fields with which a server sets or requests secrets are omitted, because they are only for the load that received them and
+    /// resume data may be transferred.
     package struct Response: Hashable, Sendable {
         package let head: ResponseHead
-        /// Bytes of its body, or -1 where it did not say.
+        /// The length of its body in bytes, or -1 if unknown.
         package let expectedLength: Int64
 
         private static let secretFields: Set<String> = [
             "set-cookie", "set-cookie2", "www-authenticate", "proxy-authenticate", "authentication-info",
             "proxy-authentication-info",
         ]
-        /// Of all fields together: ten thousand downloads may each have such a response.
+        /// The maximum size of all fields.
+        ///
+        /// The limit is low because there may be ten thousand downloads with such a response.
         private static let maximumBytes = 16_384
 
-        /// Nil where it is not of a file or its part, or has more fields than resume data takes.
+        /// Returns nil if this is not the response for a file or a part of it, or if its fields are too large for resume data.
         package init?(_ head: ResponseHead, expectedLength: Int64) {
             var kept = head
             kept.headers = HeaderBlock()
-            // Text for octets, so that names of files come back as they were.
+            // Values are stored as text that represents octets, so that file names are preserved.
             for index in head.headers.lines.indices {
                 let name = head.headers.name(at: index)
                 let value = OctetText.text(of: head.headers.bytes[head.headers.lines[index].value])
@@ -47,14 +52,14 @@ extension ResumePoint {
                 && expectedLength >= -1 && head.headers.bytes.count + head.reason.utf8.count <= Self.maximumBytes
         }
 
-        /// Names and values in turn.
+        /// Alternating names and values.
         var fieldTexts: [String] {
             head.headers.lines.indices.flatMap {
                 [head.headers.name(at: $0), OctetText.text(of: head.headers.bytes[head.headers.lines[$0].value])]
             }
         }
 
-        /// Whether a property list can hold it.
+        /// Whether a property list can contain the text.
         private static func isText(_ text: String) -> Bool {
             text.unicodeScalars.allSatisfy { $0.value >= 0x20 && $0.value != 0xFFFE && $0.value != 0xFFFF || $0 == "\t" }
         }

@@ -11,26 +11,28 @@ import Crypto
 package import FoundationEssentials
 
 extension ResumePoint {
-    /// What the bytes of a download came by: the connections, and the credential that the server took the request to come from.
+    /// The source of a download's bytes: the connections, and the credential that the server received.
     ///
-    /// A load continues only what came by the same as its own answer does; what came to a request without a credential is for every user. What
-    /// is not known is the same as nothing.
+    /// A load only continues bytes from the same source as its own response. Bytes received without a credential are valid for
+    /// every user. An unknown source matches no other source.
     package struct Source: Hashable, Sendable {
-        /// Whom the server took the request to come from.
+        /// The credential that the server received.
         package enum Credential: Hashable, Sendable {
             case none
-            /// What the request itself says in `Authorization`.
+            /// The request's own `Authorization` field.
             ///
-            /// The request is part of the resume data, or the app gives another one for the same file, and answers for it.
+            /// The request is part of the resume data. If the app provides another request for the same file, it is responsible for
+            /// the match.
             case request
-            /// One of the session's, or the answer to a challenge: its seals under the keys that the load had, Base64 of 32 bytes each.
+            /// A credential of the session or the response to a challenge. The values are its seals under the keys of the load,
+            /// each Base64 of 32 bytes.
             ///
-            /// Resume data may travel: without one of the keys nothing can be tried against a seal.
+            /// Resume data may be transferred: without one of the keys, guesses cannot be checked against a seal.
             case sealed([String])
-            /// One that cannot be told from others.
+            /// A credential that cannot be compared with others.
             case unknown
 
-            /// Whether both are known to be the same, or the earlier bytes came to a request without one.
+            /// Whether both credentials are known to be equal, or the earlier bytes were received without one.
             func accepts(_ earlier: Credential) -> Bool {
                 switch (self, earlier) {
                 case (_, .none), (.request, .request): true
@@ -40,19 +42,19 @@ extension ResumePoint {
             }
         }
 
-        /// The digest of all that vouched for the servers (``voucher(of:)``); nil where that is not known.
+        /// The digest of everything that vouched for the servers (``voucher(of:)``); nil if unknown.
         package var voucher: Data?
         package var credential = Credential.unknown
-        /// What the TLS connections agreed on, by host.
+        /// The security of the TLS connections, by host.
         package var connections: [String: ConnectionSecurity] = [:]
 
-        /// An unknown one.
+        /// Creates an unknown source.
         package init() {}
 
-        /// A digest that is the same for the same vouchers alone, in whatever order and however often they come.
+        /// Returns a digest that is equal only for equal sets of vouchers, regardless of their order and of duplicates.
         ///
-        /// - Parameter vouchers: The parts of each.
-        /// - Returns: SHA-256 of them.
+        /// - Parameter vouchers: The parts of each voucher.
+        /// - Returns: A SHA-256 digest.
         package static func voucher(of vouchers: [[Data]]) -> Data {
             let digests = vouchers.map { digest(of: $0) }.sorted { $0.lexicographicallyPrecedes($1) }
             var distinct: [Data] = []
@@ -66,25 +68,28 @@ extension ResumePoint {
             return Data(hash.finalize())
         }
 
-        /// Whether what came by this may continue what came earlier, as far as no load's own terms decide
-        /// (``ConnectionSecurity/satisfies(_:versions:)``).
+        /// Whether bytes from this source may continue those from an earlier one.
+        ///
+        /// The load's own requirements are checked separately (``ConnectionSecurity/satisfies(_:versions:)``).
         package func accepts(_ earlier: Source) -> Bool {
             guard let voucher, voucher == earlier.voucher else { return false }
             return credential.accepts(earlier.credential)
         }
 
-        /// Adds the connections that the bytes before came over.
+        /// Adds the connections of the earlier bytes.
         package mutating func join(_ earlier: Source) {
             connections.merge(earlier.connections) { $0.joined(with: $1) }
         }
 
-        /// The same, or an unknown one where there is more than resume data takes: a download begins again then.
+        /// The same source, or an unknown one if it is too large for resume data.
+        ///
+        /// The download then starts over.
         package var bounded: Source { isPlausible ? self : Source() }
 
-        // MARK: As text
+        // MARK: Text representation
 
         static let maximumConnections = 64
-        /// Of one chain.
+        /// The maximum number of keys in one chain.
         static let maximumKeys = 32
         private static let maximumSeals = 4
 
@@ -97,18 +102,18 @@ extension ResumePoint {
                 && seals.allSatisfy { Data(base64Encoded: $0)?.count == SHA256.Digest.byteCount }
         }
 
-        /// A host is one word of visible ASCII.
+        /// Whether a connection is valid: the host is one word of visible ASCII.
         ///
-        /// A key that is unknown is empty.
+        /// An unknown key is empty.
         private static func isPlausible(_ host: String, _ connection: ConnectionSecurity) -> Bool {
             !host.isEmpty && host.utf8.allSatisfy { 0x21...0x7e ~= $0 } && connection.keys.count <= maximumKeys
                 && connection.keys.allSatisfy { $0.isEmpty || $0.count == SHA256.Digest.byteCount }
         }
 
-        /// Nil where it is unknown.
+        /// Nil if the voucher is unknown.
         var voucherText: String? { voucher?.base64EncodedString() }
 
-        /// Nil where it is unknown.
+        /// Nil if the credential is unknown.
         var credentialTexts: [String]? {
             switch credential {
             case .none: []
@@ -118,7 +123,7 @@ extension ResumePoint {
             }
         }
 
-        /// Host, version, two flags, and keys in Base64, `-` for an unknown one: words with a space between them.
+        /// The host, the version, two flags, and the keys in Base64 with `-` for an unknown one, separated by spaces.
         var connectionTexts: [String] {
             connections.sorted { $0.key < $1.key }.map { host, connection in
                 let flags = (connection.hasForwardSecrecy ? "1" : "0") + (connection.hasStrongKeys ? "1" : "0")
@@ -127,7 +132,7 @@ extension ResumePoint {
             }
         }
 
-        /// Nil where a text is not one that the properties above write.
+        /// Returns nil if a text was not written by the properties above.
         init?(voucher: String?, credential: [String]?, connections: [String]) {
             if let voucher {
                 guard let digest = Data(base64Encoded: voucher) else { return nil }

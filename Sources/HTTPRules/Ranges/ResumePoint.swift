@@ -10,60 +10,60 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// Remembers how far a download came and what it was of, so that it can go on later, perhaps in another process.
+/// The state of an interrupted download, so that it can be resumed later, possibly in another process.
 ///
-/// The temporary file is remembered by its name alone. Whoever resumes looks for that name in our own directory of temporary
-/// files and nowhere else, so that forged data cannot make us read or overwrite anything.
+/// The temporary file is stored by its name only. It is looked up only in the library's own directory for temporary files, so that
+/// forged data cannot be used to read or overwrite other files.
 package struct ResumePoint: Hashable, Sendable {
-    /// The data given to resume from is not of our making, or was damaged.
+    /// The resume data was not created by this library or is damaged.
     package enum Malformed: Error, Hashable, Sendable {
-        /// Larger than ``ResumePoint/sizeLimit``.
+        /// The data is larger than ``ResumePoint/sizeLimit``.
         case tooLarge
-        /// Without our mark, cut short, or with a wrong checksum.
+        /// The seal is missing, the data is truncated, or the checksum is wrong.
         case damaged
-        /// Written by a newer version.
+        /// The data was written by a newer version.
         case unknownVersion
-        /// Well-formed, but with a value that cannot be.
+        /// The data is well-formed but contains an invalid value.
         case badValue
     }
 
-    /// What else the app set on its request.
+    /// Other settings of the app's request.
     package struct Settings: Hashable, Sendable {
         package var handlesCookies = true
-        /// Nil where the session's applies.
+        /// Nil if the session's timeout applies.
         package var timeout: Double?
         package var mainDocumentURL: URL?
         package var cookiePartition: String?
 
         package init() {}
 
-        /// No property list can hold most control characters.
+        /// A property list cannot contain most control characters.
         var isPlausible: Bool {
             timeout?.isFinite != false && cookiePartition?.unicodeScalars.allSatisfy { $0.value >= 0x20 } != false
         }
     }
 
-    /// What the bytes came by.
+    /// The source of the bytes.
     package var source = Source()
-    /// Where the bytes came from, after all redirects.
+    /// The URL of the bytes, after all redirects.
     package var url: URL
-    /// What the app asked for.
+    /// The URL that the app requested.
     package var originalURL: URL
     package var method: String
-    /// The fields the app set on its request.
+    /// The header fields that the app set on its request.
     package var headers: HeaderBlock
     package var settings = Settings()
     package var receivedByteCount: Int64
-    /// How many bytes there are in all, where the server said so.
+    /// The length of the whole file in bytes, if the server sent it.
     package var totalByteCount: Int64?
     package var entityTag: String?
     package var lastModified: String?
-    /// The `Date` of the response, or what stands for it (``serverDate(of:receivedAt:)``), which decides whether ``lastModified`` is a
-    /// strong validator.
+    /// The `Date` of the response or its substitute (``serverDate(of:receivedAt:)``), which determines whether ``lastModified`` is
+    /// a strong validator.
     package var serverDate: String?
-    /// Nil where resume data does not say it.
+    /// Nil if the resume data does not contain it.
     package var response: Response?
-    /// One path component.
+    /// A single path component.
     package var temporaryFileName: String
 
     package init(
@@ -90,10 +90,10 @@ package struct ResumePoint: Hashable, Sendable {
         self.temporaryFileName = temporaryFileName
     }
 
-    /// The validator that proves two responses to be of the same version (RFC 9110, section 13.1.5): a strong entity tag, or,
-    /// where there is no tag at all, a modification date at least a second before the server's clock (section 8.8.2.2).
+    /// The validator that proves that two responses are of the same version (RFC 9110, section 13.1.5): a strong entity tag or, if
+    /// there is no entity tag at all, a modification date at least one second before the server's date (section 8.8.2.2).
     ///
-    /// Nil where there is none.
+    /// Nil if there is no such validator.
     package var strongValidator: String? {
         Self.strongValidator(entityTag: entityTag, lastModified: lastModified, serverDate: serverDate)
     }
@@ -110,17 +110,17 @@ package struct ResumePoint: Hashable, Sendable {
         return lastModified
     }
 
-    /// By when the server's clock tells a response to have been made: its `Date`, or where it has none, a minute before it came.
+    /// The latest time on the server's clock at which the response was generated: its `Date`, or one minute before it was received.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received"
-    /// (RFC 9110, section 6.6.1). The minute is what that clock and the server's may differ by, as in RFC 7232, section 2.2.2: a file
-    /// that was changed just now may change again within the second that its date names.
+    /// (RFC 9110, section 6.6.1). The minute allows for a difference between both clocks, as in RFC 7232, section 2.2.2: a file
+    /// that was just changed may change again within the second of its date.
     package static func serverDate(of headers: HeaderBlock, receivedAt seconds: Double) -> String {
         if let date = headers.first(.date), HTTPDate.parse(date) != nil { return date }
         return HTTPDate.format(seconds - 60)
     }
 
-    /// Whether everything in here can be: what ``init(decoding:)`` and ``encoded()`` hold to.
+    /// Whether all values are valid, as required by ``init(decoding:)`` and ``encoded()``.
     var isPlausible: Bool {
         hasPlausibleURLs && method == "GET"
             && receivedByteCount >= 0 && (totalByteCount.map { $0 >= receivedByteCount } ?? true)
@@ -135,7 +135,7 @@ package struct ResumePoint: Hashable, Sendable {
         return Origin(url) != nil && Origin(originalURL) != nil
     }
 
-    /// One safe path component: letters, digits, `-`, `_` and `.`, not in first place.
+    /// A single safe path component: letters, digits, `-`, `_` and `.`, which must not be the first character.
     package static func isFileName(_ name: String) -> Bool {
         guard let first = name.utf8.first, first != UInt8(ascii: "."), name.utf8.count <= 255 else { return false }
         return name.utf8.allSatisfy { byte in
