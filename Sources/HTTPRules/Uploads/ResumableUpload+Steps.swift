@@ -8,10 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 extension ResumableUpload {
-    /// Content of one request.
+    /// The content of one request.
     package struct Part: Hashable, Sendable {
         package var offset: Int64
-        /// Nil where it reaches to the end, wherever that is.
+        /// Nil if it extends to the end of the body.
         package var count: Int64?
         package var isLast: Bool
 
@@ -23,13 +23,14 @@ extension ResumableUpload {
     }
 
     package enum Step: Hashable, Sendable {
-        /// The response is the result.
+        /// Deliver the response.
         case deliver
-        /// The response that was kept is the result.
+        /// Deliver the response that was kept.
         case deliverKept
-        /// The request is sent with other fields, or with less content.
+        /// Send the creating request again with other fields or less content.
         case create(Part)
-        /// The server is asked how much it has, after so many seconds; what it just said is kept meanwhile, or not.
+        /// Ask the server for its offset after a delay in seconds. `keepsResponse` says whether the current response is kept
+        /// meanwhile.
         case retrieve(after: Double, keepsResponse: Bool)
         case append(Part)
         /// The upload cannot be continued.
@@ -38,17 +39,17 @@ extension ResumableUpload {
 
     /// Why an upload cannot be continued.
     package enum Failure: Hashable, Sendable {
-        /// The server contradicts itself, or what was sent.
+        /// The server's statements contradict each other or the sent data.
         case contradiction(String)
-        /// The server takes no upload of this size.
+        /// The upload exceeds the server's maximum size.
         case tooLarge(limit: Int64)
         case tooSmall(limit: Int64)
-        /// The server does not have the upload any more.
+        /// The server no longer has the upload.
         case gone(status: Int)
-        /// What was to be continued was not interrupted by this load, and the server cannot be reached or does not answer.
+        /// The upload of an earlier load cannot be continued, because the server cannot be reached or does not respond.
         case unanswered(status: Int)
 
-        /// The server may have an upload that is not continued.
+        /// Whether the server may still have an upload that is not continued.
         package var isRefusal: Bool {
             switch self {
             case .contradiction, .tooLarge, .tooSmall: true
@@ -57,7 +58,9 @@ extension ResumableUpload {
         }
     }
 
-    /// Seconds before another attempt, doubled each time.
+    /// The delay before another attempt in seconds.
+    ///
+    /// It doubles with each attempt.
     static func pause(before count: Int) -> Double {
         guard count > 0 else { return 0 }
         return 0.25 * Double(1 << min(count - 1, 6))

@@ -10,10 +10,10 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// An upload that continues where it was interrupted (draft-ietf-httpbis-resumable-upload): what is sent next, after each thing that happens.
+/// The state machine of a resumable upload (draft-ietf-httpbis-resumable-upload): it decides what is sent after each event.
 ///
-/// It counts in bytes of the whole body. What an event says to be `given` is how many bytes of the request's content the network was given,
-/// of which the server may have any number.
+/// Offsets refer to the whole body. The argument `given` is the number of content bytes of the request that were handed to the
+/// network, of which the server may have received any part.
 package struct ResumableUpload: Sendable {
     private enum Stage: Hashable, Sendable {
         case creating(Part)
@@ -22,42 +22,42 @@ package struct ResumableUpload: Sendable {
         case over
     }
 
-    /// How often in a row it is tried to continue without the server having got any more.
+    /// The maximum number of consecutive attempts without progress on the server.
     package static let fruitlessAttempts = 6
-    /// Seconds that a server may ask to be left alone for.
+    /// The maximum delay that a server can request, in seconds.
     private static let longestPause = 30.0
 
-    /// Bytes of the whole body; nil where that is not known.
+    /// The length of the whole body in bytes; nil if unknown.
     package private(set) var length: Int64?
     package private(set) var version: UploadVersion
-    /// Where the upload is continued; nil until the server has said so.
+    /// The upload resource; nil until the server has sent its location.
     package private(set) var resource: URL?
     package private(set) var limits = UploadLimits()
-    /// When the server forgets the upload, in seconds since the reference date.
+    /// The time when the server discards the upload, in seconds since the reference date.
     package private(set) var expiry: Double?
-    /// So many bytes the server said it has.
+    /// The number of bytes that the server has acknowledged.
     package private(set) var acknowledged: Int64 = 0
-    /// So many the network was given at most.
+    /// The maximum number of bytes that were handed to the network.
     package private(set) var sent: Int64 = 0
     private var stage: Stage
     private var fruitless = 0
-    /// What the server had when it was last asked.
+    /// The server's offset when it was last retrieved.
     private var lastOffset: Int64 = -1
-    /// A response is kept while the server is asked.
+    /// Whether a response is kept while the offset is retrieved.
     private var keepsResponse = false
-    /// The server was told another version once.
+    /// Whether the version was already changed because of the server.
     private var hasChangedVersion = false
-    /// The first request does not have to be interrupted again to be sent in parts.
+    /// Whether the upload is sent in parts, so that the first request need not be interrupted again.
     private var isInParts = false
 
-    /// An upload that begins.
+    /// Starts a new upload.
     package init(length: Int64?, version: UploadVersion = .newest) {
         self.length = length
         self.version = version
         stage = .creating(Part())
     }
 
-    /// One that an earlier load began.
+    /// Continues the upload of an earlier load.
     package init(continuing point: UploadPoint) {
         length = point.length
         version = point.version
@@ -65,12 +65,12 @@ package struct ResumableUpload: Sendable {
         limits = point.limits
         expiry = point.expiry
         acknowledged = point.acknowledged
-        // What the earlier load gave the network last may not be known.
+        // The earlier load may have sent more than is known.
         sent = point.length ?? .max
         stage = .retrieving
     }
 
-    /// Content of the request that is under way; nil where it has none.
+    /// The content of the current request; nil if it has none.
     package var part: Part? {
         switch stage {
         case .creating(let part), .appending(let part): part
@@ -80,12 +80,12 @@ package struct ResumableUpload: Sendable {
 
     package var isCreating: Bool { if case .creating = stage { true } else { false } }
     package var isOver: Bool { stage == .over }
-    /// Whether a later load could continue it.
+    /// Whether a later load can continue the upload.
     package func mayBeContinued(now: Double) -> Bool {
         resource != nil && stage != .over && expiry.map { now < $0 } ?? true
     }
 
-    /// The fields that the request under way has for the upload.
+    /// The upload fields of the current request.
     package var fields: [(String, String)] {
         switch stage {
         case .creating(let part): version.creationFields(isLast: part.isLast, length: length)
@@ -94,7 +94,7 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// The method of the request under way; nil for the app's.
+    /// The method of the current request; nil for the app's method.
     package var method: String? {
         switch stage {
         case .creating, .over: nil
@@ -103,24 +103,26 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// The app gave it up, or it ended.
+    /// The app canceled the upload, or it ended.
     package mutating func end() { stage = .over }
 
-    /// The first request is sent, perhaps for another time: an upload that the server began for an earlier one is not continued.
+    /// The first request is sent, possibly again.
+    ///
+    /// An upload that the server created for an earlier attempt is abandoned.
     package mutating func creates(length: Int64?) {
         guard isCreating else { return }
         self.length = length
         (resource, expiry, acknowledged, sent) = (nil, nil, 0, 0)
     }
 
-    /// The network was given the body up to here.
+    /// The body was handed to the network up to this offset.
     package mutating func gave(upTo end: Int64) { sent = max(sent, end) }
 
     // MARK: Interim responses
 
-    /// Takes a 104 in.
+    /// Processes a 104 response.
     ///
-    /// - Returns: What is to be done at once, in place of the request that is under way; nil where that continues.
+    /// - Returns: The next step, which replaces the current request. Nil if the request continues.
     package mutating func heard(_ head: ResponseHead, from url: URL, given: Int64, now: Double) -> Step? {
         guard head.status == 104, let part else { return nil }
         note(given)
@@ -133,7 +135,7 @@ package struct ResumableUpload: Sendable {
         take(said.limits, now: now)
         if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
         if let failure = objection { return fail(failure) }
-        // What the server takes is less than what is on its way.
+        // The server accepts less content per request than the current request has.
         guard isCreating, !isInParts, let most = limits.maximumAppendSize, most > 0, let size = part.count ?? length, size > most
         else {
             return nil
@@ -144,15 +146,15 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Responses
 
-    /// Takes the final response to the request that is under way in.
+    /// Processes the final response to the current request.
     ///
     /// - Parameters:
-    ///   - head: Its head.
-    ///   - url: Where the request went.
-    ///   - given: How many bytes of the request's content the network was given.
-    ///   - problem: Its problem type, where the content states one (RFC 9457).
-    ///   - now: The time, in seconds since the reference date.
-    /// - Returns: What comes next.
+    ///   - head: The head of the response.
+    ///   - url: The URL of the request.
+    ///   - given: The number of content bytes that were handed to the network.
+    ///   - problem: The problem type, if the content contains one (RFC 9457).
+    ///   - now: The current time, in seconds since the reference date.
+    /// - Returns: The next step.
     package mutating func answered(
         _ head: ResponseHead, from url: URL, given: Int64, problem: String? = nil, now: Double
     ) -> Step {
@@ -186,7 +188,7 @@ package struct ResumableUpload: Sendable {
             }
             if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
             if let failure = objection { return fail(failure) }
-            // It has the whole of what it was sent, unless it says otherwise.
+            // The server has received the whole part, unless it states another offset.
             if !part.isLast, said.offset.map({ $0 == part.count }) ?? true, let count = part.count { return append(from: count) }
             return retrieve(after: 0)
         case 413 where said.limits != nil:
@@ -206,7 +208,7 @@ package struct ResumableUpload: Sendable {
     }
 
     private mutating func retrieved(_ head: ResponseHead, _ said: UploadStatement, at url: URL, now: Double) -> Step {
-        // It may have been led elsewhere.
+        // The request may have been redirected.
         resource = url
         switch head.status {
         case 200...299: break
@@ -265,7 +267,7 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// The problem types that ask for the offset again (draft 12, section 7).
+    /// The problem types after which the offset must be retrieved again (draft 12, section 7).
     private static func isOfOffset(_ problem: String?) -> Bool {
         guard let problem else { return false }
         return problem.hasSuffix("#mismatching-upload-offset") || problem.hasSuffix("#completed-upload")
@@ -273,7 +275,9 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Failures
 
-    /// The request that is under way did not end; nil where the load fails with that.
+    /// The current request failed.
+    ///
+    /// Returns nil if the load fails with its error.
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
         guard mayBeContinued(now: now), countFruitless() else {
@@ -283,7 +287,7 @@ package struct ResumableUpload: Sendable {
         return retrieve(after: Self.pause(before: fruitless - 1), keepsResponse: keepsResponse)
     }
 
-    /// What a later load continues with; nil where it cannot.
+    /// The state with which a later load continues; nil if it cannot.
     package func point(now: Double) -> UploadPoint? {
         guard let resource, mayBeContinued(now: now) else { return nil }
         return UploadPoint(
@@ -332,14 +336,14 @@ extension ResumableUpload {
         return .append(part)
     }
 
-    /// Counts an attempt; whether there is another.
+    /// Counts an attempt and returns whether another one is allowed.
     private mutating func countFruitless() -> Bool {
         fruitless += 1
         return fruitless <= Self.fruitlessAttempts
     }
 
     private func pause(_ head: ResponseHead, now: Double) -> Double {
-        // A date is counted from 1970.
+        // Dates in `Retry-After` are converted with the 1970 epoch.
         let since1970 = now + Date.timeIntervalBetween1970AndReferenceDate
         let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: since1970) } ?? 0
         return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
@@ -355,7 +359,9 @@ extension ResumableUpload {
         if let age = limits?.maximumAge { expiry = now + Double(age) }
     }
 
-    /// Whether the server speaks a version that is spoken here.
+    /// Whether the server's version is supported.
+    ///
+    /// If so, uses it.
     private mutating func adopt(_ number: Int?) -> Bool {
         guard let number else { return true }
         guard let stated = UploadVersion(rawValue: number) else { return false }
@@ -363,7 +369,7 @@ extension ResumableUpload {
         return true
     }
 
-    /// Why the server does not take the upload at all.
+    /// Why the server does not accept the upload, according to its limits.
     private var objection: Failure? {
         guard let length else { return nil }
         if let most = limits.maximumSize, length > most { return .tooLarge(limit: most) }
@@ -371,7 +377,7 @@ extension ResumableUpload {
         return nil
     }
 
-    /// Takes an offset for what the server has, or says why it cannot be.
+    /// Accepts the server's offset, or returns why it is invalid.
     private mutating func judge(_ offset: Int64) -> Failure? {
         guard offset >= acknowledged else {
             return .contradiction("the server has \(offset) bytes of an upload, and said that it had \(acknowledged)")
@@ -384,7 +390,7 @@ extension ResumableUpload {
         return nil
     }
 
-    /// Where a `Location` leads, by the rules for redirects; nil where it may not be followed.
+    /// The URL in `Location`, resolved by the rules for redirects; nil if it must not be followed.
     private static func place(_ head: ResponseHead, from url: URL) -> URL? {
         let decision = RedirectPolicy.decide(
             status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)

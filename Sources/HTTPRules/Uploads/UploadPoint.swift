@@ -9,17 +9,19 @@
 
 package import FoundationEssentials
 
-/// Where and how an upload is continued.
+/// The state of an upload that can be continued.
 package struct UploadPoint: Hashable, Sendable {
     /// The upload resource.
     package var resource: URL
     package var version: UploadVersion
-    /// Bytes of the whole body; nil where that is not known.
+    /// The length of the whole body in bytes; nil if unknown.
     package var length: Int64?
-    /// So many the server said it has: it is asked again.
+    /// The number of bytes that the server has acknowledged.
+    ///
+    /// The server is asked again before the upload continues.
     package var acknowledged: Int64
     package var limits: UploadLimits
-    /// When the server forgets the upload, in seconds since the reference date; nil where it has not said so.
+    /// The time when the server discards the upload, in seconds since the reference date; nil if unknown.
     package var expiry: Double?
 
     package init(

@@ -10,24 +10,24 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// What a later task needs to continue an upload: the app's request, its body, and where the server has the beginning.
+/// The data that a later task needs to continue an upload: the app's request, its body, and the state on the server.
 package struct UploadResumeData: Hashable, Sendable {
     package enum Body: Hashable, Sendable {
-        /// A file that has not changed since: its size, when it was changed (nanoseconds since 1970), and its inode.
+        /// A file that must not change: its size, its modification time (nanoseconds since 1970), and its inode.
         case file(path: String, size: Int64, changed: Int64, inode: UInt64)
         case data(Data)
-        /// The app is asked for it.
+        /// The app provides the stream again.
         case stream
     }
 
     package var url: URL
     package var method: String
-    /// The fields that the app set on its request.
+    /// The header fields that the app set on its request.
     package var headers: HeaderBlock
     package var settings = ResumePoint.Settings()
     package var body: Body
     package var point: UploadPoint
-    /// What is secret of the request is for another origin than the one that has the upload.
+    /// Whether the request's secrets belong to another origin than that of the upload resource.
     package var leftOrigin = false
 
     package init(url: URL, method: String, headers: HeaderBlock, body: Body, point: UploadPoint) {
@@ -38,7 +38,7 @@ package struct UploadResumeData: Hashable, Sendable {
         self.point = point
     }
 
-    /// Beside a body that lies in it, no honest resume data comes near it.
+    /// The limit without an embedded body; far more than any real resume data.
     private static let sizeLimit = ResumePoint.sizeLimit
     private static let version = 1
 
@@ -76,7 +76,7 @@ package struct UploadResumeData: Hashable, Sendable {
         }
     }
 
-    /// Nil where it holds values that cannot be.
+    /// Returns nil if a value is invalid.
     package func encoded() -> Data? {
         guard isPlausible else { return nil }
         var content = Content(

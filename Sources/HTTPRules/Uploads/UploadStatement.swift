@@ -10,16 +10,16 @@
 package import HTTPWire
 import RawStructuredFieldValues
 
-/// What a response says of an upload (draft-ietf-httpbis-resumable-upload-12, section 4.1).
+/// The upload fields of a response (draft-ietf-httpbis-resumable-upload-12, section 4.1).
 ///
-/// A field that is not what the draft has it be counts as absent.
+/// A field with an invalid value counts as absent.
 package struct UploadStatement: Sendable, Hashable {
-    /// The number of the version that the server speaks.
+    /// The number of the version that the server uses.
     package var version: Int?
-    /// How many bytes the server has.
+    /// The number of bytes that the server has received.
     package var offset: Int64?
     package var isComplete: Bool?
-    /// Bytes of the whole upload.
+    /// The length of the whole upload in bytes.
     package var length: Int64?
     package var limits: UploadLimits?
 
@@ -29,7 +29,7 @@ package struct UploadStatement: Sendable, Hashable {
         version = Self.integer("Upload-Draft-Interop-Version", headers).map { Int(clamping: $0) }
         offset = Self.integer("Upload-Offset", headers)
         length = Self.integer("Upload-Length", headers)
-        // Some servers name the field of another version than the one they state.
+        // Some servers send the field of a different version than the one they state.
         isComplete = Self.boolean("Upload-Complete", headers) ?? Self.boolean("Upload-Incomplete", headers).map { !$0 }
         limits = headers.joined("Upload-Limit").flatMap { UploadLimits($0) }
     }
@@ -50,21 +50,21 @@ package struct UploadStatement: Sendable, Hashable {
     }
 }
 
-/// What a server takes of an upload (`Upload-Limit`, draft 12, section 4.1.4).
+/// The server's limits for an upload (`Upload-Limit`, draft 12, section 4.1.4).
 package struct UploadLimits: Sendable, Hashable, Codable {
-    /// Bytes of a whole upload.
+    /// The maximum size of the whole upload in bytes.
     package var maximumSize: Int64?
     package var minimumSize: Int64?
-    /// Bytes of one request.
+    /// The maximum content size of one request in bytes.
     package var maximumAppendSize: Int64?
-    /// Bytes of one request that is not the last.
+    /// The minimum content size in bytes of a request that is not the last one.
     package var minimumAppendSize: Int64?
-    /// Seconds from the response on in which the upload can be continued.
+    /// The number of seconds after the response in which the upload can be continued.
     package var maximumAge: Int64?
 
     package init() {}
 
-    /// Reads the field's value; nil where it is no dictionary, or holds a value of another type.
+    /// Parses the value of the field; nil if it is not a dictionary or contains a value of the wrong type.
     package init?(_ text: String) {
         var parser = StructuredFieldValueParser(Array(text.utf8))
         guard let members = try? parser.parseDictionaryFieldValue() else { return nil }
@@ -75,7 +75,7 @@ package struct UploadLimits: Sendable, Hashable, Codable {
             case "min-size": path = \.minimumSize
             case "max-append-size": path = \.maximumAppendSize
             case "min-append-size": path = \.minimumAppendSize
-            // Drafts 04 and 05 call it so.
+            // The name in drafts 04 and 05.
             case "max-age", "expires": path = \.maximumAge
             default: continue
             }
@@ -86,7 +86,7 @@ package struct UploadLimits: Sendable, Hashable, Codable {
         }
     }
 
-    /// What of these is new replaces what was known.
+    /// Returns these limits with the newer values taking precedence.
     package func updated(by newer: UploadLimits?) -> UploadLimits {
         guard let newer else { return self }
         var limits = self

@@ -9,42 +9,43 @@
 
 import HTTPWire
 
-/// A version of "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), by its number in `Upload-Draft-Interop-Version`.
+/// A version of "Resumable Uploads for HTTP" (draft-ietf-httpbis-resumable-upload), identified by its
+/// `Upload-Draft-Interop-Version`.
 package enum UploadVersion: Int, Sendable, Hashable, CaseIterable, Codable {
     /// Draft 01, with `Upload-Incomplete`.
     case three = 3
     /// Draft 03, with `Upload-Complete`.
     case five = 5
-    /// Drafts 04 and 05, with a media type for what is appended, `Upload-Length` and `Upload-Limit`.
+    /// Drafts 04 and 05, with a media type for appended content, `Upload-Length` and `Upload-Limit`.
     case six = 6
     /// Drafts 09 to 12.
     case eight = 8
 
     package static let newest = UploadVersion.eight
 
-    /// The media type of a request that appends (draft 04, section 4.4).
+    /// The media type of a request that appends content (draft 04, section 4.4).
     package static let mediaType = "application/partial-upload"
 
     /// The fields of the request that creates an upload.
     ///
     /// - Parameters:
-    ///   - isLast: Whether its content reaches to the end of the upload.
-    ///   - length: Bytes of the whole upload, where that is known.
-    /// - Returns: Their names and values.
+    ///   - isLast: Whether its content extends to the end of the upload.
+    ///   - length: The length of the whole upload in bytes, if known.
+    /// - Returns: The names and values of the fields.
     package func creationFields(isLast: Bool, length: Int64?) -> [(String, String)] {
         var fields = controlFields + completeness(isLast)
         if let length, self != .three, self != .five { fields.append(("Upload-Length", String(length))) }
         return fields
     }
 
-    /// The fields of a request that appends at an offset.
+    /// The fields of a request that appends content at an offset.
     package func appendingFields(offset: Int64, isLast: Bool) -> [(String, String)] {
         var fields = controlFields + completeness(isLast) + [("Upload-Offset", String(offset))]
         if self != .three, self != .five { fields.append(("Content-Type", Self.mediaType)) }
         return fields
     }
 
-    /// The fields of a request that asks for the offset, or cancels the upload.
+    /// The fields of a request that retrieves the offset or cancels the upload.
     package var controlFields: [(String, String)] { [("Upload-Draft-Interop-Version", String(rawValue))] }
 
     private func completeness(_ isComplete: Bool) -> [(String, String)] {
