@@ -10,22 +10,22 @@
 package import FoundationEssentials
 
 extension AppTransportSecurity {
-    /// What `NSExceptionDomains` says of one domain.
+    /// An entry of `NSExceptionDomains` for one domain.
     ///
-    /// It takes the place of every other rule: "Domains you specify in that dictionary aren't affected by"
-    /// `NSAllowsArbitraryLoads`, so a domain without any key is under all of App Transport Security; the same is done for hosts
-    /// that are otherwise exempt.
+    /// It replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`, so a
+    /// domain without any key is fully subject to App Transport Security. The same applies to hosts that are otherwise exempt.
     package struct Exception: Sendable, Hashable {
         /// `NSIncludesSubdomains`: "all subdomains of the domain", of any depth.
         ///
-        /// *Differs from* what Apple says today, that only those "that have one additional path component" are meant, because its
-        /// documentation had no such limit for years, and dictionaries written then count on that; for pins, more is safer.
+        /// *Differs from* Apple's current statement that only those "that have one additional path component" are included. The
+        /// documentation had no such limit for years, and dictionaries written at that time rely on it. For pins, including more
+        /// subdomains is safer.
         package var includesSubdomains: Bool
         /// `NSExceptionAllowsInsecureHTTPLoads`: "allow insecure HTTP loads for the given domain, or … be able to loosen the
         /// server trust evaluation requirements for HTTPS connections to the domain". "Using only this key also doesn't change
         /// the TLS or forward secrecy requirements."
         package var allowsInsecureLoads: Bool
-        /// `NSExceptionMinimumTLSVersion`, "with a default value of `TLSv1.2`", as it stands on the wire.
+        /// `NSExceptionMinimumTLSVersion`, "with a default value of `TLSv1.2`", as the protocol's version number.
         package var minimumVersion: UInt16
         /// `NSExceptionRequiresForwardSecrecy`; "disabling this requirement also removes the key length check".
         package var requiresForwardSecrecy: Bool
@@ -52,25 +52,29 @@ extension AppTransportSecurity {
         }
     }
 
-    /// An exception for addresses; "the `NSIncludesSubdomains` key has no effect" for it.
+    /// An exception for addresses, for which "the `NSIncludesSubdomains` key has no effect".
     package struct RangeException: Sendable, Hashable {
         package var range: AddressRange
-        /// As it was written.
+        /// The key as it was written.
         package var key: String
         package var exception: Exception
     }
 
-    /// What `NSPinnedDomains` says of one domain.
+    /// An entry of `NSPinnedDomains` for one domain.
     package struct Pins: Sendable, Hashable {
         package var includesSubdomains: Bool
-        /// `NSPinnedLeafIdentities`: SHA-256 of SubjectPublicKeyInfo, one of which the server's certificate has to have.
+        /// `NSPinnedLeafIdentities`: SHA-256 hashes of SubjectPublicKeyInfo.
+        ///
+        /// The server's certificate must match one of them.
         package let leaf: [Data]
-        /// `NSPinnedCAIdentities`: the same of an authority's certificate in the chain.
+        /// `NSPinnedCAIdentities`: the same for a CA certificate in the chain.
         package let ca: [Data]
-        /// What is wrong with the pins: then the domain is not reached at all, because it was to be pinned.
+        /// The error in the pins.
+        ///
+        /// If there is one, all connections to the domain fail, because it was meant to be pinned.
         package let fault: String?
 
-        /// "You must include one or more" identities, and each is of 32 bytes; else there is a fault.
+        /// "You must include one or more" identities, each of 32 bytes; otherwise ``fault`` is set.
         package init(includesSubdomains: Bool = false, leaf: [Data] = [], ca: [Data] = [], fault: String? = nil) {
             self.includesSubdomains = includesSubdomains
             self.leaf = leaf
@@ -87,13 +91,15 @@ extension AppTransportSecurity {
 }
 
 extension AppTransportSecurity {
-    /// Addresses as `NSExceptionDomains` names them: one, or a "classless inter-domain routing (CIDR) range" (RFC 4632).
+    /// Addresses in `NSExceptionDomains`: a single one, or a "classless inter-domain routing (CIDR) range" (RFC 4632).
     package struct AddressRange: Sendable, Hashable {
-        /// Four or sixteen bytes, those after the prefix zero.
+        /// Four or sixteen bytes.
+        ///
+        /// All bits after the prefix are zero.
         package let address: [UInt8]
         package let prefixLength: Int
 
-        /// `192.168.42.63`, `2001:db8:12::34`, `2001:db8:12::/48`; nil for anything else.
+        /// Parses `192.168.42.63`, `2001:db8:12::34` or `2001:db8:12::/48`; nil for any other text.
         package init?(_ text: String) {
             let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
             guard let first = parts.first, var address = Self.bytes(first) else { return nil }
@@ -107,13 +113,15 @@ extension AppTransportSecurity {
             prefixLength = length
         }
 
-        /// Whether a host is an address of this range; a zone (RFC 6874) does not count.
+        /// Whether an address belongs to this range.
+        ///
+        /// A zone (RFC 6874) is ignored.
         func contains(_ other: [UInt8]) -> Bool {
             other.count == address.count
                 && other.indices.allSatisfy { other[$0] & Self.mask(byte: $0, prefixLength: prefixLength) == address[$0] }
         }
 
-        /// The bytes of a host that is an address in its usual spelling, with or without brackets and zone.
+        /// The bytes of a host that is an address in its usual notation, with or without brackets and zone.
         static func bytes(ofHost host: String) -> [UInt8]? {
             let bare = HostName.unbracketed(host)
             let end = bare.firstIndex(of: "%") ?? bare.endIndex
@@ -129,14 +137,16 @@ extension AppTransportSecurity {
             text.contains(":") ? longBytes(text) : dottedBytes(text)
         }
 
-        /// Four decimal numbers: other spellings of an IPv4 address do not mean the same everywhere.
+        /// Parses four decimal numbers.
+        ///
+        /// Other notations of an IPv4 address are ambiguous.
         private static func dottedBytes(_ text: Substring) -> [UInt8]? {
             let numbers = text.split(separator: ".", omittingEmptySubsequences: false)
             let bytes = numbers.compactMap { decimal($0).flatMap { UInt8(exactly: $0) } }
             return numbers.count == 4 && bytes.count == 4 ? bytes : nil
         }
 
-        /// RFC 4291, section 2.2: groups of hexadecimal digits, `::` for groups of zeros, an IPv4 address at the end.
+        /// RFC 4291, section 2.2: groups of hexadecimal digits, `::` for groups of zeros, and an optional IPv4 address at the end.
         private static func longBytes(_ text: Substring) -> [UInt8]? {
             let halves = text.split(separator: "::", maxSplits: 1, omittingEmptySubsequences: false)
             guard let head = halves.first, let before = groups(head, mayEndDotted: halves.count == 1) else { return nil }
@@ -162,7 +172,7 @@ extension AppTransportSecurity {
             return bytes.count <= 16 ? bytes : nil
         }
 
-        /// At most three digits, without a zero before them that some read as octal.
+        /// At most three digits without a leading zero, which some parsers read as octal.
         private static func decimal(_ text: Substring) -> Int? {
             guard 1...3 ~= text.utf8.count, text.utf8.allSatisfy({ $0 &- UInt8(ascii: "0") <= 9 }) else { return nil }
             guard text.utf8.count == 1 || text.utf8.first != UInt8(ascii: "0") else { return nil }

@@ -10,18 +10,18 @@
 package import FoundationEssentials
 
 extension AppTransportSecurity {
-    /// Why there is no dictionary to read.
+    /// Why a property list could not be read.
     package enum Malformed: Error, Hashable, Sendable {
-        /// Neither XML nor binary, or damaged.
+        /// The data is neither an XML nor a binary property list, or is damaged.
         case notAPropertyList
-        /// The list, or its `NSAppTransportSecurity`, is something else than a dictionary.
+        /// The list or its `NSAppTransportSecurity` is not a dictionary.
         case notADictionary
     }
 
-    /// Reads an Info.plist, or the `NSAppTransportSecurity` dictionary itself, as XML or binary property list.
+    /// Reads an Info.plist or the `NSAppTransportSecurity` dictionary itself, as an XML or binary property list.
     ///
-    /// An Info.plist without that key is ``strict``. What is wrong inside is told in ``warnings`` and has its default, except for
-    /// pins: a domain that was to be pinned is not reached unless it is.
+    /// An Info.plist without that key yields ``strict``. An invalid value is reported in ``warnings`` and has its default, except
+    /// for pins: a domain whose pins are invalid cannot be reached.
     package init(propertyList: Data) throws(Malformed) {
         let list: PropertyListRoot
         do { list = try PropertyListDecoder().decode(PropertyListRoot.self, from: propertyList) } catch {
@@ -41,7 +41,7 @@ extension AppTransportSecurity {
         for (name, value) in dictionary.sorted(by: { $0.key < $1.key }) {
             switch Key(rawValue: name) {
             case .allowsArbitraryLoads: allowsArbitraryLoads = boolean(value, name) ?? false
-            // "If you include this key with any value": one of another type, too.
+            // "If you include this key with any value", which includes values of the wrong type.
             case .allowsArbitraryLoadsForMedia: allowsArbitraryLoadsForMedia = boolean(value, name) ?? false
             case .allowsArbitraryLoadsInWebContent: allowsArbitraryLoadsInWebContent = boolean(value, name) ?? false
             case .allowsLocalNetworking: allowsLocalNetworking = boolean(value, name) ?? false
@@ -148,7 +148,7 @@ extension AppTransportSecurity {
                 if case .boolean(let value) = value {
                     includesSubdomains = value
                 } else {
-                    // Whoever wrote something may have meant the subdomains, too.
+                    // An invalid value may have been meant to include the subdomains.
                     includesSubdomains = true
                     fault = "\(name) is not a Boolean"
                 }
@@ -166,7 +166,9 @@ extension AppTransportSecurity {
         "\(name) is not a list of dictionaries with a \(Key.keyHash.rawValue) of 32 bytes"
     }
 
-    /// The hashes of a list, or nil where there is none, or one of them cannot be read.
+    /// The hashes in a list.
+    ///
+    /// Nil if the value is not a list, or if a hash is invalid.
     private mutating func readIdentities(_ value: PropertyListValue, _ path: String) -> [Data]? {
         guard case .array(let identities) = value, !identities.isEmpty else { return nil }
         var hashes: [Data] = []
@@ -184,13 +186,13 @@ extension AppTransportSecurity {
 }
 
 extension AppTransportSecurity {
-    /// What a property list may have where a key's value is expected: of the right type or not.
+    /// A value in the dictionary, of the expected type or not.
     enum PropertyListValue: Decodable, Hashable {
         case boolean(Bool)
         case string(String)
         case array([PropertyListValue])
         case dictionary([String: PropertyListValue])
-        /// A number, a date, data, or what stands deeper than anything that has a meaning.
+        /// A number, a date, data, or a value that is nested too deeply to be meaningful.
         case other
 
         private static let greatestDepth = 8
@@ -223,9 +225,11 @@ extension AppTransportSecurity {
         }
     }
 
-    /// A property list, of which the rest of an Info.plist is not read.
+    /// The root of a property list.
+    ///
+    /// Other keys of an Info.plist are not read.
     struct PropertyListRoot: Decodable {
-        /// Nil where an Info.plist has none.
+        /// Nil if an Info.plist does not contain the dictionary.
         let dictionary: PropertyListValue?
 
         init(from decoder: any Decoder) throws {
@@ -258,9 +262,9 @@ extension AppTransportSecurity {
 }
 
 extension AppTransportSecurity {
-    /// What the dictionary's keys are called.
+    /// The keys of the dictionary.
     enum Key: String, CaseIterable {
-        /// Where an Info.plist has the dictionary.
+        /// The key of the dictionary in an Info.plist.
         case root = "NSAppTransportSecurity"
         case allowsArbitraryLoads = "NSAllowsArbitraryLoads"
         case allowsArbitraryLoadsForMedia = "NSAllowsArbitraryLoadsForMedia"
@@ -268,18 +272,18 @@ extension AppTransportSecurity {
         case allowsLocalNetworking = "NSAllowsLocalNetworking"
         case exceptionDomains = "NSExceptionDomains"
         case pinnedDomains = "NSPinnedDomains"
-        // Of an exception.
+        // Keys of an exception.
         case includesSubdomains = "NSIncludesSubdomains"
         case allowsInsecureLoads = "NSExceptionAllowsInsecureHTTPLoads"
         case minimumVersion = "NSExceptionMinimumTLSVersion"
         case requiresForwardSecrecy = "NSExceptionRequiresForwardSecrecy"
         case requiresCertificateTransparency = "NSRequiresCertificateTransparency"
-        // Of a pinned domain.
+        // Keys of a pinned domain.
         case pinnedLeafIdentities = "NSPinnedLeafIdentities"
         case pinnedCAIdentities = "NSPinnedCAIdentities"
         case keyHash = "SPKI-SHA256-BASE64"
 
-        /// Names that exceptions had before iOS 9 was out, or for other people's servers: `NSTemporaryException…`.
+        /// Maps the prefixes used before the release of iOS 9, or for third-party servers, such as `NSTemporaryException…`.
         init?(oldName: String) {
             for prefix in ["NSTemporaryException", "NSThirdPartyException"] where oldName.hasPrefix(prefix) {
                 self.init(rawValue: "NSException" + oldName.dropFirst(prefix.count))

@@ -9,56 +9,61 @@
 
 import FoundationEssentials
 
-/// Decides who may be asked without TLS, and what TLS to the others has to satisfy: the `NSAppTransportSecurity` dictionary.
+/// Decides which hosts may be reached without TLS and what TLS connections to the others must satisfy: the `NSAppTransportSecurity`
+/// dictionary.
 ///
-/// Quotations are from Apple's documentation of the Information Property List. Where a key is absent its default holds, and the
-/// defaults are the strictest. Addresses, names without a dot and names below `.local` are exempt unless they are listed:
-/// `NSAllowsLocalNetworking` makes no difference to them, because "ATS allows all three of these connections by default" (iOS 10
-/// to 16). *Differs from* iOS 17, which exempts addresses only with that key, because servers are asked for by address on
-/// this platform all the time.
+/// Quotations are from Apple's documentation of the Information Property List. An absent key has its default, and the defaults are
+/// the strictest values. Addresses, names without a dot and names below `.local` are exempt unless they are listed.
+/// `NSAllowsLocalNetworking` does not affect them, because "ATS allows all three of these connections by default" (iOS 10 to 16).
+/// *Differs from* iOS 17, which exempts addresses only with that key, because reaching servers by address is common on this
+/// platform.
 package struct AppTransportSecurity: Sendable, Hashable {
-    /// The answer for one hop of a request.
+    /// The decision for one hop of a request.
     package enum Verdict: Sendable, Hashable {
         case allowed(TLSDemands)
-        /// Says which key would allow it.
+        /// The message names the key that would allow it.
         case refused(String)
     }
 
     /// `NSAllowsArbitraryLoads`: to "disable … restrictions for all domains not specified in the `NSExceptionDomains`".
     ///
-    /// Ignored where one of the next three is there, whatever its value is; see ``allowsAnyHost``.
+    /// Ignored if one of the next three keys is present, regardless of its value; see ``allowsAnyHost``.
     package var allowsArbitraryLoads = false
-    /// `NSAllowsArbitraryLoadsForMedia`, nil where it is absent: AV Foundation's loads, of which there are none here.
+    /// `NSAllowsArbitraryLoadsForMedia`, nil if absent: for loads of AV Foundation, which do not exist here.
     ///
     /// "If you include this key with any value, then App Transport Security ignores the value of `NSAllowsArbitraryLoads`."
     package var allowsArbitraryLoadsForMedia: Bool?
-    /// `NSAllowsArbitraryLoadsInWebContent`, nil where it is absent: a web view's loads, of which there are none here.
+    /// `NSAllowsArbitraryLoadsInWebContent`, nil if absent: for loads of web views, which do not exist here.
     package var allowsArbitraryLoadsInWebContent: Bool?
-    /// `NSAllowsLocalNetworking`, nil where it is absent; see the type.
+    /// `NSAllowsLocalNetworking`, nil if absent; see the description of this type.
     package var allowsLocalNetworking: Bool?
-    /// `NSExceptionDomains`, by name in lower case, in punycode and without a dot at its end.
+    /// `NSExceptionDomains`, by name in lowercase, in Punycode and without a trailing dot.
     package private(set) var exceptionDomains: [String: Exception] = [:]
-    /// Those of `NSExceptionDomains` that name an address or a range of them, the narrowest first.
+    /// The entries of `NSExceptionDomains` for addresses and ranges, the narrowest first.
     package private(set) var exceptionRanges: [RangeException] = []
-    /// `NSPinnedDomains`, by name in lower case, in punycode and without a dot at its end.
+    /// `NSPinnedDomains`, by name in lowercase, in Punycode and without a trailing dot.
     package private(set) var pinnedDomains: [String: Pins] = [:]
-    /// Why nobody can tell which hosts were to be pinned: then none is reached.
+    /// The error that makes it impossible to determine the pinned hosts.
+    ///
+    /// If set, all connections fail.
     package var pinFault: String?
-    /// What the dictionary has that has no effect, or another one than its author may think; each names its key.
+    /// Entries of the dictionary that have no effect, or an unexpected one; each message contains the key.
     package var warnings: [String] = []
 
-    /// No keys: all defaults.
+    /// No keys: all values are the defaults.
     package static let strict = AppTransportSecurity()
 
-    /// `NSAllowsArbitraryLoads` only.
+    /// Only `NSAllowsArbitraryLoads`.
     package static let off = AppTransportSecurity().allowingArbitraryLoads()
 
     package init() {}
 
-    /// Whether `NSAllowsArbitraryLoads` is set and nothing makes it ignored.
+    /// Whether `NSAllowsArbitraryLoads` is set and not ignored.
     package var allowsAnyHost: Bool { allowsArbitraryLoads && keyIgnoringArbitraryLoads == nil }
 
-    /// The same, with `NSAllowsArbitraryLoads` in force; domains that are listed keep their rules.
+    /// Returns a copy in which `NSAllowsArbitraryLoads` is effective.
+    ///
+    /// Listed domains keep their rules.
     package func allowingArbitraryLoads() -> AppTransportSecurity {
         var copy = self
         copy.allowsArbitraryLoads = true
@@ -68,9 +73,9 @@ package struct AppTransportSecurity: Sendable, Hashable {
         return copy
     }
 
-    /// Lists a domain in `NSExceptionDomains`: a name, an address or a range of addresses (`192.168.0.0/16`).
+    /// Adds a domain to `NSExceptionDomains`: a name, an address or a range of addresses (`192.168.0.0/16`).
     ///
-    /// - Returns: Whether it is one of these; if not, nothing has changed.
+    /// - Returns: Whether the domain is valid. If not, nothing has changed.
     @discardableResult
     package mutating func setException(_ exception: Exception, for domain: String) -> Bool {
         if let range = AddressRange(domain) {
@@ -84,9 +89,9 @@ package struct AppTransportSecurity: Sendable, Hashable {
         return true
     }
 
-    /// Lists a domain in `NSPinnedDomains`.
+    /// Adds a domain to `NSPinnedDomains`.
     ///
-    /// - Returns: Whether it is a name; if not, nothing has changed.
+    /// - Returns: Whether the domain is a valid name. If not, nothing has changed.
     @discardableResult
     package mutating func setPins(_ pins: Pins, for domain: String) -> Bool {
         guard let name = Self.domainName(domain) else { return false }
@@ -94,7 +99,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
         return true
     }
 
-    /// The first of the keys that make `NSAllowsArbitraryLoads` ignored, as those systems do "in iOS 10 and later".
+    /// The first key that disables `NSAllowsArbitraryLoads`, as Apple's systems do "in iOS 10 and later".
     var keyIgnoringArbitraryLoads: Key? {
         if allowsLocalNetworking != nil { return .allowsLocalNetworking }
         if allowsArbitraryLoadsForMedia != nil { return .allowsArbitraryLoadsForMedia }
@@ -106,10 +111,12 @@ package struct AppTransportSecurity: Sendable, Hashable {
         !exceptionDomains.isEmpty || !exceptionRanges.isEmpty || !pinnedDomains.isEmpty || pinFault != nil
     }
 
-    /// A domain as requests name their hosts, or nil where it is none: with a port, a wildcard, an address.
+    /// Normalizes a domain in the way hosts of requests are normalized.
     ///
-    /// "Use lowercase" and "Don't include a trailing dot" are not insisted on. *Differs from* Apple's systems, where
-    /// `example.com` does not match `example.com.`, because both are one host, and a dot must not take its pins away.
+    /// Nil if it is not a domain: with a port, a wildcard, or an address.
+    ///
+    /// "Use lowercase" and "Don't include a trailing dot" are not enforced. *Differs from* Apple's systems, where `example.com`
+    /// does not match `example.com.`: both are the same host, and a dot must not disable the pins.
     static func domainName(_ domain: String) -> String? {
         let isPlain = domain.utf8.allSatisfy { byte in
             switch byte {
@@ -125,9 +132,9 @@ package struct AppTransportSecurity: Sendable, Hashable {
 }
 
 extension AppTransportSecurity {
-    /// Whether one hop of a request may be made, and what its connection has to satisfy.
+    /// Whether one hop of a request is allowed, and the requirements for its connection.
     ///
-    /// Asked for every hop: without domains and for https it is a few comparisons.
+    /// Called for every hop. Without listed domains and for https it only takes a few comparisons.
     package func verdict(isSecure: Bool, host: String) -> Verdict {
         guard hasDomains else {
             if allowsAnyHost || Self.isExempt(host) { return .allowed(.none) }
@@ -156,7 +163,7 @@ extension AppTransportSecurity {
     /// "The system does not provide ATS protection to connections made to: Internet protocol (IP) addresses; unqualified host
     /// names; local hosts employing the `.local` top-level domain".
     ///
-    /// Differs from Apple's: `.localhost` is exempt, too, as it never leaves the machine (RFC 6761, section 6.3).
+    /// Differs from Apple's systems: `.localhost` is exempt as well, because it never leaves the machine (RFC 6761, section 6.3).
     static func isExempt(_ host: String) -> Bool {
         HostName.withBytes(of: host) { bytes in
             if HostName.isAddress(bytes) { return true }
@@ -172,7 +179,7 @@ extension AppTransportSecurity {
         return zip(label, 0..<name.utf8CodeUnitCount).allSatisfy { $0 | 0x20 == name.utf8Start[$1] }
     }
 
-    /// The exception for a host: of a name the longest domain, of an address the narrowest range.
+    /// The exception for a host: the longest matching domain for a name, the narrowest range for an address.
     private func exception(name: String?, host: String) -> (key: String, entry: Exception)? {
         if let name { return Self.entry(of: name, in: exceptionDomains) { $0.includesSubdomains } }
         guard !exceptionRanges.isEmpty, let address = AddressRange.bytes(ofHost: host) else { return nil }
@@ -195,7 +202,9 @@ extension AppTransportSecurity {
         return nil
     }
 
-    /// What to write to allow http to a host, which is under an exception already or not.
+    /// The error message for a refused http request.
+    ///
+    /// It names the key that would allow the host. `domain` is an exception that already applies to the host.
     private func refusal(of host: String, under domain: String?) -> String {
         let domain = domain ?? HostName.normalized(host) ?? host
         let key = "\(Key.exceptionDomains.rawValue)/\(domain)/\(Key.allowsInsecureLoads.rawValue)"

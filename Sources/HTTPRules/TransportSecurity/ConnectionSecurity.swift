@@ -9,15 +9,17 @@
 
 package import FoundationEssentials
 
-/// What a TLS handshake agreed on, kept with a response so that a later load can judge the connection it came over.
+/// The parameters of a TLS handshake.
+///
+/// They are stored with a response, so that a later load can decide whether it would have accepted the connection.
 package struct ConnectionSecurity: Hashable, Codable, Sendable {
-    /// As on the wire (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
+    /// The protocol's version number (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
     package var version: UInt16
-    /// TLS 1.3, or a cipher suite with ECDHE.
+    /// Whether the version is TLS 1.3 or the cipher suite uses ECDHE.
     package var hasForwardSecrecy: Bool
-    /// Whether the length of the keys and the signatures in the chain satisfied App Transport Security.
+    /// Whether the keys and signatures in the chain meet the requirements of App Transport Security.
     package var hasStrongKeys: Bool
-    /// SHA-256 of the keys (SubjectPublicKeyInfo) in the chain, the server's own first.
+    /// SHA-256 hashes of the keys (SubjectPublicKeyInfo) in the chain, starting with the server's.
     package var keys: [Data]
 
     package init(version: UInt16, hasForwardSecrecy: Bool, hasStrongKeys: Bool, keys: [Data]) {
@@ -27,7 +29,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         self.keys = keys
     }
 
-    /// Takes the IANA number of the cipher suite, or nil where it is not known.
+    /// `cipherSuite` is the IANA number of the cipher suite, or nil if unknown.
     package init(version: UInt16, cipherSuite: UInt16?, hasStrongKeys: Bool, keys: [Data]) {
         self.init(
             version: version, hasForwardSecrecy: version >= 0x0304 || cipherSuite.map(Self.isEphemeral) ?? false,
@@ -35,11 +37,11 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         )
     }
 
-    /// Whether a handshake that agreed on this would satisfy a load.
+    /// Whether a connection with these parameters would satisfy the requirements of a load.
     ///
     /// - Parameters:
-    ///   - demands: What App Transport Security asks for, pins included.
-    ///   - versions: The versions that the session accepts, besides.
+    ///   - demands: The requirements of App Transport Security, including pins.
+    ///   - versions: The versions that the session accepts.
     /// - Returns: Whether the load would have accepted the connection.
     package func satisfies(_ demands: TLSDemands, versions: ClosedRange<UInt16>) -> Bool {
         guard versions.contains(version), version >= demands.minimumVersion ?? 0,
@@ -49,16 +51,17 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         return hasLeaf && (demands.caPins.isEmpty || keys.dropFirst().contains(where: demands.caPins.contains))
     }
 
-    /// What two connections have in common, so that it satisfies only loads that both would satisfy.
+    /// Combines two connections, so that the result only satisfies loads that both would satisfy.
     ///
-    /// Nil where they differ in the version or in a key: a load may accept either of two, and no value says that it has to accept both.
+    /// Nil if they differ in the version or in a key: a load may accept only one of two versions or keys, and a single value cannot
+    /// require that both be accepted.
     package func common(with other: ConnectionSecurity) -> ConnectionSecurity? {
         version == other.version && keys == other.keys ? joined(with: other) : nil
     }
 
-    /// What satisfies no load but those that two handshakes would satisfy.
+    /// Combines two handshakes into parameters that only satisfy loads that both would satisfy.
     ///
-    /// Of the keys are left those that both have; a server's own that differ become an unknown one, which no pin has.
+    /// Only the keys in both chains are kept. If the servers' own keys differ, the result has an unknown one, which matches no pin.
     package func joined(with other: ConnectionSecurity) -> ConnectionSecurity {
         guard self != other else { return self }
         let hasSameLeaf = keys.first == other.keys.first
@@ -69,7 +72,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
             keys: (hasSameLeaf ? Array(keys.prefix(1)) : [Data()]) + issuers)
     }
 
-    /// The suites of TLS 1.2 and earlier with ECDHE: 0xC006 to 0xC019 and those that RFC 5289 and RFC 7905 add.
+    /// The ECDHE suites of TLS 1.2 and earlier: those from 0xC006 to 0xC019 and those of RFC 5289 and RFC 7905.
     private static func isEphemeral(_ suite: UInt16) -> Bool {
         switch suite {
         case 0xC009, 0xC00A, 0xC013, 0xC014, 0xC023, 0xC024, 0xC027, 0xC028, 0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9:

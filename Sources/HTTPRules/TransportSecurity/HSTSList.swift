@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The hosts that have asked to be reached over TLS only: what they said, and what follows from it (RFC 6797, section 8).
+/// The hosts that requested to be reached only over TLS, with their policies (RFC 6797, section 8).
 package struct HSTSList: Sendable {
     /// A "Known HSTS Host" (section 8.1).
     package struct Entry: Hashable, Sendable {
         package var expires: Double
         package var includesSubdomains: Bool
-        /// When the host said so for the first time since it was last unknown.
+        /// The time of the first request for HSTS since the host was last unknown.
         package var created: Double
 
         package init(expires: Double, includesSubdomains: Bool, created: Double) {
@@ -23,39 +23,44 @@ package struct HSTSList: Sendable {
         }
     }
 
-    /// What another copy of the list has to learn.
+    /// A change that must be applied to other copies of the list.
     package enum Change: Hashable, Sendable {
         case set(host: String, Entry)
         case removed(host: String)
     }
 
-    /// How many hosts of one registrable domain are kept; beyond them, the one whose entry ends first is forgotten.
+    /// The maximum number of hosts of one registrable domain.
     ///
-    /// A site with a wildcard certificate could otherwise fill the memory. Counted by domain, because a common limit would let one
-    /// site push out what another has asked for.
+    /// Above it, the host whose entry expires first is removed.
+    ///
+    /// Without a limit, a site with a wildcard certificate could exhaust the memory. The limit is per domain, because with a common
+    /// limit one site could evict the entries of another.
     package static let maximumPerDomain = 1000
 
-    /// By host, in lower case and without a dot at its end.
+    /// By host, in lowercase and without a trailing dot.
     package private(set) var entries: [String: Entry]
 
     package init() {
         entries = [:]
     }
 
-    /// A list as it was kept; hosts that no list could have are left out.
+    /// Creates a list from stored entries.
+    ///
+    /// Invalid hosts are omitted.
     package init(_ entries: [String: Entry]) {
         self.entries = entries.filter { HostName.normalized($0.key) == $0.key && $0.value.expires.isFinite }
     }
 
-    /// Notes what a response's first `Strict-Transport-Security` field says.
+    /// Applies the first `Strict-Transport-Security` field of a response.
     ///
     /// - Parameters:
-    ///   - field: The field's value.
-    ///   - host: Who answered. An address is never noted (section 8.1.1), and `example.com.` is `example.com`.
-    ///   - isVerified: Whether the response came over TLS "with no underlying secure transport errors or warnings"; else "the UA
-    ///     MUST ignore any present STS header field(s)" (section 8.1).
-    ///   - now: When it came.
-    /// - Returns: What has changed; nothing where the host says the same again (``rounded(_:now:)``).
+    ///   - field: The value of the field.
+    ///   - host: The host that sent the response. Addresses are never added (section 8.1.1), and `example.com.` is treated as
+    ///     `example.com`.
+    ///   - isVerified: Whether the response was received over TLS "with no underlying secure transport errors or warnings";
+    ///     otherwise "the UA MUST ignore any present STS header field(s)" (section 8.1).
+    ///   - now: The time of the response.
+    /// - Returns: The changes; empty if the policy is unchanged (``rounded(_:now:)``).
     package mutating func note(_ field: String, host: String, isVerified: Bool, now: Double) -> [Change] {
         guard isVerified, let host = HostName.normalized(host), let policy = HSTSPolicy(field) else { return [] }
         // "A max-age value of zero … signals the UA to cease regarding the host as a Known HSTS Host" (section 6.1.1).
@@ -78,15 +83,15 @@ package struct HSTSList: Sendable {
         return changes
     }
 
-    /// When an entry ends, as exactly as it counts: to the hour where that is days away.
+    /// The expiry time, rounded to hours if it is more than a day away.
     ///
-    /// A host repeats its wish with every response, which is no reason to write every time.
+    /// A host repeats its policy in every response, and an unchanged one should not be written each time.
     package static func rounded(_ expires: Double, now: Double) -> Double {
         expires - now > 86_400 ? (expires / 3_600).rounded(.down) * 3_600 : expires
     }
 
-    /// Whether a request to a host has to go over TLS: the host itself or, where it includes its subdomains, one above it is
-    /// known (sections 8.2 and 8.3), here or in ``HSTSPreloadList``.
+    /// Whether requests to a host must use TLS: the host itself, or a parent domain that includes its subdomains, is known
+    /// (sections 8.2 and 8.3), in this list or in ``HSTSPreloadList``.
     package func requiresUpgrade(host: String, now: Double) -> Bool {
         guard let name = HostName.normalized(host) else { return false }
         if !entries.isEmpty {
@@ -104,7 +109,7 @@ package struct HSTSList: Sendable {
         remove(entries.keys.sorted())
     }
 
-    /// Forgets the hosts that became known after a time.
+    /// Removes the hosts that became known after a time.
     package mutating func removeEntries(createdAfter time: Double) -> [Change] {
         remove(entries.filter { $0.value.created > time }.keys.sorted())
     }
@@ -113,7 +118,7 @@ package struct HSTSList: Sendable {
         remove(entries.filter { $0.value.expires <= now }.keys.sorted())
     }
 
-    /// Repeats what changed in another copy.
+    /// Applies changes from another copy.
     package mutating func apply(_ changes: [Change]) {
         for change in changes {
             switch change {
@@ -127,10 +132,10 @@ package struct HSTSList: Sendable {
         hosts.compactMap { entries.removeValue(forKey: $0) == nil ? nil : .removed(host: $0) }
     }
 
-    /// Forgets, if need be, one host of the registrable domain that another one is to be added to.
+    /// If necessary, removes a host of the registrable domain to which another host is added.
     private mutating func makeRoom(for host: String) -> [Change] {
         guard entries.count >= Self.maximumPerDomain, let domain = PublicSuffixList.registrableDomain(of: host) else { return [] }
-        // The domain itself stays: it may speak for all the others.
+        // The domain itself is kept, because it may cover all others.
         let below = entries.filter { $0.key.hasSuffix("." + domain) }
         guard below.count >= Self.maximumPerDomain else { return [] }
         let first = below.min { ($0.value.expires, $0.key) < ($1.value.expires, $1.key) }

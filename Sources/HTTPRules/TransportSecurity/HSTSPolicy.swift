@@ -9,14 +9,14 @@
 
 import HTTPWire
 
-/// What a `Strict-Transport-Security` field asks for (RFC 6797, section 6.1).
+/// The policy in a `Strict-Transport-Security` field (RFC 6797, section 6.1).
 package struct HSTSPolicy: Hashable, Sendable {
-    /// In seconds; 0 asks to forget the host (section 6.1.1).
+    /// The lifetime in seconds; 0 removes the host (section 6.1.1).
     package let maxAge: Int
     package let includesSubdomains: Bool
 
     /// "If a cache receives a delta-seconds value greater than the greatest integer it can represent, … the cache MUST consider
-    /// the value to be 2147483648" (RFC 9111, section 1.2.2): 68 years are enough for HSTS, too.
+    /// the value to be 2147483648" (RFC 9111, section 1.2.2): 68 years are sufficient for HSTS as well.
     package static let greatestMaxAge = 1 << 31
 
     package init(maxAge: Int, includesSubdomains: Bool) {
@@ -24,11 +24,11 @@ package struct HSTSPolicy: Hashable, Sendable {
         self.includesSubdomains = includesSubdomains
     }
 
-    /// Reads the value of the first such field of a message; the others do not count (section 8.1).
+    /// Parses the value of the first such field of a message; further fields are ignored (section 8.1).
     ///
-    /// Nil asks to ignore the field: "UAs MUST ignore any STS header field containing directives, or other header field value
-    /// data, that does not conform to the syntax", "All directives MUST appear only once", and `max-age` is required. Directives
-    /// not known here are skipped.
+    /// Returns nil if the field must be ignored: "UAs MUST ignore any STS header field containing directives, or other header field
+    /// value data, that does not conform to the syntax", "All directives MUST appear only once", and `max-age` is required. Unknown
+    /// directives are skipped.
     package init?(_ fieldValue: String) {
         var reader = Reader(field: FieldReader(fieldValue))
         var names: Set<String> = []
@@ -64,15 +64,17 @@ package struct HSTSPolicy: Hashable, Sendable {
         return value
     }
 
-    /// Reads `[ directive ] *( ";" [ directive ] )`, with white space allowed around every token (RFC 2616, section 2.1).
+    /// Parses `[ directive ] *( ";" [ directive ] )`, with whitespace allowed around every token (RFC 2616, section 2.1).
     private struct Reader {
         var field: FieldReader
 
         var isAtEnd: Bool { field.isAtEnd }
 
-        /// The next directive, its name in lower case, and the semicolon after it, or nil where it is malformed.
+        /// Reads the next directive, with its name in lowercase, and the semicolon after it.
         ///
-        /// Nothing between two semicolons is a directive without a name.
+        /// Nil if it is malformed.
+        ///
+        /// An empty element between two semicolons is a directive without a name.
         mutating func readDirective() -> (name: String?, value: [UInt8]?)? {
             field.skipWhitespace()
             let name = field.readToken()

@@ -7,22 +7,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The names that are asked over TLS before any of their hosts has said so: those of the HSTS preload list
-/// (https://hstspreload.org) that are top-level domains (`.dev`, `.app`, `.page`, `.new`, `.zip`) or other public suffixes
-/// (`framer.website`), together with everything below them.
+/// The names that require TLS before any of their hosts has sent a policy: the top-level domains (`.dev`, `.app`, `.page`, `.new`,
+/// `.zip`) and other public suffixes (`framer.website`) of the HSTS preload list (https://hstspreload.org), including everything
+/// below them.
 ///
-/// The list's other names, some 160,000 of one owner each, are not in it: their hosts send the field themselves, and the first
-/// visit that preloading would protect does not outweigh megabytes in every program. Apple's systems carry the domains as well.
+/// The other names of the list, some 160,000 with one owner each, are not included: their hosts send the field themselves, and
+/// protecting the first visit does not justify megabytes in every program. Apple's systems include the domains as well.
 package enum HSTSPreloadList {
-    /// Of the PyPI package `hstspreload`, which follows Chromium's list.
+    /// The version of the PyPI package `hstspreload`, which follows Chromium's list.
     package static var version: String { HSTSPreloadTable.version.description }
 
-    /// Whether a host is one of the names or below one; addresses never are.
+    /// Whether a host is one of the names or below one of them; always false for addresses.
     package static func contains(_ host: String) -> Bool {
         HostName.normalized(host).map(containsName) ?? false
     }
 
-    /// The same, of a name as ``HostName/normalized(_:)`` makes it.
+    /// The same for a name from ``HostName/normalized(_:)``.
     static func containsName(_ name: String) -> Bool {
         HostName.withBytes(of: name) { HSTSPreloadTable.table.start(in: $0) != nil }
     }

@@ -7,19 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Which cipher suites HTTP/2 may be spoken over (RFC 9113, section 9.2.2).
+/// The cipher suites that are allowed for HTTP/2 (RFC 9113, section 9.2.2).
 package enum HTTP2CipherSuites {
-    /// AES-GCM and ChaCha20 with ECDHE: what BoringSSL has with an ephemeral key exchange and authenticated encryption.
+    /// AES-GCM and ChaCha20 with ECDHE: BoringSSL's suites with an ephemeral key exchange and authenticated encryption.
     ///
-    /// All others of TLS 1.2 that it has are on the list of RFC 9113, appendix A.
+    /// All its other TLS 1.2 suites are on the list in RFC 9113, appendix A.
     private static let permitted: Set<UInt16> = [0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9]
 
-    /// Judges what a handshake agreed on; suites of TLS 1.3 are all good.
+    /// Checks the result of a handshake.
+    ///
+    /// All suites of TLS 1.3 are allowed.
     ///
     /// - Parameters:
-    ///   - version: As on the wire: 0x0303 is TLS 1.2. Nil in clear.
-    ///   - suite: The IANA number; nil where it is not known.
-    /// - Returns: Whether it may.
+    ///   - version: The protocol's version number: 0x0303 is TLS 1.2. Nil without TLS.
+    ///   - suite: The IANA number of the cipher suite; nil if unknown.
+    /// - Returns: Whether HTTP/2 is allowed.
     package static func permit(version: UInt16?, suite: UInt16?) -> Bool {
         guard let version, version < 0x0304, let suite else { return true }
         return version == 0x0303 && permitted.contains(suite)

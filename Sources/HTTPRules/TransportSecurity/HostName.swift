@@ -7,17 +7,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Tells names from addresses: cookies and HSTS have rules for domains that must not apply to an IP address.
+/// Distinguishes names from addresses: the rules of cookies and HSTS for domains must not be applied to IP addresses.
 package enum HostName {
     /// Whether a host is an IPv4 or IPv6 address, with or without brackets and zone.
     ///
-    /// A host whose last label is a number is never a name (WHATWG URL, "ends in a number checker"): `1.2.3.4`, `127.1`,
-    /// `0x7f.1`.
+    /// A host whose last label is a number is never a name (WHATWG URL, "ends in a number checker"): `1.2.3.4`, `127.1`, `0x7f.1`.
     package static func isAddress(_ host: String) -> Bool {
         withBytes(of: host, isAddress)
     }
 
-    /// An IPv6 literal without its brackets, and with its zone as the system writes it (RFC 6874); anything else as it is.
+    /// An IPv6 literal without brackets and with a decoded zone (RFC 6874).
+    ///
+    /// Any other host is unchanged.
     package static func unbracketed(_ host: String) -> String {
         var bare = host[...]
         if bare.first == "[", bare.last == "]" { bare = bare.dropFirst().dropLast() }
@@ -26,7 +27,7 @@ package enum HostName {
         return bare[..<zone] + "%" + (name.hasPrefix("25") && name.count > 2 ? name.dropFirst(2) : name)
     }
 
-    /// The same as ``isAddress(_:)``, of the bytes of a host in lower case.
+    /// The same as ``isAddress(_:)``, for the bytes of a lowercase host.
     static func isAddress(_ host: UnsafeBufferPointer<UInt8>) -> Bool {
         var end = host.count
         if end > 1, host[end - 1] == UInt8(ascii: ".") { end -= 1 }
@@ -45,9 +46,9 @@ package enum HostName {
         return host[(start + 2)..<end].allSatisfy { $0 &- UInt8(ascii: "0") <= 9 || ($0 | 0x20) &- UInt8(ascii: "a") <= 5 }
     }
 
-    /// A name as the lists have it: in lower case, without the dot of the root at its end.
+    /// A name in the form used in lists: in lowercase, without the trailing dot of the root.
     ///
-    /// Nil for addresses, and for what no name looks like: nothing, or an empty label.
+    /// Nil for addresses and invalid names: empty ones and those with an empty label.
     static func normalized(_ host: String) -> String? {
         withBytes(of: host) { bytes -> String? in
             guard !isAddress(bytes), let count = nameLength(bytes) else { return nil }
@@ -58,7 +59,7 @@ package enum HostName {
         }
     }
 
-    /// How many bytes of a host are its name, without the dot of the root, or nil where a label is empty.
+    /// The length of a name in bytes without the trailing dot of the root, or nil if a label is empty.
     static func nameLength(_ host: UnsafeBufferPointer<UInt8>) -> Int? {
         var previous = UInt8(ascii: ".")
         for (index, byte) in host.enumerated() {

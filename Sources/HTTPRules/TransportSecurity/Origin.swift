@@ -9,13 +9,15 @@
 
 package import FoundationEssentials
 
-/// Tells whom a request goes to: what connections, credentials and redirects compare (RFC 9110, section 4.3.1).
+/// The origin of a request, used to compare connections, credentials and redirects (RFC 9110, section 4.3.1).
 package struct Origin: Hashable, Sendable {
     /// `http` or `https`.
     package let scheme: String
-    /// In lower case; an IPv6 address stands without brackets, with its zone after a percent sign.
+    /// In lowercase.
+    ///
+    /// An IPv6 address has no brackets, and its zone follows a percent sign.
     package let host: String
-    /// The scheme's default where the URL names none.
+    /// The scheme's default port if the URL contains none.
     package let port: Int
     /// Whether the scheme is `https`.
     package let isSecure: Bool
@@ -27,7 +29,7 @@ package struct Origin: Hashable, Sendable {
         isSecure = scheme == "https"
     }
 
-    /// The origin of a URL, or nil where no HTTP request can be sent to it.
+    /// The origin of a URL, or nil if HTTP requests cannot be sent to it.
     package init?(_ url: URL) {
         guard let target = try? RequestTarget(url) else { return nil }
         self = target.origin

@@ -9,29 +9,35 @@
 
 package import FoundationEssentials
 
-/// What a TLS connection has to satisfy beyond the trust that every server has to earn: what ``AppTransportSecurity`` asks of it.
+/// The requirements of ``AppTransportSecurity`` for a TLS connection, in addition to the evaluation of the server's trust.
 package struct TLSDemands: Sendable, Hashable {
-    /// As it stands on the wire (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
+    /// The protocol's version number (RFC 8446, section 4.2.1): 0x0303 is TLS 1.2.
     ///
-    /// Nil leaves it to the session.
+    /// Nil if only the session's minimum applies.
     package var minimumVersion: UInt16?
-    /// TLS 1.3, or a suite with ECDHE: the default "limits the accepted ciphers to those that support PFS through Elliptic Curve
-    /// Diffie-Hellman Ephemeral (ECDHE) key exchange".
+    /// Whether TLS 1.3 or a suite with ECDHE is required: the default "limits the accepted ciphers to those that support PFS
+    /// through Elliptic Curve Diffie-Hellman Ephemeral (ECDHE) key exchange".
     package var requiresForwardSecrecy: Bool
-    /// An RSA key of 2048 bits or an elliptic one of 256 at least, in a certificate signed with SHA-256 or better.
+    /// Requires an RSA key of at least 2048 bits or an elliptic curve key of at least 256 bits, in a certificate signed with
+    /// SHA-256 or better.
     package var requiresStrongKeys: Bool
-    /// SHA-256 of the keys (SubjectPublicKeyInfo) one of which the server's own certificate has to have; no condition if empty.
+    /// SHA-256 hashes of keys (SubjectPublicKeyInfo), one of which the server's certificate must have.
     ///
-    /// Pins hold whatever a delegate says of the server's trust.
+    /// Empty means no requirement.
+    ///
+    /// Pins apply regardless of a delegate's decision about the server's trust.
     package var leafPins: [Data]
-    /// The same, of a certificate of an authority in the chain; where both are given, "both" have to be met.
+    /// The same for a CA certificate in the chain.
+    ///
+    /// If both lists are given, "both" must match.
     package var caPins: [Data]
-    /// Whether a delegate cannot loosen trust: it may refuse a server, but not accept one that default evaluation refuses.
+    /// Whether a delegate cannot relax the trust evaluation: it may reject a server, but not accept one that the default evaluation
+    /// rejects.
     package var enforcesTrust: Bool
 
     package static let none = TLSDemands()
 
-    /// What App Transport Security asks for where no key says otherwise.
+    /// The requirements of App Transport Security without any keys.
     package static let strict = TLSDemands(
         minimumVersion: 0x0303,
         requiresForwardSecrecy: true,
