@@ -39,7 +39,7 @@ package enum OctetText {
         return String(text)
     }
 
-    /// Returns the octets of a text: those before ``text(of:)``, or its UTF-8 for any other text.
+    /// Returns the octets from which ``text(of:)`` created a text, or the UTF-8 of any other text.
     package static func octets(of text: String) -> [UInt8] {
         guard isNeeded(for: text) else { return Array(text.utf8) }
         var octets: [UInt8] = []

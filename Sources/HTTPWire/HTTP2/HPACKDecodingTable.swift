@@ -74,7 +74,7 @@ struct HPACKDecodingTable: Sendable {
     /// The number of entries that the peer added.
     var dynamicCount: Int { entries.count - oldest }
 
-    /// The entry at an index of the peer: counted from 1, the newest dynamic entry first after the static ones.
+    /// The entry at an index in a field block: static entries start at 1, followed by the newest dynamic entry.
     ///
     /// Nil if there is no such entry.
     @inline(__always)

@@ -93,7 +93,7 @@ struct HPACKRequestNames: Sendable {
 
 /// Hashes for the tables of one connection.
 ///
-/// Whoever controls their content can only slow down their own connection.
+/// They need no protection against chosen collisions: an attacker can only slow down its own connection.
 enum HPACKHash {
     /// The hash ignores the case of letters.
     @inline(__always)

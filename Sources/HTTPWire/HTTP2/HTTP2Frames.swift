@@ -126,7 +126,7 @@ package enum HTTP2Frames {
 
     /// Splits a field block into frames.
     ///
-    /// The block starts after space for one frame header.
+    /// In the buffer, the block starts after the space for one frame header.
     ///
     /// The buffer must have space for ``fieldBlockLength(_:maximumFrameSize:)`` bytes: if the block exceeds the maximum frame size,
     /// its later parts are moved back to insert the headers of CONTINUATION frames.

@@ -56,7 +56,7 @@ package struct HTTP2RequestEncoder: Sendable {
     package static func maximumLength(of head: borrowing RequestHead) -> Int {
         var length = headOverhead + head.method.utf8.count + head.target.utf8.count
         for line in head.headers.lines {
-            // Each crumb of a cookie costs three bytes in addition to the two that separated it.
+            // Each crumb of a cookie has an overhead of three bytes, and replaces a separator of two.
             let value = Int(line.valueLength)
             length += fieldOverhead + Int(line.nameLength) + (line.nameLength == 6 ? 2 * value : value)
         }

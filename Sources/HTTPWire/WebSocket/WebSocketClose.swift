@@ -41,8 +41,8 @@ package struct WebSocketClose: Hashable, Sendable {
     /// Whether this code may appear in a close frame.
     ///
     /// Codes below 3000 must be defined (section 7.4.2): by section 7.4.1, or 1012 to 1014 by the IANA registry. 1004 is reserved.
-    /// 1005, 1006 and 1015 report conditions to an app that no frame contained ("MUST NOT be set as a status code in a Close
-    /// control frame by an endpoint").
+    /// 1005, 1006 and 1015 only report conditions to an app ("MUST NOT be set as a status code in a Close control frame by an
+    /// endpoint").
     package static func isAllowed(_ code: UInt16) -> Bool {
         switch code {
         case 1000...1003, 1007...1014, 3000...4999: true

@@ -121,7 +121,7 @@ package struct WebSocketFrameReader: Sendable {
         }
     }
 
-    // MARK: Heads
+    // MARK: Frame headers
 
     /// FIN, RSV1 to RSV3, and the opcode.
     @inline(__always)
