@@ -113,7 +113,7 @@ package enum RedirectPolicy {
                 method: newMethod,
                 keepsBody: keepsBody,
                 dropsContentFields: !keepsBody,
-                // A WebSocket URL is only same-origin with another WebSocket URL.
+                // A WebSocket URL is another origin, unless the previous URL is a WebSocket URL as well.
                 crossesOrigin: origin == nil || origin != Origin(url) || isWebSocket(target) && !isWebSocket(url)
             )
         )

@@ -23,7 +23,7 @@ package enum RetryEvidence: Sendable, Hashable {
     package struct Refusal: Sendable, Hashable {
         /// Whether the connection accepts no more requests.
         package var endsConnection: Bool
-        /// Whether so many connections were refused that requests to the origin fail (``FruitlessConnections``).
+        /// Whether this happened on so many connections that the origin is given up (``FruitlessConnections``).
         package var isLast: Bool
 
         package init(endsConnection: Bool, isLast: Bool = false) {

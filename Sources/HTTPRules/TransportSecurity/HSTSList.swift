@@ -13,7 +13,9 @@ package struct HSTSList: Sendable {
     package struct Entry: Hashable, Sendable {
         package var expires: Double
         package var includesSubdomains: Bool
-        /// The time of the first request for HSTS since the host was last unknown.
+        /// The time when the host became known.
+        ///
+        /// Renewing the entry does not change it.
         package var created: Double
 
         package init(expires: Double, includesSubdomains: Bool, created: Double) {
