@@ -10,22 +10,22 @@
 import Foundation
 import URLLoading
 
-/// Makes an entry of one transaction.
+/// Makes the entry of one transaction.
 struct EntryMaker {
     let transaction: URLSessionTaskTransactionMetrics
     let begin: Date
-    /// When the transaction was over at the latest.
+    /// The latest possible end of the transaction.
     let end: Date
-    /// The request's head as it was sent, where that is known.
+    /// The request head as sent, if known.
     let head: [String]?
     let particulars: HTTPArchive.Particulars
-    /// The task's last transaction: its response is the one that was delivered.
+    /// Whether this is the task's last transaction, whose response was delivered.
     let isLast: Bool
     let detail: HTTPArchive.Detail
 
     private var answer: HTTPURLResponse? { transaction.response as? HTTPURLResponse }
     private var isFromCache: Bool { transaction.resourceFetchType == .localCache }
-    /// A redirect of the library's own, as HSTS makes them, is in no cache.
+    /// A redirect that the library itself made, as HSTS does, does not come from a cache.
     private var isOwn: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
 
     func entry() -> HTTPArchive.Entry {
@@ -102,7 +102,7 @@ struct EntryMaker {
         return response
     }
 
-    /// Where there is no response, or one without a status, as of a file.
+    /// For a missing response, or one without a status, as of a file.
     private func otherResponse(_ error: String?) -> HTTPArchive.Response {
         var response = HTTPArchive.Response(
             status: 0, httpVersion: version, content: content(transaction.response?.mimeType))
@@ -145,7 +145,7 @@ struct EntryMaker {
         return timings
     }
 
-    /// To the thousandth; nil where it did not begin.
+    /// Rounded to the thousandth; nil if the phase did not begin.
     private func milliseconds(_ start: Date?, _ end: Date) -> Double? {
         start.map { (max(0, end.timeIntervalSince($0)) * 1_000_000).rounded() / 1000 }
     }

@@ -10,37 +10,37 @@
 public import Foundation
 
 extension HTTPArchive {
-    /// One request and its response.
+    /// A request and its response.
     public struct Entry: Sendable, Equatable {
-        /// When the load began.
+        /// The beginning of the load.
         public var startedDateTime: Date
-        /// How long it took, in milliseconds: the sum of ``timings``, where each is known.
+        /// The duration in milliseconds: the sum of the known ``timings``.
         public var time: Double
-        /// What was asked.
+        /// The request.
         public var request: Request
-        /// What was answered.
+        /// The response.
         public var response: Response
-        /// What the cache had.
+        /// The use of the cache.
         public var cache: CacheUse
-        /// How long each phase took.
+        /// The duration of each phase.
         public var timings: Timings
-        /// The IP address at the other end, or nil where it is not known.
+        /// The IP address of the server or proxy; nil if unknown.
         public var serverIPAddress: String?
-        /// What tells connections apart: the port at this end; or nil.
+        /// An identifier of the connection: the local port; nil if unknown.
         public var connection: String?
-        /// A remark, or nil.
+        /// A comment, or nil.
         public var comment: String?
-        /// Where in a cache the response came from, as "memory", "disk" or "cache"; nil where it came from the network.
+        /// The cache that the response came from, such as "memory", "disk" or "cache"; nil if it came from the network.
         public var fromCache: String?
 
-        /// Makes an entry.
+        /// Creates an entry.
         ///
         /// - Parameters:
-        ///   - startedDateTime: When the load began.
-        ///   - request: What was asked.
-        ///   - response: What was answered.
-        ///   - timings: How long each phase took.
-        ///   - cache: What the cache had.
+        ///   - startedDateTime: The beginning of the load.
+        ///   - request: The request.
+        ///   - response: The response.
+        ///   - timings: The duration of each phase.
+        ///   - cache: The use of the cache.
         public init(
             startedDateTime: Date, request: Request, response: Response, timings: Timings = Timings(),
             cache: CacheUse = CacheUse()
@@ -54,53 +54,53 @@ extension HTTPArchive {
         }
     }
 
-    /// How long each phase of an exchange took, in milliseconds; -1 where that is not known, or there was no such phase.
+    /// The duration of each phase of an exchange, in milliseconds; -1 if it is unknown or the phase did not occur.
     public struct Timings: Sendable, Equatable {
-        /// From the beginning until there was a connection, or one was begun.
+        /// From the beginning until a connection was available or being established.
         public var blocked: Double = -1
-        /// To look the host's name up.
+        /// The host name lookup.
         public var dns: Double = -1
-        /// To connect, TLS included.
+        /// Establishing the connection, including TLS.
         public var connect: Double = -1
-        /// To send the request.
+        /// Sending the request.
         public var send: Double = 0
         /// From the end of the request to the beginning of the response.
         public var wait: Double = 0
-        /// To receive the response.
+        /// Receiving the response.
         public var receive: Double = 0
-        /// For TLS; a part of ``connect``.
+        /// The TLS handshake, which is a part of ``connect``.
         public var ssl: Double = -1
 
-        /// Makes timings of which nothing is known.
+        /// Creates timings without any known phase.
         public init() {}
 
-        /// The phases that are known together, each once.
+        /// The sum of the known phases; ``ssl`` is not added to ``connect``.
         public var sum: Double {
             let sum = [blocked, dns, connect, send, wait, receive].reduce(0) { $0 + max(0, $1) }
             return (sum * 1000).rounded() / 1000
         }
     }
 
-    /// What the cache had before a request.
+    /// The state of the cache before a request.
     public struct CacheUse: Sendable, Equatable {
         /// A stored response.
         public struct State: Sendable, Equatable {
-            /// Until when it is fresh, or nil.
+            /// The expiration time, or nil.
             public var expires: Date?
-            /// When it was last used.
+            /// The time of the last use.
             public var lastAccess: Date
-            /// Its entity tag, or an empty string.
+            /// The entity tag, or an empty string.
             public var eTag: String
-            /// How often it was used.
+            /// The number of uses.
             public var hitCount: Int
 
-            /// Makes one.
+            /// Creates a state.
             ///
             /// - Parameters:
-            ///   - expires: Until when it is fresh, or nil.
-            ///   - lastAccess: When it was last used.
-            ///   - eTag: Its entity tag.
-            ///   - hitCount: How often it was used.
+            ///   - expires: The expiration time, or nil.
+            ///   - lastAccess: The time of the last use.
+            ///   - eTag: The entity tag.
+            ///   - hitCount: The number of uses.
             public init(expires: Date? = nil, lastAccess: Date, eTag: String = "", hitCount: Int = 1) {
                 self.expires = expires
                 self.lastAccess = lastAccess
@@ -109,12 +109,12 @@ extension HTTPArchive {
             }
         }
 
-        /// What was stored before the request, or nil where nothing was, or nothing is known.
+        /// The stored response before the request; nil if there was none or it is unknown.
         public var beforeRequest: State?
 
-        /// Makes one.
+        /// Creates a value.
         ///
-        /// - Parameter beforeRequest: What was stored before the request.
+        /// - Parameter beforeRequest: The stored response before the request.
         public init(beforeRequest: State? = nil) { self.beforeRequest = beforeRequest }
     }
 }
@@ -125,10 +125,10 @@ extension HTTPArchive.Entry: Codable {
         case fromCache = "_fromCache"
     }
 
-    /// Reads an entry as programs write it: times that are missing are not known.
+    /// Decodes an entry leniently: missing timings are unknown.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no request with a URL, or the beginning is no date.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if there is no request with a URL, or the beginning is not a date.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<Member>(decoder)
         startedDateTime = try members.date(.startedDateTime)
@@ -143,10 +143,10 @@ extension HTTPArchive.Entry: Codable {
         fromCache = members.text(.fromCache)
     }
 
-    /// Writes the entry.
+    /// Encodes the entry.
     ///
-    /// - Parameter encoder: Of JSON.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoder: A JSON encoder.
+    /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Member.self)
         try container.encode(ArchiveDate.text(startedDateTime), forKey: .startedDateTime)
@@ -165,10 +165,10 @@ extension HTTPArchive.Entry: Codable {
 extension HTTPArchive.Timings: Codable {
     private enum CodingKeys: String, CodingKey { case blocked, dns, connect, send, wait, receive, ssl }
 
-    /// Reads timings; what is missing, or is no number, is -1, or 0 for the phases that every exchange has.
+    /// Decodes timings; a missing or malformed value is -1, or 0 for the phases that every exchange has.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         blocked = members.number(.blocked) ?? -1
@@ -184,10 +184,10 @@ extension HTTPArchive.Timings: Codable {
 extension HTTPArchive.CacheUse: Codable {
     private enum CodingKeys: String, CodingKey { case beforeRequest }
 
-    /// Reads what a cache had.
+    /// Decodes the state of the cache.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         beforeRequest = try? members.value(.beforeRequest)
@@ -197,10 +197,10 @@ extension HTTPArchive.CacheUse: Codable {
 extension HTTPArchive.CacheUse.State: Codable {
     private enum Member: String, CodingKey { case expires, lastAccess, eTag, hitCount }
 
-    /// Reads a stored response.
+    /// Decodes a stored response.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where the last use is no date.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the time of the last use is not a date.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<Member>(decoder)
         expires = try? members.date(.expires)
@@ -209,10 +209,10 @@ extension HTTPArchive.CacheUse.State: Codable {
         hitCount = Int(members.count(.hitCount) ?? 0)
     }
 
-    /// Writes it.
+    /// Encodes the stored response.
     ///
-    /// - Parameter encoder: Of JSON.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoder: A JSON encoder.
+    /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Member.self)
         try container.encodeIfPresent(expires.map(ArchiveDate.text), forKey: .expires)

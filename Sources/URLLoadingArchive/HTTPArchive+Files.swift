@@ -10,28 +10,28 @@
 public import Foundation
 
 extension HTTPArchive {
-    /// Why a file is not read as an archive.
+    /// Why a file could not be read as an archive.
     public struct ReadingError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
-        /// One sentence without a full stop, as in "it is no HAR: log.entries[3].request.url is missing".
+        /// One sentence without a full stop, such as "it is no HAR: log.entries[3].request.url is missing".
         public let description: String
 
         init(_ description: String) { self.description = description }
 
-        /// The same.
+        /// The same as ``description``.
         public var errorDescription: String? { description }
     }
 
-    /// Reads a file that this or another program wrote.
+    /// Reads an archive file of this or another program.
     ///
     /// - Parameters:
     ///   - url: The file.
-    ///   - maximumSize: The most bytes that it may have: 256 MiB.
-    /// - Throws: ``ReadingError`` where it is no HAR or too large; Foundation's error where it cannot be read.
+    ///   - maximumSize: The maximum size in bytes, by default 256 MiB.
+    /// - Throws: ``ReadingError`` if it is not a HAR file or too large; Foundation's error if it cannot be read.
     public init(contentsOf url: URL, maximumSize: Int = 256 << 20) throws {
         let file = try FileHandle(forReadingFrom: url)
         defer { try? file.close() }
         var data = Data()
-        // A device or a pipe does not say how much there is.
+        // The size of a device or a pipe is unknown.
         while data.count <= maximumSize, let piece = try file.read(upToCount: min(1 << 20, maximumSize - data.count + 1)),
             !piece.isEmpty
         {
@@ -41,10 +41,10 @@ extension HTTPArchive {
         try self.init(data: data)
     }
 
-    /// Reads the bytes of a file that this or another program wrote.
+    /// Reads the archive of this or another program from data.
     ///
     /// - Parameter data: JSON in UTF-8, with or without a byte order mark.
-    /// - Throws: ``ReadingError`` where they are no HAR.
+    /// - Throws: ``ReadingError`` if the data is not a HAR archive.
     public init(data: Data) throws {
         let mark = Data([0xEF, 0xBB, 0xBF])
         do {
@@ -56,9 +56,9 @@ extension HTTPArchive {
         }
     }
 
-    /// The archive as JSON, with its members in alphabetical order.
+    /// Encodes the archive as JSON, with its members in alphabetical order.
     ///
-    /// - Throws: `EncodingError` where JSON cannot represent a number.
+    /// - Throws: `EncodingError` if JSON cannot represent a number.
     /// - Returns: UTF-8, with a line feed at the end.
     public func data() throws -> Data {
         let encoder = JSONEncoder()
@@ -66,12 +66,12 @@ extension HTTPArchive {
         return try encoder.encode(self) + Data("\n".utf8)
     }
 
-    /// Writes the archive: whole or not at all, and for its owner alone (mode 0600), as even its URLs may be private.
+    /// Writes the archive atomically, with mode 0600, since even its URLs may be private.
     ///
-    /// What was there is replaced; a link stays, and what it leads to is replaced. What is no file, as a pipe, is written to.
+    /// An existing file is replaced; for a symbolic link, its target is. A special file, such as a pipe, is written to.
     ///
     /// - Parameter url: The file.
-    /// - Throws: `POSIXError`, where it cannot be written.
+    /// - Throws: `POSIXError` if the file cannot be written.
     public func write(to url: URL) throws {
         let data = try data()
         var facts = stat()

@@ -10,14 +10,14 @@
 public import Foundation
 
 extension HTTPArchive {
-    /// A name and a value: of a header field, or of a part of a query.
+    /// A name and a value, of a header field or a query parameter.
     public struct Field: Sendable, Equatable {
         /// The name.
         public var name: String
         /// The value.
         public var value: String
 
-        /// Makes one.
+        /// Creates a field.
         ///
         /// - Parameters:
         ///   - name: The name.
@@ -30,26 +30,26 @@ extension HTTPArchive {
 
     /// A cookie that was sent or set.
     public struct Cookie: Sendable, Equatable {
-        /// The cookie's name.
+        /// The name.
         public var name: String
-        /// Its value.
+        /// The value.
         public var value: String
-        /// Its `Path`, or nil.
+        /// The `Path` attribute, or nil.
         public var path: String?
-        /// Its `Domain`, or nil.
+        /// The `Domain` attribute, or nil.
         public var domain: String?
-        /// When it ends, or nil.
+        /// The expiration time, or nil.
         public var expires: Date?
-        /// Whether it is `HttpOnly`; nil where a request does not tell.
+        /// Whether the cookie is `HttpOnly`; nil for a request's cookie, where it is unknown.
         public var httpOnly: Bool?
-        /// Whether it is `Secure`; nil where a request does not tell.
+        /// Whether the cookie is `Secure`; nil for a request's cookie, where it is unknown.
         public var secure: Bool?
 
-        /// Makes one.
+        /// Creates a cookie.
         ///
         /// - Parameters:
-        ///   - name: The cookie's name.
-        ///   - value: Its value.
+        ///   - name: The name.
+        ///   - value: The value.
         public init(name: String, value: String) {
             self.name = name
             self.value = value
@@ -58,22 +58,22 @@ extension HTTPArchive {
 
     /// The body of a request.
     public struct PostData: Sendable, Equatable {
-        /// Its media type.
+        /// The media type.
         public var mimeType: String
-        /// The body, in base64 where ``encoding`` says so.
+        /// The body, in base64 if ``encoding`` says so.
         public var text: String
-        /// "base64" for a body that is no text, or nil; `_encoding` in the file, since HAR knows none here.
+        /// "base64" for a binary body, otherwise nil; written as `_encoding`, since HAR does not define it here.
         public var encoding: String?
-        /// A remark, as why there is no text.
+        /// A comment, such as the reason for a missing text.
         public var comment: String?
 
-        /// Makes one.
+        /// Creates a body.
         ///
         /// - Parameters:
-        ///   - mimeType: Its media type.
+        ///   - mimeType: The media type.
         ///   - text: The body.
-        ///   - encoding: "base64" for a body that is no text.
-        ///   - comment: A remark.
+        ///   - encoding: "base64" for a binary body.
+        ///   - comment: A comment.
         public init(mimeType: String, text: String = "", encoding: String? = nil, comment: String? = nil) {
             self.mimeType = mimeType
             self.text = text
@@ -81,32 +81,32 @@ extension HTTPArchive {
             self.comment = comment
         }
 
-        /// The body's bytes; nil where it is not here, or is said to be base64 and is not.
+        /// The bytes of the body; nil if it was not kept, or its base64 is malformed.
         public var data: Data? { comment != nil && text.isEmpty ? nil : ArchiveBody.data(text, encoding) }
     }
 
     /// The body of a response.
     public struct Content: Sendable, Equatable {
-        /// Bytes after decoding.
+        /// The decoded length in bytes.
         public var size: Int64
-        /// So many bytes a content coding saved; nil where there was none.
+        /// The number of bytes that a content coding saved; nil if there was none.
         public var compression: Int64?
-        /// Its media type, with its parameters; "x-unknown" where the response has none.
+        /// The media type with its parameters; "x-unknown" if the response has none.
         public var mimeType: String
-        /// The body, in base64 where ``encoding`` says so; nil where it was not kept.
+        /// The body, in base64 if ``encoding`` says so; nil if it was not kept.
         public var text: String?
-        /// "base64" for a body that is no text, or nil.
+        /// "base64" for a binary body, otherwise nil.
         public var encoding: String?
-        /// A remark, as why there is no text.
+        /// A comment, such as the reason for a missing text.
         public var comment: String?
 
-        /// Makes one.
+        /// Creates a body.
         ///
         /// - Parameters:
-        ///   - size: Bytes after decoding.
-        ///   - mimeType: Its media type.
+        ///   - size: The decoded length in bytes.
+        ///   - mimeType: The media type.
         ///   - text: The body.
-        ///   - encoding: "base64" for a body that is no text.
+        ///   - encoding: "base64" for a binary body.
         public init(size: Int64 = 0, mimeType: String = "x-unknown", text: String? = nil, encoding: String? = nil) {
             self.size = size
             self.mimeType = mimeType
@@ -114,37 +114,37 @@ extension HTTPArchive {
             self.encoding = encoding
         }
 
-        /// The body's bytes; nil where they were not kept, or are said to be base64 and are not.
+        /// The bytes of the body; nil if it was not kept, or its base64 is malformed.
         public var data: Data? { text.flatMap { ArchiveBody.data($0, encoding) } }
     }
 
-    /// What was asked.
+    /// A request.
     public struct Request: Sendable, Equatable {
         /// The method.
         public var method: String
         /// The absolute URL.
         public var url: String
-        /// The version of HTTP, as in "HTTP/1.1"; empty where it is not known.
+        /// The HTTP version, such as "HTTP/1.1"; empty if unknown.
         public var httpVersion: String
         /// The cookies that were sent.
         public var cookies: [Cookie] = []
         /// The header fields.
         public var headers: [Field]
-        /// The parts of the URL's query, decoded.
+        /// The decoded parameters of the URL's query.
         public var queryString: [Field]
-        /// The body, where it was kept.
+        /// The body, if it was kept.
         public var postData: PostData?
-        /// Bytes of the head as it was sent, or -1.
+        /// The length of the head as sent, in bytes, or -1.
         public var headersSize: Int64 = -1
-        /// Bytes of the body as it was sent, or -1.
+        /// The length of the body as sent, in bytes, or -1.
         public var bodySize: Int64 = -1
 
-        /// Makes a request; its cookies and the parts of its query are read from its fields and its URL.
+        /// Creates a request; its cookies and query parameters are taken from the fields and the URL.
         ///
         /// - Parameters:
         ///   - method: The method.
         ///   - url: The absolute URL.
-        ///   - httpVersion: The version of HTTP.
+        ///   - httpVersion: The HTTP version.
         ///   - headers: The header fields.
         ///   - postData: The body.
         public init(
@@ -160,35 +160,35 @@ extension HTTPArchive {
         }
     }
 
-    /// What was answered.
+    /// A response.
     public struct Response: Sendable, Equatable {
-        /// The status; 0 where there was no response.
+        /// The status; 0 if there was no response.
         public var status: Int
-        /// The reason behind the status.
+        /// The reason phrase.
         public var statusText: String
-        /// The version of HTTP, as in "HTTP/1.1"; empty where it is not known.
+        /// The HTTP version, such as "HTTP/1.1"; empty if unknown.
         public var httpVersion: String
         /// The cookies that were set.
         public var cookies: [Cookie] = []
-        /// The header fields, in their order.
+        /// The header fields, in order.
         public var headers: [Field]
         /// The body.
         public var content: Content
-        /// The `Location`, or an empty string.
+        /// The value of `Location`, or an empty string.
         public var redirectURL: String
-        /// Bytes of the head as it came, or -1.
+        /// The length of the head as received, in bytes, or -1.
         public var headersSize: Int64 = -1
-        /// Bytes of the body as it came, 0 from a cache, or -1.
+        /// The length of the body as received, in bytes, 0 from a cache, or -1.
         public var bodySize: Int64 = -1
-        /// Why there was no response, or not all of it; nil where all went well.
+        /// Why there was no response or only a part of it; nil if the load succeeded.
         public var error: String?
 
-        /// Makes a response; its cookies and where it redirects to are read from its fields.
+        /// Creates a response; its cookies and redirect URL are taken from the fields.
         ///
         /// - Parameters:
-        ///   - status: The status; 0 where there was no response.
-        ///   - statusText: The reason behind it.
-        ///   - httpVersion: The version of HTTP.
+        ///   - status: The status; 0 if there was no response.
+        ///   - statusText: The reason phrase.
+        ///   - httpVersion: The HTTP version.
         ///   - headers: The header fields.
         ///   - content: The body.
         public init(
@@ -207,24 +207,24 @@ extension HTTPArchive {
 }
 
 extension [HTTPArchive.Field] {
-    /// The first value of a field, whatever the case of its name.
+    /// The first value of a field; names are compared without case.
     ///
     /// - Parameter name: The field's name.
-    /// - Returns: Its value, or nil.
+    /// - Returns: The value, or nil.
     public func value(of name: String) -> String? {
         first { $0.name.lowercased() == name.lowercased() }?.value
     }
 }
 
-// Other programs leave members out, or write numbers as text: what has a plain meaning all the same is taken.
+// Other programs omit members or write numbers as strings: decoding accepts everything with an unambiguous meaning.
 
 extension HTTPArchive.Field: Codable {
     private enum CodingKeys: String, CodingKey { case name, value }
 
-    /// Reads a field.
+    /// Decodes a field.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         name = members.text(.name) ?? ""
@@ -235,10 +235,10 @@ extension HTTPArchive.Field: Codable {
 extension HTTPArchive.Cookie: Codable {
     private enum Member: String, CodingKey { case name, value, path, domain, expires, httpOnly, secure }
 
-    /// Reads a cookie.
+    /// Decodes a cookie.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<Member>(decoder)
         name = members.text(.name) ?? ""
@@ -250,10 +250,10 @@ extension HTTPArchive.Cookie: Codable {
         secure = try? members.value(.secure)
     }
 
-    /// Writes the cookie.
+    /// Encodes the cookie.
     ///
-    /// - Parameter encoder: Of JSON.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoder: A JSON encoder.
+    /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Member.self)
         try container.encode(name, forKey: .name)
@@ -273,10 +273,10 @@ extension HTTPArchive.PostData: Codable {
     }
     private enum ForeignMember: String, CodingKey { case params }
 
-    /// Reads a body; where there are parameters and no text, they make the text of a form.
+    /// Decodes a body; parameters without a text are encoded as a form.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         mimeType = members.text(.mimeType) ?? ""
@@ -290,10 +290,10 @@ extension HTTPArchive.PostData: Codable {
 extension HTTPArchive.Content: Codable {
     private enum CodingKeys: String, CodingKey { case size, compression, mimeType, text, encoding, comment }
 
-    /// Reads a body.
+    /// Decodes a body.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         size = members.count(.size) ?? 0
@@ -310,10 +310,10 @@ extension HTTPArchive.Request: Codable {
         case method, url, httpVersion, cookies, headers, queryString, postData, headersSize, bodySize
     }
 
-    /// Reads a request.
+    /// Decodes a request.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no URL.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if there is no URL.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         url = try members.container.decode(String.self, forKey: .url)
@@ -334,10 +334,10 @@ extension HTTPArchive.Response: Codable {
         case error = "_error"
     }
 
-    /// Reads a response.
+    /// Decodes a response.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no object.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if the value is not an object.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<CodingKeys>(decoder)
         status = Int(members.count(.status) ?? 0)

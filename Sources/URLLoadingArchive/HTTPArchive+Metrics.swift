@@ -11,42 +11,42 @@ public import Foundation
 public import URLLoading
 
 extension HTTPArchive {
-    /// What an entry that is made of a task's metrics holds.
+    /// The options for entries made from a task's metrics.
     public struct Detail: Sendable, Equatable {
-        /// Which secrets are taken out; nil keeps all.
+        /// The secrets to remove; nil keeps all.
         public var redaction: Redaction? = Redaction()
-        /// Whether bodies that are given are kept.
+        /// Whether bodies are kept, if they are available.
         public var keepsBodies = false
-        /// The most bytes that a body may have to be kept: 1 MiB.
+        /// The maximum size of a body that is kept, in bytes; by default 1 MiB.
         public var maximumBodySize = 1 << 20
 
-        /// No secrets, and no bodies.
+        /// Creates the default options: without secrets and bodies.
         public init() {}
     }
 
-    /// What is known of a task besides its metrics.
+    /// The facts of a task that are not part of its metrics.
     public struct Particulars: Sendable {
-        /// The heads of the task's requests as `urlSession(_:task:didSendRequestHead:)` tells them, in their order.
+        /// The heads of the task's requests as reported by `urlSession(_:task:didSendRequestHead:)`, in order.
         ///
-        /// Without them, entries have the header fields that the app gave its requests.
+        /// Without them, entries have the header fields that the app set.
         public var sentHeads: [[String]] = []
-        /// The body that was sent, or nil.
+        /// The request body, or nil.
         public var requestBody: Data?
-        /// The body that came, decoded, or nil.
+        /// The decoded response body, or nil.
         public var responseBody: Data?
-        /// How the task failed, or nil.
+        /// The task's error, or nil.
         public var error: (any Error)?
 
-        /// Nothing more.
+        /// Creates a value without any facts.
         public init() {}
     }
 
-    /// Appends an entry for each transaction of a task: redirects, answers to challenges, attempts and hits of the cache among them.
+    /// Appends an entry for each transaction of a task, including redirects, authentication attempts, retries and cache hits.
     ///
     /// - Parameters:
-    ///   - metrics: The task's metrics, as its delegate is given them.
-    ///   - particulars: What is known besides.
-    ///   - detail: What the entries hold.
+    ///   - metrics: The task's metrics, as its delegate receives them.
+    ///   - particulars: Other facts of the task.
+    ///   - detail: The options for the entries.
     public mutating func append(
         _ metrics: URLSessionTaskMetrics, _ particulars: Particulars = Particulars(), detail: Detail = Detail()
     ) {
@@ -63,7 +63,7 @@ extension HTTPArchive {
         }
     }
 
-    /// The head that a transaction was sent with; those before it were of none.
+    /// The head that a transaction was sent with; earlier heads belong to no transaction and are dropped.
     private static func head(
         of transaction: URLSessionTaskTransactionMetrics, in heads: inout ArraySlice<[String]>
     ) -> [String]? {

@@ -11,35 +11,36 @@ import Foundation
 import HTTPRules
 
 extension HTTPArchive {
-    /// Which secrets are taken out of an archive: in their place stands `REDACTED`.
+    /// The secrets to remove from an archive; they are replaced with `REDACTED`.
     ///
-    /// Credentials and the values of cookies in header fields; users and passwords in URLs; parts of queries, of forms and of JSON whose names say
-    /// that they are secret, be it in the URL of a request or in one that a field such as `Location` or `Referer` has.
+    /// These are credentials and cookie values in header fields; users and passwords in URLs; and query parameters, form fields
+    /// and JSON members with secret names. URLs in fields such as `Location` and `Referer` are redacted like the request's own.
     ///
-    /// What is secret by no name is not known: a part of a URL's path, or the text of a page. Look at an archive before you give it away.
+    /// Secrets without a name are not recognized, such as a part of a URL's path, or the text of a page. Check an archive before
+    /// you share it.
     public struct Redaction: Sendable, Equatable {
-        /// What stands in the place of a secret.
+        /// The replacement for a secret.
         static let marker = "REDACTED"
 
-        /// Names of header fields with a credential, in lower case.
+        /// The names of header fields with credentials, in lower case.
         public var headerFields: Set<String> = [
             "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
             "x-amz-security-token", "x-api-key", "x-auth-key", "x-csrf", "x-xsrf", "dpop", "x-github-otp",
         ]
 
-        /// Names of secrets in queries, forms and JSON, in lower case and with `_` in place of `-`.
+        /// The names of secrets in queries, forms and JSON, in lower case and with `_` instead of `-`.
         public var parameters: Set<String> = SecretNames.whole
 
-        /// Parts of names that say as much, wherever they stand in one.
+        /// Substrings that mark a name as secret.
         public var nameParts: Set<String> = SecretNames.parts
 
-        /// Makes the usual rules.
+        /// Creates the default rules.
         public init() {}
     }
 }
 
 extension HTTPArchive.Redaction {
-    /// Whether a name says that its value is a secret.
+    /// Whether a name denotes a secret.
     func isSecret(_ name: String) -> Bool {
         let name = name.lowercased().replacing("-", with: "_")
         return parameters.contains(name) || nameParts.contains { name.contains($0) }
@@ -55,7 +56,7 @@ extension HTTPArchive.Redaction {
         entry.request.url = url(entry.request.url)
         entry.request.headers = entry.request.headers.map(field)
         entry.request.cookies = entry.request.cookies.map(cookie)
-        // The parts of a query may have URLs in them.
+        // Query parameters may contain URLs.
         entry.request.queryString = entry.request.queryString.map { part in
             .init(name: part.name, value: isSecret(part.name) ? Self.marker : url(part.value))
         }
@@ -95,7 +96,7 @@ extension HTTPArchive.Redaction {
         return cookie
     }
 
-    /// What stands before `=` stays; without one, all of it may be the value.
+    /// Keeps the name before `=`; text without `=` is replaced as a whole, since it may be a value.
     private func pair(_ text: Substring) -> String {
         guard !text.allSatisfy(\.isWhitespace) else { return String(text) }
         let blanks = text.prefix { $0.isWhitespace }
@@ -107,14 +108,14 @@ extension HTTPArchive.Redaction {
         "basic", "bearer", "digest", "ntlm", "negotiate", "token", "hoba", "mutual", "dpop", "scram-sha-256", "aws4-hmac-sha256",
     ]
 
-    /// The scheme stays, where it is a known one: another word may be the secret itself.
+    /// Keeps a known scheme; any other word may itself be the secret.
     private func credential(_ value: String) -> String {
         let words = value.split(separator: " ", maxSplits: 1)
         guard words.count == 2, Self.schemes.contains(words[0].lowercased()) else { return Self.marker }
         return "\(words[0]) \(Self.marker)"
     }
 
-    /// What a server says in a handshake of NTLM or Negotiate names its domain, and more.
+    /// Removes the messages of NTLM and Negotiate handshakes, which contain the server's domain and other names.
     private func challenge(_ value: String) -> String {
         let words = value.split(separator: " ", maxSplits: 1)
         return words.count == 2 && ["ntlm", "negotiate"].contains(words[0].lowercased()) ? "\(words[0]) \(Self.marker)" : value
@@ -142,11 +143,11 @@ extension HTTPArchive.Redaction {
         return content
     }
 
-    /// The body of a form, or in JSON, without its secrets; nil where it stays as it is.
+    /// A form or JSON body without its secrets; nil if it is unchanged.
     private func body(_ text: String, _ encoding: String?, _ type: String) -> String? {
         let type = type.lowercased()
         guard let data = ArchiveBody.data(text, encoding) else { return nil }
-        // JSON is known by how it begins: many senders give it another type.
+        // JSON is detected by its beginning, since many servers send it with another media type.
         let isJSON = data.first { !" \t\r\n".utf8.contains($0) }.map { "[{".utf8.contains($0) } == true
         guard isJSON || type.hasPrefix("application/x-www-form-urlencoded") || type.contains("json") else { return nil }
         let plain = String(decoding: data, as: UTF8.self)

@@ -9,7 +9,7 @@
 
 import URLLoading
 
-/// Requests and responses with their times, as HTTP Archive 1.2 (HAR) has them: a file that browsers and many tools read.
+/// Requests and responses with their timings in the HTTP Archive format 1.2 (HAR), which browsers and many tools read.
 ///
 /// ```swift
 /// var archive = HTTPArchive()
@@ -18,19 +18,19 @@ import URLLoading
 /// try archive.write(to: URL(fileURLWithPath: "loads.har"))
 /// ```
 ///
-/// What is appended holds no secrets and no bodies, unless ``Detail`` asks for them.
+/// Appended entries contain no secrets and no bodies, unless ``Detail`` asks for them.
 ///
-/// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of what other programs add to it, `_fromCache` and `_error` are
-/// known here; the rest is not read.
+/// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of other programs' extensions, only `_fromCache` and
+/// `_error` are read.
 public struct HTTPArchive: Sendable, Equatable {
-    /// A program that wrote an archive.
+    /// The program that wrote an archive.
     public struct Creator: Sendable, Equatable, Codable {
         /// The program's name.
         public var name: String
         /// The program's version.
         public var version: String
 
-        /// Makes one.
+        /// Creates a value.
         ///
         /// - Parameters:
         ///   - name: The program's name.
@@ -41,19 +41,19 @@ public struct HTTPArchive: Sendable, Equatable {
         }
     }
 
-    /// The version of the format: "1.2", or what a file says.
+    /// The version of the format: "1.2", or the version in the file.
     public var version = "1.2"
     /// The program that wrote the archive.
     public var creator = Creator(name: "URLLoading", version: URLSession.libraryVersion)
-    /// One for each request and its response; those that are appended are in the order of their beginnings.
+    /// The entries; appended ones are ordered by their beginning.
     public var entries: [Entry] = []
-    /// A remark, or nil.
+    /// A comment, or nil.
     public var comment: String?
 
-    /// Makes an empty archive.
+    /// Creates an empty archive.
     public init() {}
 
-    /// Puts an entry behind those that began no later.
+    /// Inserts an entry in the order of the beginnings, after entries with the same one.
     ///
     /// - Parameter entry: The entry.
     public mutating func append(_ entry: Entry) {
@@ -61,9 +61,9 @@ public struct HTTPArchive: Sendable, Equatable {
         entries.insert(entry, at: place)
     }
 
-    /// Takes the secrets out of all entries, as for an archive that another program wrote.
+    /// Removes the secrets from all entries, for instance of an archive from another program.
     ///
-    /// - Parameter redaction: Which secrets; those that ``Redaction/init()`` names.
+    /// - Parameter redaction: The secrets; by default those of ``Redaction/init()``.
     public mutating func redact(_ redaction: Redaction = Redaction()) {
         entries = entries.map(redaction.entry)
     }
@@ -73,10 +73,10 @@ extension HTTPArchive: Codable {
     private enum Member: String, CodingKey { case log }
     private enum LogMember: String, CodingKey { case version, creator, entries, comment }
 
-    /// Reads an archive.
+    /// Decodes an archive.
     ///
-    /// - Parameter decoder: Of JSON.
-    /// - Throws: `DecodingError`, where there is no list of entries, or an entry has no request with a URL.
+    /// - Parameter decoder: A JSON decoder.
+    /// - Throws: `DecodingError` if there is no list of entries, or an entry has no request with a URL.
     public init(from decoder: any Decoder) throws {
         let log = try decoder.container(keyedBy: Member.self).nestedContainer(keyedBy: LogMember.self, forKey: .log)
         version = (try? log.decode(String.self, forKey: .version)) ?? "1.1"
@@ -85,10 +85,10 @@ extension HTTPArchive: Codable {
         comment = try? log.decode(String.self, forKey: .comment)
     }
 
-    /// Writes the archive.
+    /// Encodes the archive.
     ///
-    /// - Parameter encoder: Of JSON.
-    /// - Throws: What the encoder throws.
+    /// - Parameter encoder: A JSON encoder.
+    /// - Throws: The encoder's error.
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Member.self)
         var log = container.nestedContainer(keyedBy: LogMember.self, forKey: .log)

@@ -9,26 +9,26 @@
 
 import Foundation
 
-/// The members of an object as other programs write them.
+/// Lenient access to the members of a JSON object.
 struct LooseMembers<Key: CodingKey> {
     let container: KeyedDecodingContainer<Key>
 
     init(_ decoder: any Decoder) throws { container = try decoder.container(keyedBy: Key.self) }
 
-    /// The text, or a number as text; nil where there is neither.
+    /// A string, or a number as a string; nil for anything else.
     func text(_ key: Key) -> String? {
         if let text = try? container.decodeIfPresent(String.self, forKey: key) { return text }
         return number(key).map { $0 == $0.rounded() && abs($0) < 1e15 ? "\(Int64($0))" : "\($0)" }
     }
 
-    /// The number, or text that is one; nil where there is neither.
+    /// A number, or a string that contains one; nil for anything else.
     func number(_ key: Key) -> Double? {
         if let number = try? container.decodeIfPresent(Double.self, forKey: key) { return number.isFinite ? number : nil }
         let text = try? container.decodeIfPresent(String.self, forKey: key)
         return text.flatMap { Double($0) }.flatMap { $0.isFinite ? $0 : nil }
     }
 
-    /// The number without its fraction; nil where it is beyond all sizes.
+    /// A number without its fraction; nil if it is out of range.
     func count(_ key: Key) -> Int64? { number(key).flatMap { Int64(exactly: $0.rounded(.towardZero)) } }
 
     func value<Value: Decodable>(_ key: Key) throws -> Value? { try container.decodeIfPresent(Value.self, forKey: key) }
@@ -42,10 +42,10 @@ struct LooseMembers<Key: CodingKey> {
     }
 }
 
-/// Dates as HAR has them (ISO 8601), in UTC and to the millisecond.
+/// HAR's date format (ISO 8601), in UTC with milliseconds.
 enum ArchiveDate {
     static func text(_ date: Date) -> String {
-        // Beyond the years that have four digits there is no such text.
+        // The format is limited to years with four digits.
         let seconds = min(max(date.timeIntervalSince1970, -62_135_596_800), 253_402_300_799)
         return Date(timeIntervalSince1970: seconds).formatted(Date.ISO8601FormatStyle(includingFractionalSeconds: true))
     }
@@ -57,13 +57,13 @@ enum ArchiveDate {
     }
 }
 
-/// Bodies as text.
+/// Conversion between bodies and text.
 enum ArchiveBody {
     static func data(_ text: String, _ encoding: String?) -> Data? {
         encoding?.lowercased() == "base64" ? Data(base64Encoded: text, options: .ignoreUnknownCharacters) : Data(text.utf8)
     }
 
-    /// The body as it is where it is UTF-8 without control characters that no text has, and in base64 otherwise.
+    /// The body itself if it is UTF-8 without NUL, otherwise in base64.
     static func text(_ data: Data) -> (text: String, encoding: String?) {
         if !data.contains(0), let text = String(validating: data, as: UTF8.self) { return (text, nil) }
         return (data.base64EncodedString(), "base64")

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The parts of a query or of a form: `name=value`, with `&` between them.
+/// The parameters of a query or a form: `name=value`, separated by `&`.
 enum QueryParts {
     static func of(_ url: String) -> [HTTPArchive.Field] {
         let address = url.prefix { $0 != "#" }
@@ -21,7 +21,7 @@ enum QueryParts {
         }
     }
 
-    /// The text of a form.
+    /// Encodes form parameters.
     static func text(_ fields: [HTTPArchive.Field]) -> String {
         fields.map { "\(encoded($0.name))=\(encoded($0.value))" }.joined(separator: "&")
     }
@@ -37,7 +37,7 @@ enum QueryParts {
     }
 }
 
-/// The cookies of a message's fields.
+/// The cookies of a message's header fields.
 enum CookieParts {
     static func sent(_ headers: [HTTPArchive.Field]) -> [HTTPArchive.Cookie] {
         headers.filter { $0.name.lowercased() == "cookie" }.flatMap { field in
@@ -70,7 +70,7 @@ enum CookieParts {
         }
     }
 
-    /// As the library reads it, whichever server it is of.
+    /// The expiration as the library's cookie parser computes it, whatever the server.
     private static func expiry(_ value: String) -> Date? {
         let host = value.split(separator: ";").lazy.map(parts).first { $0.name.lowercased() == "domain" }?.value ?? "localhost"
         guard let url = URL(string: "https://\(host.drop { $0 == "." })/") else { return nil }

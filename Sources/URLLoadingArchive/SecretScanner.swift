@@ -10,20 +10,21 @@
 import Foundation
 
 extension HTTPArchive.Redaction {
-    /// What ends a URL in a text.
+    /// The characters that end a URL in a text.
     private static let marks = " <>\"\t\r\n"
 
-    /// A URL without users, passwords and secret parts of its query.
+    /// A URL without users, passwords and secret query parameters.
     func url(_ text: String) -> String { scanned(text, marks: "", depth: 0) }
 
-    /// The same for all URLs in a text.
+    /// A text without the secrets in its URLs.
     func text(_ text: String) -> String { scanned(text, marks: Self.marks, depth: 0) }
 
     private func scanned(_ text: String, marks: String, depth: Int) -> String {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         var at = 0
-        // Up to here no part of a query ends, and no sign is encoded: it was looked for already.
+        // The end of the current query parameter, up to which there are no separators and no percent signs: that part was already
+        // searched.
         var plainEnd = 0
         func end(from start: Int, of more: String) -> Int {
             let ends = Array((marks + more).utf8)
@@ -36,7 +37,7 @@ extension HTTPArchive.Redaction {
             if byte == UInt8(ascii: "/"), at < bytes.count, bytes[at] == byte {
                 result.append(byte)
                 at += 1
-                // The last sign, as a password may have one.
+                // The last sign, since a password may contain one.
                 if let sign = bytes[at..<end(from: at, of: "/?#\\")].lastIndex(of: UInt8(ascii: "@")) {
                     result += Self.marker.utf8
                     at = sign
@@ -45,7 +46,7 @@ extension HTTPArchive.Redaction {
             guard "?&#;".utf8.contains(byte) else { continue }
             let nameEnd = end(from: at, of: "?&#;=")
             guard nameEnd < bytes.count, bytes[nameEnd] == UInt8(ascii: "=") else { continue }
-            // A parameter of the path ends before the query.
+            // A path parameter ends before the query.
             let isOfPath = byte == UInt8(ascii: ";")
             let valueEnd = !isOfPath && nameEnd < plainEnd ? plainEnd : end(from: nameEnd + 1, of: isOfPath ? "?&#;" : "&#")
             let name = decoded(bytes[at..<nameEnd])
@@ -54,7 +55,7 @@ extension HTTPArchive.Redaction {
                 result += bytes[at...nameEnd] + (value.isEmpty ? [] : Array(Self.marker.utf8))
                 at = valueEnd
             } else if nameEnd >= plainEnd, value.contains(UInt8(ascii: "%")) {
-                // The value may be a URL with secrets of its own.
+                // The value may be a URL that contains secrets.
                 let inner = decoded(value)
                 let redacted = depth < 4 ? scanned(inner, marks: "", depth: depth + 1) : Self.marker
                 result += bytes[at...nameEnd] + (redacted == inner ? Array(value) : Array(QueryParts.encoded(redacted).utf8))
@@ -70,19 +71,19 @@ extension HTTPArchive.Redaction {
         QueryParts.decoded(Substring(String(decoding: bytes, as: UTF8.self)))
     }
 
-    /// JSON without what has a name that says that it is secret, and without the secrets of its URLs.
+    /// JSON without the members that have secret names, and without the secrets in its URLs.
     func json(_ text: String) -> String {
         let bytes = Array(text.utf8)
         let (quote, blanks) = (UInt8(ascii: "\""), Set(" \t\r\n".utf8))
         var result: [UInt8] = []
         var at = 0
-        /// The place behind the string that begins here.
+        /// The offset after the string that begins at `start`.
         func stringEnd(_ start: Int) -> Int {
             var at = start + 1
             while at < bytes.count, bytes[at] != quote { at += bytes[at] == UInt8(ascii: "\\") ? 2 : 1 }
             return min(at + 1, bytes.count)
         }
-        /// The place behind the list or object that begins here.
+        /// The offset after the array or object that begins at `start`.
         func groupEnd(_ start: Int) -> Int {
             var (at, depth) = (start, 0)
             while at < bytes.count {
@@ -124,7 +125,7 @@ extension HTTPArchive.Redaction {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// A string of JSON without the secrets of the URLs in it.
+    /// A JSON string without the secrets in its URLs.
     private func withoutSecrets(_ string: ArraySlice<UInt8>) -> [UInt8] {
         let plain = name(string)
         let redacted = text(plain)
@@ -132,7 +133,7 @@ extension HTTPArchive.Redaction {
         return Array(encoded)
     }
 
-    /// What a string of JSON says.
+    /// The decoded value of a JSON string.
     private func name(_ string: ArraySlice<UInt8>) -> String {
         let plain = String(decoding: string.dropFirst().dropLast(), as: UTF8.self)
         guard string.contains(UInt8(ascii: "\\")) else { return plain }
