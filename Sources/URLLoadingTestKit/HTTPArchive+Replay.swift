@@ -13,21 +13,22 @@ import URLLoading
 public import URLLoadingArchive
 
 extension HTTPArchive {
-    /// Answers requests as the archive has it, for `URLSessionConfiguration.stubbed(by:)`.
+    /// Answers requests from the archive, for `URLSessionConfiguration.stubbed(by:)`.
     ///
-    /// An entry is for a request of its method and its URL, without a fragment; secrets that ``HTTPArchive/Redaction`` takes out may be other ones.
-    /// Of several entries for the same, each answers once in their order, and the last one ever after. An entry that failed fails with
-    /// `URLError.cannotConnectToHost`.
+    /// An entry matches requests with the same method and URL, without the fragment; secrets that ``HTTPArchive/Redaction``
+    /// removes may differ. If several entries match, each answers once, in order, and the last one answers all further requests.
+    /// The entry of a failed load fails with `URLError.cannotConnectToHost`.
     ///
-    /// - Parameter matchesBodies: Whether the request's body has to be that of the entry, too.
-    /// - Returns: The answer. For a request that no entry is for, it throws `URLError.resourceUnavailable` with a description that names it.
+    /// - Parameter matchesBodies: Whether the request's body has to match as well.
+    /// - Returns: The closure that answers. For a request without a matching entry, it throws `URLError.resourceUnavailable` with
+    ///   a description that names the request.
     public func replay(matchesBodies: Bool = false) -> StubbedAnswer {
         let replay = ArchiveReplay(self, matchesBodies: matchesBodies)
         return { try replay.answer($0) }
     }
 }
 
-/// The entries that are still to answer, by what they are for.
+/// The entries that have not answered yet, by their requests.
 private final class ArchiveReplay: Sendable {
     private struct Key: Hashable {
         let method: String
@@ -41,7 +42,7 @@ private final class ArchiveReplay: Sendable {
         }
     }
 
-    /// The entries for a request, by their numbers: as they are, and without secrets where they have been left out.
+    /// The indices of entries by request: as recorded, and redacted for entries without secrets.
     private struct Waiting {
         var exact: [Key: [Int]] = [:]
         var redacted: [Key: [Int]] = [:]
@@ -58,13 +59,13 @@ private final class ArchiveReplay: Sendable {
         for (number, entry) in archive.entries.enumerated() {
             let (exact, redacted) = Self.keys(entry.request, matchesBodies)
             waiting.exact[exact, default: []].append(number)
-            // What has no secrets left is for the requests that differ in nothing else.
+            // A redacted entry matches requests that differ only in the secrets.
             if exact == redacted, exact.isRedacted { waiting.redacted[redacted, default: []].append(number) }
         }
         self.waiting = Mutex(waiting)
     }
 
-    /// What a request is found by, as it is and without its secrets.
+    /// The keys of a request: exact and redacted.
     private static func keys(_ request: HTTPArchive.Request, _ matchesBodies: Bool) -> (exact: Key, redacted: Key) {
         func key(_ request: HTTPArchive.Request) -> Key {
             let body = matchesBodies ? request.postData?.data?.base64EncodedString() ?? "" : nil
@@ -100,14 +101,14 @@ private final class ArchiveReplay: Sendable {
         return (try Self.response(entry, to: request), entry.response.content.data ?? Data())
     }
 
-    /// The next one for a key; the last one stays.
+    /// The next entry for a key; the last one stays.
     private static func take(_ key: Key, from waiting: inout [Key: [Int]]) -> Int? {
         guard let numbers = waiting[key], let first = numbers.first else { return nil }
         if numbers.count > 1 { waiting[key] = Array(numbers.dropFirst()) }
         return first
     }
 
-    /// The body is there decoded, and as a whole.
+    /// The archive's body is decoded and complete, so that fields about its coding are removed.
     private static func response(_ entry: HTTPArchive.Entry, to request: URLRequest) throws -> HTTPURLResponse {
         var fields: [String: String] = [:]
         for field in entry.response.headers

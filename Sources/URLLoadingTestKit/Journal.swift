@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// What a server saw, and who waits at which gate.
+/// The requests of a server, and the connections that wait at its gates.
 final class Journal: Sendable {
     private struct State {
         var requests: [ScriptedLoopbackServer.Request] = []
@@ -20,7 +20,7 @@ final class Journal: Sendable {
         var reached: Set<String> = []
         var watching: Waiters = [:]
         var lastNumber = 0
-        /// Those that were cancelled before they waited.
+        /// Waiters that were cancelled before they started to wait.
         var cancelled: Set<Int> = []
     }
 
@@ -49,7 +49,7 @@ final class Journal: Sendable {
         for continuation in waiting.values { continuation.resume() }
     }
 
-    /// The server stops: nothing waits any more.
+    /// Resumes all waiters because the server stops.
     func openAll() {
         let waiting = state.withLock { state in
             state.isOpen = true
@@ -62,7 +62,7 @@ final class Journal: Sendable {
         for continuation in waiting { continuation.resume() }
     }
 
-    /// Waits until a connection has come to a gate, the server stops, or the task is cancelled.
+    /// Waits until a connection reaches a gate, the server stops, or the task is cancelled.
     func reached(_ gate: String) async {
         await wait(at: gate, in: \.watching) { $0.isOpen || $0.reached.contains(gate) }
     }

@@ -12,7 +12,7 @@ import Synchronization
 public import URLLoading
 public import URLLoadingArchive
 
-/// Records real loads, with their bodies, for a test to replay.
+/// Records real loads with their bodies, to replay them in tests.
 ///
 /// ```swift
 /// let recorder = LoadRecorder()
@@ -21,23 +21,23 @@ public import URLLoadingArchive
 /// try recorder.archive.write(to: file)
 /// ```
 ///
-/// and later, without a network:
+/// Later, without a network:
 ///
 /// ```swift
 /// let archive = try HTTPArchive(contentsOf: file)
 /// let session = URLSession(configuration: .stubbed(by: archive.replay()))
 /// ```
 ///
-/// Secrets are left out of what is recorded, so that it can be kept beside the tests; a request with other secrets finds its answer all the same.
-/// A session of the recorder's loads: it answers challenges and follows redirects, and no delegate of the recorded session is asked. A body
-/// is handed over when all of it is there.
+/// Secrets are left out, so that the recording can be stored with the tests; a request with other secrets still matches. The
+/// recorder loads with its own session, which handles challenges and redirects without asking the recorded session's delegate. A
+/// body is delivered when it is complete.
 public final class LoadRecorder: Sendable {
     private let recorded = Mutex(HTTPArchive())
     private let detail: HTTPArchive.Detail
 
-    /// Makes a recorder that has recorded nothing.
+    /// Creates an empty recorder.
     ///
-    /// - Parameter detail: What is recorded; bodies of up to 64 MiB, and no secrets, unless it is said.
+    /// - Parameter detail: The recording options; by default bodies of up to 64 MiB, and no secrets.
     public init(detail: HTTPArchive.Detail? = nil) {
         var usual = HTTPArchive.Detail()
         usual.keepsBodies = true
@@ -45,17 +45,17 @@ public final class LoadRecorder: Sendable {
         self.detail = detail ?? usual
     }
 
-    /// What was recorded so far.
+    /// The recorded loads so far.
     public var archive: HTTPArchive { recorded.withLock { $0 } }
 
-    /// A configuration whose sessions load as those of another one do, and have it recorded.
+    /// A configuration whose sessions load like those of another configuration and are recorded.
     ///
-    /// - Parameter base: The other one, which stays as it is.
+    /// - Parameter base: The other configuration, which is not changed.
     /// - Returns: The configuration.
     public func configuration(_ base: URLSessionConfiguration = .ephemeral) -> URLSessionConfiguration {
         let session = URLSession(configuration: base)
         let recorded = URLSessionConfiguration.stubbed { request in try await self.load(request, in: session) }
-        // The other session has the timeouts.
+        // The timeouts of the recorder's own session apply.
         (recorded.timeoutIntervalForRequest, recorded.timeoutIntervalForResource) = (604_800, 604_800)
         return recorded
     }

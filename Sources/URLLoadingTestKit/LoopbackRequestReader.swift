@@ -10,7 +10,7 @@
 import Foundation
 import NIOCore
 
-/// Makes requests of the bytes of a connection (RFC 9112), for a server that only tests talk to.
+/// Parses requests from the bytes of a connection (RFC 9112), for a server that only tests connect to.
 struct LoopbackRequestReader {
     struct Malformed: Error {}
 
@@ -24,9 +24,9 @@ struct LoopbackRequestReader {
         bytes.writeBuffer(&more)
     }
 
-    /// The next request; nil where not all of it is there.
+    /// The next request; nil if it is incomplete.
     ///
-    /// - Throws: Where it is none.
+    /// - Throws: An error if the bytes are not a request.
     mutating func next() throws -> ScriptedLoopbackServer.Request? {
         let view = bytes.readableBytesView
         guard view.count <= Self.most else { throw Malformed() }
@@ -55,7 +55,7 @@ struct LoopbackRequestReader {
         return request
     }
 
-    /// The body of chunks; nil where the last one is not there yet.
+    /// The body of chunks; nil if it is incomplete.
     private static func chunks(_ rest: inout ByteBufferView) throws -> Data? {
         let lineEnd = Array("\r\n".utf8)
         var body = Data()
@@ -67,7 +67,7 @@ struct LoopbackRequestReader {
             }
             rest = rest[end.upperBound...]
             if size == 0 {
-                // Trailers, and an empty line.
+                // Trailer fields, and an empty line.
                 while let end = rest.firstRange(of: lineEnd) {
                     let isLast = end.lowerBound == rest.startIndex
                     rest = rest[end.upperBound...]

@@ -12,9 +12,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server in this process that answers by script: late, slowly, cut off, or with lies.
+/// An HTTP/1.1 server in this process that responds by script: late, slowly, with truncated or with wrong responses.
 ///
-/// A stub answers in the session's place, and so meets no connection; this is for what goes wrong on one.
+/// It tests failures of connections, which stubs cannot cause because they replace the connection.
 ///
 /// ```swift
 /// let server = try await ScriptedLoopbackServer.start { request in
@@ -24,23 +24,23 @@ import Synchronization
 /// await server.stop()
 /// ```
 ///
-/// It listens on 127.0.0.1 at a port of the system's choice. A program with App Transport Security may load http from there.
+/// It listens on 127.0.0.1 at a port that the system chooses. App Transport Security permits http to this address.
 public final class ScriptedLoopbackServer: Sendable {
-    /// A request as it came.
+    /// A request as received.
     public struct Request: Sendable {
         /// The method.
         public var method: String
-        /// The path with its query.
+        /// The path with the query.
         public var target: String
-        /// The header fields in their order.
+        /// The header fields, in order.
         public var fields: [(name: String, value: String)]
-        /// The body, without chunks.
+        /// The body, without the chunked coding.
         public var body: Data
 
-        /// The first value of a field, whatever the case of its name.
+        /// The first value of a field; names are compared without case.
         ///
         /// - Parameter name: The field's name.
-        /// - Returns: Its value, or nil.
+        /// - Returns: The value, or nil.
         public func value(of name: String) -> String? { fields.first { $0.name.lowercased() == name.lowercased() }?.value }
     }
 
@@ -65,9 +65,9 @@ public final class ScriptedLoopbackServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter script: Says what is done for a request that has come in full; where it throws, the connection is closed.
-    /// - Throws: What kept it from listening.
-    /// - Returns: The server, listening.
+    /// - Parameter script: Returns the script for a complete request; if it throws, the connection is closed.
+    /// - Throws: The error if the server cannot listen.
+    /// - Returns: The listening server.
     public static func start(
         _ script: @escaping @Sendable (Request) async throws -> ServerScript
     ) async throws -> ScriptedLoopbackServer {
@@ -91,33 +91,33 @@ public final class ScriptedLoopbackServer: Sendable {
         return ScriptedLoopbackServer(port: port, work: work, journal: journal)
     }
 
-    /// Ends all connections and stops listening.
+    /// Closes all connections and stops listening.
     public func stop() async {
         work.cancel()
         journal.openAll()
         await work.value
     }
 
-    /// A URL at the server.
+    /// Returns a URL of the server.
     ///
-    /// - Parameter target: The path with its query, which begins with a slash.
+    /// - Parameter target: The path with the query, beginning with a slash.
     /// - Returns: The URL.
     public func url(_ target: String = "/") -> URL {
         let root = URL(string: "http://127.0.0.1:\(port)") ?? URL(fileURLWithPath: "/")
         return URL(string: target, relativeTo: root)?.absoluteURL ?? root
     }
 
-    /// The requests that have come in full so far.
+    /// The complete requests received so far.
     public var requests: [Request] { journal.requests }
 
-    /// Lets pass what waits at a gate, and what comes there later.
+    /// Opens a gate for the connections that wait there and all later ones.
     ///
-    /// - Parameter gate: Its name.
+    /// - Parameter gate: The gate's name.
     public func open(_ gate: String) { journal.open(gate) }
 
-    /// Waits until a connection stands at a gate.
+    /// Waits until a connection waits at a gate.
     ///
-    /// - Parameter gate: Its name.
+    /// - Parameter gate: The gate's name.
     public func reached(_ gate: String) async { await journal.reached(gate) }
 
     // MARK: One connection

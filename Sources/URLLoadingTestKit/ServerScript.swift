@@ -9,9 +9,9 @@
 
 public import Foundation
 
-/// What a ``ScriptedLoopbackServer`` does to a connection to answer one request.
+/// The steps of a ``ScriptedLoopbackServer`` to answer one request.
 public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
-    /// One thing that it does, when the one before is done.
+    /// One step, which begins when the previous one is done.
     public enum Step: Sendable {
         /// Sends bytes exactly as given.
         case send(Data)
@@ -19,36 +19,36 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         case pause(Duration)
         /// Waits until the test opens the gate.
         case gate(String)
-        /// Says nothing more, and waits until the client goes away.
+        /// Sends nothing more and waits until the client disconnects.
         case silence
-        /// Ends the connection.
+        /// Closes the connection.
         case close
-        /// Ends the connection with a TCP reset.
+        /// Closes the connection with a TCP reset.
         case reset
     }
 
-    /// The steps, in their order.
+    /// The steps, in order.
     ///
-    /// Behind the last one the connection stays for the next request.
+    /// After the last one, the connection stays open for the next request.
     public var steps: [Step]
 
-    /// Makes a script of steps.
+    /// Creates a script from steps.
     ///
     /// - Parameter steps: The steps.
     public init(_ steps: [Step]) { self.steps = steps }
 
-    /// Makes a script of steps.
+    /// Creates a script from steps.
     ///
     /// - Parameter steps: The steps.
     public init(arrayLiteral steps: Step...) { self.steps = steps }
 
-    /// A whole response.
+    /// A complete response.
     ///
     /// - Parameters:
     ///   - status: The status.
     ///   - fields: The header fields, without `Content-Length`.
     ///   - body: The body.
-    ///   - contentLength: What `Content-Length` says: the body's length, unless it is to lie.
+    ///   - contentLength: The value of `Content-Length`; by default the body's length.
     /// - Returns: The script, whose first step sends the head and whose second the body.
     public static func response(
         _ status: Int = 200, _ fields: [(name: String, value: String)] = [], body: Data = Data(), contentLength: Int? = nil
@@ -59,23 +59,23 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return [.send(Data(head.utf8)), .send(body)]
     }
 
-    /// The same, and nothing of it before a time has passed.
+    /// The script, delayed by a time.
     ///
-    /// - Parameter time: How long.
+    /// - Parameter time: The delay.
     /// - Returns: The script.
     public func late(by time: Duration) -> ServerScript { ServerScript([.pause(time)] + steps) }
 
-    /// The same, and nothing of it before the test opens a gate: for tests that do not wait for a clock.
+    /// The script, delayed until the test opens a gate: for tests that do not depend on a clock.
     ///
     /// - Parameter gate: The gate's name.
     /// - Returns: The script.
     public func late(until gate: String) -> ServerScript { ServerScript([.gate(gate)] + steps) }
 
-    /// The same, cut off behind so many bytes of the head and the body together.
+    /// The script, cut off after `count` bytes of the head and the body.
     ///
     /// - Parameters:
-    ///   - count: How many bytes are sent.
-    ///   - end: How it ends then.
+    ///   - count: The number of bytes that are sent.
+    ///   - end: The step after them.
     /// - Returns: The script.
     public func cut(after count: Int, _ end: Step = .close) -> ServerScript {
         var left = count
@@ -92,9 +92,9 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return ServerScript(result + [end])
     }
 
-    /// The same, with its body cut off in the middle.
+    /// The script, cut off in the middle of the body.
     ///
-    /// - Parameter end: How it ends then.
+    /// - Parameter end: The step after the first half.
     /// - Returns: The script.
     public func cutInTheMiddle(_ end: Step = .close) -> ServerScript {
         let sizes = steps.map { if case .send(let data) = $0 { data.count } else { 0 } }
@@ -102,11 +102,11 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return cut(after: all - body + body / 2, end)
     }
 
-    /// The same in pieces, with a pause before each but the first.
+    /// The script, sending in pieces with a pause before each but the first.
     ///
     /// - Parameters:
-    ///   - size: The bytes of a piece.
-    ///   - pause: How long a pause is.
+    ///   - size: The size of a piece, in bytes.
+    ///   - pause: The length of a pause.
     /// - Returns: The script.
     public func slow(pieces size: Int, pause: Duration) -> ServerScript {
         var result: [Step] = []

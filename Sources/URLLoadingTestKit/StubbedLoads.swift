@@ -11,17 +11,17 @@ public import Foundation
 import Synchronization
 public import URLLoading
 
-/// Answers requests in place of a server.
+/// Answers a request instead of a server.
 ///
-/// It is given the request as the session would send it, with its whole body as `httpBody`. What it throws, the load fails with. It runs
-/// in a task of its own for each request, and that task is cancelled when the load is.
+/// The closure gets the request as the session would send it, with the complete body as `httpBody`. If it throws, the load fails
+/// with that error. It runs in its own task for each request, which is cancelled with the load.
 public typealias StubbedAnswer = @Sendable (_ request: URLRequest) async throws -> (HTTPURLResponse, Data)
 
 extension URLSessionConfiguration {
-    /// The field by which the sessions of a configuration find their answers; it reaches no answer and no server.
+    /// The field that associates a configuration's sessions with their closure; it is removed before the closure is called.
     static let stubField = "X-URLLoading-Stub"
 
-    /// A configuration whose sessions ask a closure, and no network.
+    /// A configuration whose sessions call a closure instead of the network.
     ///
     /// ```swift
     /// let session = URLSession(configuration: .stubbed { request in
@@ -29,9 +29,9 @@ extension URLSessionConfiguration {
     /// })
     /// ```
     ///
-    /// Each configuration has answers of its own, so that tests may run at the same time. Nothing is stored: neither cookies nor responses.
+    /// Each configuration has its own closure, so that tests can run concurrently. Neither cookies nor responses are stored.
     ///
-    /// - Parameter answer: Answers each request for http and https, redirects included.
+    /// - Parameter answer: Answers each http and https request, including redirects.
     /// - Returns: A configuration like `.ephemeral`.
     public static func stubbed(by answer: @escaping StubbedAnswer) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
@@ -39,13 +39,13 @@ extension URLSessionConfiguration {
         return configuration
     }
 
-    /// Has the sessions that are made of this configuration ask a closure, and no network.
+    /// Makes the sessions of this configuration call a closure instead of the network.
     ///
-    /// The closure is kept for as long as the process lives. Other `URLProtocol` classes of the configuration are never asked. The field
-    /// that tells configurations apart is one of ``URLSessionConfiguration/httpAdditionalHeaders``: set those before, or add to them.
-    /// What is not http or https fails with `URLError.unsupportedURL`.
+    /// The closure is kept for the lifetime of the process. Other `URLProtocol` classes of the configuration are not used.
+    /// Configurations are distinguished by a field in ``URLSessionConfiguration/httpAdditionalHeaders``: set other fields before,
+    /// or add to them. Requests other than http and https fail with `URLError.unsupportedURL`.
     ///
-    /// - Parameter answer: Answers each request for http and https.
+    /// - Parameter answer: Answers each http and https request.
     public func stub(by answer: @escaping StubbedAnswer) {
         let name = UUID().uuidString
         StubbedLoad.answers.withLock { $0[name] = answer }
@@ -55,13 +55,13 @@ extension URLSessionConfiguration {
 }
 
 extension HTTPURLResponse {
-    /// A response to a request, for a ``StubbedAnswer``.
+    /// Creates a response to a request, for a ``StubbedAnswer``.
     ///
     /// - Parameters:
-    ///   - request: What is answered.
+    ///   - request: The request.
     ///   - status: The status.
     ///   - fields: The header fields.
-    /// - Throws: `URLError.badServerResponse` where the request has no URL.
+    /// - Throws: `URLError.badServerResponse` if the request has no URL.
     /// - Returns: The response.
     public static func stub(for request: URLRequest, status: Int = 200, fields: [String: String] = [:]) throws -> HTTPURLResponse
     {
@@ -72,7 +72,7 @@ extension HTTPURLResponse {
     }
 }
 
-/// One load that a closure answers.
+/// A load that a closure answers.
 ///
 /// Sendable because all of its own state is under a mutex.
 final class StubbedLoad: URLProtocol, @unchecked Sendable {
@@ -117,7 +117,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         client?.urlProtocolDidFinishLoading(self)
     }
 
-    /// The request that follows a redirect (RFC 9110, section 15.4); nil where the response is none.
+    /// The request that follows a redirect (RFC 9110, section 15.4); nil if the response is not a redirect.
     private static func redirect(_ response: HTTPURLResponse, of request: URLRequest) -> URLRequest? {
         guard [301, 302, 303, 307, 308].contains(response.statusCode),
             let location = response.value(forHTTPHeaderField: "Location"),
@@ -139,13 +139,13 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         return next
     }
 
-    /// Scheme, host and port.
+    /// The scheme, host and port.
     private static func origin(_ url: URL?) -> [String?] {
         let scheme = url?.scheme?.lowercased()
         return [scheme, url?.host()?.lowercased(), url?.port.map(String.init) ?? (scheme == "https" ? "443" : "80")]
     }
 
-    /// All that a stream has; on the load's own queue, which may wait.
+    /// Reads a whole stream; runs on the load's own queue, which may wait.
     private static func data(of stream: InputStream) -> Data {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65_536)
