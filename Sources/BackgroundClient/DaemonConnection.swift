@@ -19,18 +19,19 @@ import Musl
 
 /// A connection to the daemon.
 ///
-/// What is sent is the system's when the call returns, so that it arrives even if this process ends right after.
+/// A sent message has left the process when the call returns, so that it arrives even if this process ends immediately
+/// afterwards.
 final class DaemonConnection: Sendable {
-    /// Seconds that a daemon may take to read, and to say its first word, before it counts as dead.
+    /// The timeout, in seconds, for the daemon to read and to send its first message.
     static let patience = 20
     private static let bufferSize = 256 << 10
 
     private let descriptor: CInt
-    /// The process that listens there: the daemon's, or a service manager's.
+    /// The process that listens: the daemon, or a service manager.
     let process: Int32
-    /// What the daemon there says, where the library started it.
+    /// The daemon's log, if the library started it.
     let log: String
-    /// A message is never among another one's bytes.
+    /// Keeps the bytes of concurrent messages apart.
     private let sending = Mutex(())
 
     private init(_ socket: CInt, _ process: Int32, log: String) {
@@ -41,16 +42,16 @@ final class DaemonConnection: Sendable {
 
     deinit { _ = cls_close(descriptor) }
 
-    /// Connects to the daemon of a place, or else to the one that has the state and listens elsewhere.
+    /// Connects to the daemon of a place, or otherwise to the one that holds the state and listens elsewhere.
     ///
     /// - Parameters:
-    ///   - place: Where it is looked for.
-    ///   - isUsable: Whether the place's folder is the user's own.
-    ///   - patience: Seconds of silence after which it counts as dead.
-    /// - Returns: Nil where none listens.
+    ///   - place: The place where the daemon is expected.
+    ///   - isUsable: Whether the place's folder belongs to the user.
+    ///   - patience: The timeout for silence, in seconds.
+    /// - Returns: Nil if no daemon listens.
     static func open(_ place: DaemonPlace, isUsable: Bool = true, patience: Int = patience) -> DaemonConnection? {
         if isUsable, let found = connect(place.socket, patience) { return found }
-        // What is left by one that is gone leads to no listener.
+        // The socket of a daemon that has ended has no listener.
         guard let noted = place.stateDirectory.flatMap(DaemonPlace.notedSocket), noted != place.socket else { return nil }
         return connect(noted, patience)
     }
@@ -59,7 +60,7 @@ final class DaemonConnection: Sendable {
         let socket = cls_connect(path, CInt(patience))
         guard socket >= 0 else { return nil }
         var peer = cls_peer()
-        // In a folder that others could write to once, it may be another user's.
+        // In a folder that others could once write to, the listener may belong to another user.
         guard cls_peer(socket, &peer) == 0, peer.user == geteuid() else {
             _ = cls_close(socket)
             return nil
@@ -68,23 +69,23 @@ final class DaemonConnection: Sendable {
         return DaemonConnection(socket, peer.process, log: DaemonPlace.log(besideSocket: path))
     }
 
-    /// Calls made one after another arrive in that order.
+    /// Sends a message; successive messages arrive in order.
     ///
-    /// A daemon that does not take it ends the connection, which whoever receives finds out.
+    /// If the daemon does not accept it, the connection is closed, and the receiving thread finds out.
     func send(_ payload: [UInt8]) {
         let frame = FrameReader.frame(payload)
         let result = sending.withLock { _ in frame.withUnsafeBytes { cls_send_all(descriptor, $0.baseAddress, $0.count) } }
         if result != 0 { close() }
     }
 
-    /// How many seconds of silence are looked at from the next one on; nil for none, as the daemon speaks when it has something to say.
+    /// Sets the timeout for silence, in seconds, from the next silence on; nil for none, since an idle daemon sends nothing.
     func limitSilence(_ seconds: Int?) { cls_limit_receiving(descriptor, CInt(seconds ?? 0)) }
 
-    /// Hands over what the daemon says, and returns when the connection is over.
+    /// Passes the daemon's messages to a handler, and returns when the connection is closed.
     ///
     /// - Parameters:
-    ///   - endures: Whether a silence that became long is no end.
-    ///   - handler: Given each message.
+    ///   - endures: Called when the timeout for silence is exceeded; returns whether to continue.
+    ///   - handler: Called with each message.
     func receive(enduring endures: () -> Bool = { false }, _ handler: (DaemonMessage) -> Void) {
         var reader = FrameReader(limit: FrameReader.programLimit)
         var buffer = [UInt8](repeating: 0, count: Self.bufferSize)
@@ -96,12 +97,12 @@ final class DaemonConnection: Sendable {
                 reader.append(buffer.prefix(Int(count)))
                 while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }
             } catch {
-                // Another version's, or not the daemon: the connection cannot be gone on with.
+                // Another version's message, or not the daemon: the connection is unusable.
                 return close()
             }
         }
     }
 
-    /// Ends it; what was sent arrives.
+    /// Closes the connection; sent messages still arrive.
     func close() { cls_end_connection(descriptor) }
 }

@@ -18,15 +18,16 @@ import Glibc
 import Musl
 #endif
 
-/// Finds the daemon's program, and starts it.
+/// Finds and starts the daemon's program.
 ///
-/// Looked for, in this order: the path in the environment variable `URLSESSIOND`, beside the program, in `PREFIX/libexec` where the program
-/// is in `PREFIX/bin`, in `/usr/local/libexec` and `/usr/libexec`, and in the folders of `PATH`.
+/// It is searched for in this order: the path in the environment variable `URLSESSIOND`, the program's own folder,
+/// `PREFIX/libexec` if the program is in `PREFIX/bin`, `/usr/local/libexec` and `/usr/libexec`, and the folders in `PATH`.
 package enum DaemonStarter {
-    /// Seconds without work after which a daemon that the library started ends.
+    /// The idle time, in seconds, after which a daemon that the library started ends.
     private static let idleLimit = 30
 
-    /// This process's, as it was when its first session was made: it is read on threads of which the app knows nothing.
+    /// The environment of this process when its first session was created: later reads come from threads that the app does not
+    /// know about.
     package static let environment = ProcessInfo.processInfo.environment
 
     package static func program(environment: [String: String] = environment) -> String? {
@@ -41,9 +42,9 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
-    /// Starts the daemon; several that are started at once end but for one.
+    /// Starts the daemon; if several are started at once, all but one end.
     ///
-    /// - Returns: What it says of its start.
+    /// - Returns: The daemon's report of its start.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) -> StartReport {
         guard let program = program(environment: environment) else {
             let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
@@ -71,7 +72,7 @@ package enum DaemonStarter {
         return StartReport(report, log: place.log, logged: logged)
     }
 
-    /// Whether the daemon, which serves all programs, is to have a variable of the one that happened to start it.
+    /// Whether an environment variable is passed on to the daemon, which serves all programs and not only the one that starts it.
     private static func isPassedOn(_ name: String) -> Bool {
         [
             "HOME", "USER", "LOGNAME", "PATH", "LANG", "TZ", "TMPDIR", "DISPLAY", "WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS",
@@ -80,7 +81,7 @@ package enum DaemonStarter {
             || name.hasPrefix("URLSESSIOND")
     }
 
-    /// The file of this process's program.
+    /// The executable file of this process.
     package static func executable() -> String? {
         withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
             guard let start = buffer.baseAddress else { return nil }

@@ -13,35 +13,35 @@ package import LoadingModel
 import Synchronization
 import SystemThreads
 
-/// The user's way to the daemon: sees the transfers of all programs, and drives them.
+/// A user's connection to the daemon, to list and control the transfers of all programs.
 package final class ManagerConnection: Sendable {
-    /// Seconds that a daemon may take to be there.
+    /// The timeout, in seconds, for a daemon to become available.
     private static let patience = 10
 
     private struct State {
         var connection: DaemonConnection?
         var requests: [Int: @Sendable (DaemonMessage?) -> Void] = [:]
-        /// When the daemon counts as dead that did not answer these, on the monitor's clock.
+        /// The deadlines for the daemon's responses, on the monitor's clock.
         var limits: [Int: Double] = [:]
         var last = 0
         var isWelcome = false
         var isOver = false
         var refusal: String?
-        /// The daemon is of an older version.
+        /// The daemon has an older version.
         var isOutdated = false
     }
 
     private let state = Mutex(State())
-    /// Woken when the daemon has said its first word, or is gone.
+    /// Notified when the daemon has sent its first message, or the connection is closed.
     private let greeting = Monitor()
-    /// Seconds that the daemon may take for an answer.
+    /// The timeout, in seconds, for a response of the daemon.
     private let patience: Int
 
     private init(_ patience: Int) { self.patience = patience }
 
-    /// Connects to a daemon that runs.
+    /// Connects to a running daemon.
     ///
-    /// - Returns: The connection, or nil where none runs.
+    /// - Returns: The connection, or nil if none is running.
     package static func open(_ place: DaemonPlace = DaemonPlace(), patience: Int = 10) -> ManagerConnection? {
         let manager = ManagerConnection(patience)
         guard let connection = DaemonConnection.open(place, patience: patience),
@@ -56,10 +56,12 @@ package final class ManagerConnection: Sendable {
         return Threads.start("bg-manager", listen) == nil ? nil : manager
     }
 
-    /// Connects to the daemon, which is started where none runs but an earlier one left something to do, or where it is of an older version.
+    /// Connects to the daemon.
     ///
-    /// - Returns: The connection, or nil where there is nothing to do.
-    /// - Throws: Why there is no daemon.
+    /// If none is running and an earlier one left unfinished work, or it has an older version, starts one first.
+    ///
+    /// - Returns: The connection, or nil if there is no work.
+    /// - Throws: The reason why there is no daemon.
     package static func find(_ place: DaemonPlace = DaemonPlace()) throws(LoadError) -> ManagerConnection? {
         let found = open(place)
         if let found, found.isTaken { return found }
@@ -68,7 +70,7 @@ package final class ManagerConnection: Sendable {
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"
         repeat {
-            // One that has not ended yet may be in the way of another one for a moment.
+            // A daemon that is still ending may block a new one for a moment.
             let start = try DaemonStarter.start(place, replacing: found != nil)
             let next = Monitor.clock + 1
             repeat {
@@ -93,7 +95,7 @@ package final class ManagerConnection: Sendable {
         monitor.locked { while monitor.wait(until: end) {} }
     }
 
-    /// Whether the daemon, whose first word is waited for, is not an older one that knows less than this version.
+    /// Waits for the daemon's first message; returns whether the daemon is not an older version.
     private var isTaken: Bool {
         greeting.locked {
             let end = Monitor.clock + Double(patience)
@@ -102,9 +104,9 @@ package final class ManagerConnection: Sendable {
         return state.withLock { !$0.isOutdated }
     }
 
-    /// Asks for something that is answered once.
+    /// Sends a request with a single response.
     ///
-    /// - Returns: The answer: `.done`, `.status`, `.log`.
+    /// - Returns: The response: `.done`, `.status`, `.log`.
     package func ask(_ request: ManagerRequest) async throws(LoadError) -> DaemonMessage {
         let answer = await withCheckedContinuation { continuation in
             send(request) { _, answer in
@@ -115,9 +117,9 @@ package final class ManagerConnection: Sendable {
         return try result(answer)
     }
 
-    /// The same for a thread that has to wait.
+    /// Sends a request with a single response and blocks the thread until it arrives.
     ///
-    /// - Returns: The answer.
+    /// - Returns: The response.
     package func askAndWait(_ request: ManagerRequest) throws(LoadError) -> DaemonMessage {
         let monitor = Monitor()
         let answered = Mutex<DaemonMessage??>(nil)
@@ -145,9 +147,9 @@ package final class ManagerConnection: Sendable {
         }
     }
 
-    /// Every transfer there is.
+    /// Lists all transfers.
     ///
-    /// - Returns: What is known of them, by their numbers.
+    /// - Returns: The reports, ordered by transfer number.
     package func list() async throws(LoadError) -> [TransferReport] {
         var all: [TransferReport] = []
         for await page in reports(.list) {
@@ -157,7 +159,7 @@ package final class ManagerConnection: Sendable {
         throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond went away")
     }
 
-    /// Reports of `.list`, in pages, or of `.watch`, without end; ends with the connection.
+    /// The reports for `.list`, in pages, or for `.watch`, without end; ends when the connection closes.
     package func reports(_ request: ManagerRequest) -> AsyncStream<(reports: [TransferReport], isLast: Bool)> {
         AsyncStream { continuation in
             send(request) { _, answer in
@@ -175,7 +177,7 @@ package final class ManagerConnection: Sendable {
 
     package func close() { state.withLock { $0.connection }?.close() }
 
-    /// Asks; `answer` says whether that was all.
+    /// Sends a request; `answer` returns whether a response was the last one.
     private func send(_ request: ManagerRequest, _ answer: @escaping @Sendable (Int, DaemonMessage?) -> Bool) {
         let (connection, payload): (DaemonConnection?, [UInt8]?) = state.withLock { state in
             guard !state.isOver else { return (nil, nil) }
@@ -194,7 +196,7 @@ package final class ManagerConnection: Sendable {
         connection.send(payload)
     }
 
-    /// Whether nobody has waited too long for the daemon, which says nothing.
+    /// Whether to continue although the daemon is silent: no response is overdue.
     private func endures() -> Bool {
         state.withLock { state in
             let now = Monitor.clock
@@ -222,7 +224,7 @@ package final class ManagerConnection: Sendable {
         case .transfers(_, let request, _), .status(_, let request), .log(_, let request), .done(let request),
             .failed(_, let request):
             let handler = state.withLock { state in
-                // More is to come of a list.
+                // More pages of the list follow.
                 if case .transfers(_, _, false) = message, state.limits[request] != nil {
                     state.limits[request] = Monitor.clock + Double(patience)
                 } else {

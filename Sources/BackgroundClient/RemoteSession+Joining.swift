@@ -12,22 +12,22 @@ import LoadingModel
 import SystemThreads
 
 extension RemoteSession {
-    /// Seconds between attempts to reach a daemon that does not listen.
+    /// Seconds between attempts to connect while no daemon listens.
     private static let pauses = [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
-    /// Seconds between two starts of one.
+    /// The minimum number of seconds between two starts of a daemon.
     private static let startPause = 1.0
 
-    /// What the session's thread does: is connected, hears what the daemon says, and connects again when that ends.
+    /// The session thread's main loop: connects, receives the daemon's messages, and reconnects when the connection closes.
     func live() {
         var attempt = 0
         var start: StartReport?
         var nextStart = 0.0
-        // What one that was started waits for.
+        // The reason why a started daemon waits.
         var obstacle: String?
         while true {
             guard let end = monitor.locked({ link.isJoining ? attemptsEnd : nil }) else { return }
             let unusable = place.prepare()
-            // The one that is to take the place of an older one may not be able to.
+            // The replacement of an older daemon may have failed.
             if let reason = replacement?.look() { return lose(reason) }
             if let connection = DaemonConnection.open(place, isUsable: unusable == nil, patience: Int(patience)) {
                 attempt = 0
@@ -35,7 +35,7 @@ extension RemoteSession {
                 happens(.opened) { self.connection = connection }
                 connection.receive { self.receive($0) }
                 closed()
-                // One that ends while it is joined may do so at every attempt.
+                // A daemon that ends while it is joined may do so on every attempt.
                 pause(0.02)
                 continue
             }
@@ -44,7 +44,7 @@ extension RemoteSession {
             guard Monitor.clock < end else {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
-            // None listens. One that was started and has ended may have found that another one has not ended yet.
+            // No daemon listens. A started one that has ended may have found that another one was still ending.
             if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)
@@ -93,7 +93,7 @@ extension RemoteSession {
                 return connection?.process ?? 0
             }
             guard let before = objection else {
-                // The daemon is of an older version: one of this version takes its place.
+                // The daemon has an older version: start one of this version to replace it.
                 objection = (process, reason)
                 do throws(LoadError) {
                     replacement = try DaemonStarter.start(place, replacing: true)
@@ -102,7 +102,7 @@ extension RemoteSession {
                 }
                 return
             }
-            // It may not have ended yet. The one after it is no better.
+            // The same process may not have ended yet. If another process refuses as well, a replacement does not help.
             if process != before.process || replacement?.word == .listens { lose(reason) }
         case .malformed, .tooMany, .storage: lose(reason)
         }

@@ -17,19 +17,19 @@ import Glibc
 import Musl
 #endif
 
-/// Tasks that failed because the daemon could not be had, while it has them.
+/// Tasks that failed because the daemon was unreachable, although the daemon has them.
 ///
-/// For the program they are over, and it may have ordered them anew. When the session is joined again, by this process or another one of
-/// the program's, the daemon gives them up, and nobody is told of them twice.
+/// For the program they are over, and it may have ordered them again. When this or another process of the program joins the
+/// session again, the daemon cancels these tasks without reporting them again.
 extension RemoteSession {
     private static let limit = 100_000
 
-    /// Bytes of a line of a file of losses, at most.
+    /// The maximum length of a line in a file of losses, in bytes.
     private static let lineLimit = 48
 
     private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
-    /// Outside of the lock: the session is lost, and nobody changes it any more.
+    /// Runs outside of the lock: the session is lost and does not change any more.
     func keepLosses(_ tasks: [TaskID: Double]) {
         guard !tasks.isEmpty else { return }
         writeLosses(readLosses().merging(tasks) { $1 })
@@ -48,7 +48,7 @@ extension RemoteSession {
         return losses
     }
 
-    /// One of the files is enough: where the program is started with another place, the other one is there.
+    /// Writes both files; one is sufficient if the program is started with another place later.
     func writeLosses(_ losses: [TaskID: Double]) {
         let text = losses.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.bitPattern)\n" }.joined()
         for file in lossesFiles {

@@ -12,22 +12,22 @@ package import FoundationEssentials
 package import LoadingModel
 import SystemThreads
 
-/// An engine in another process: carries out the tasks of a background session by the daemon.
+/// An engine in another process: executes the tasks of a background session through the daemon.
 ///
-/// What follows from what happens is ``SessionLink``'s to say; here are the lock, the connection and the threads. Whatever the daemon says
-/// reaches the clients in order, from one thread at a time. What is said has left the process when the call returns: a program may end right
-/// after it.
+/// ``SessionLink`` decides how to react to events; this class has the lock, the connection and the threads. The daemon's messages
+/// reach the clients in order, from one thread at a time. A message to the daemon has left the process when the call returns, so
+/// that the program may end immediately afterwards.
 ///
-/// Sendable because all that changes is read and changed inside `monitor.locked`, or by the session's thread alone.
+/// Sendable because all mutable state is only accessed inside `monitor.locked`, or only by the session's thread.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
     static let elsewhere = WorkThread("bg-refusals")
 
     package let identifier: String
     package let attachment: ClientMessage.Attachment
     let place: DaemonPlace
-    /// Seconds that making a session, or a daemon that went away, may take.
+    /// The timeout, in seconds, for joining a session, and for reconnecting to a daemon.
     let patience: Double
-    /// Held while messages are sent, so that they leave in the order in which they took effect.
+    /// Locked while messages are sent, so that they are sent in the order of their effects.
     let monitor = Monitor()
     var link: SessionLink
     var connection: DaemonConnection?
@@ -36,18 +36,18 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var lastRequest = 0
     private var onEventsTold: (@Sendable () -> Void)?
     private var onLoss: (@Sendable (LoadError) -> Void)?
-    /// Until when a daemon is looked for, on the monitor's clock.
+    /// The end of the attempts to connect, on the monitor's clock.
     var attemptsEnd = 0.0
-    /// Of the session's thread alone: which process refused it as of a newer version, and why, since it was last attached; and how the
-    /// start of one goes that is to take its place.
+    /// Used only by the session's thread: the process that refused this version since the session was last attached, with the
+    /// reason, and the start of its replacement.
     var objection: (process: Int32, reason: String)?
     var replacement: StartReport?
 
     /// - Parameters:
-    ///   - attachment: What the daemon is told of the session.
-    ///   - isAwaited: The program was started for this session.
-    ///   - place: Where the daemon listens.
-    ///   - patience: Seconds after which a daemon that does not answer counts as dead.
+    ///   - attachment: The description of the session for the daemon.
+    ///   - isAwaited: Whether the program was started for this session.
+    ///   - place: The place where the daemon listens.
+    ///   - patience: The timeout for an unresponsive daemon, in seconds.
     package init(
         _ attachment: ClientMessage.Attachment, isAwaited: Bool, place: DaemonPlace = DaemonPlace(),
         patience: Int? = nil
@@ -60,9 +60,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         link = SessionLink(attachment, isAwaited: isAwaited)
     }
 
-    // MARK: What follows
+    // MARK: Actions
 
-    /// Has the link say what follows from something, and does that.
+    /// Passes an event to the link and carries out the resulting actions.
     func happens(_ event: SessionLink.Event, _ prepare: () -> Void = {}) {
         let rest = monitor.locked {
             prepare()
@@ -71,12 +71,12 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         for work in rest { work() }
     }
 
-    /// Inside the lock: does what follows from something.
+    /// Carries out the actions of an event; called inside the lock.
     ///
     /// - Parameters:
-    ///   - event: What happened.
-    ///   - order: The order that is to be said, where it is encoded already.
-    /// - Returns: What is to be done outside of the lock, in this order.
+    ///   - event: The event.
+    ///   - order: The encoded order to send, if it is already encoded.
+    /// - Returns: The work to be done outside of the lock, in this order.
     private func carryOut(_ event: SessionLink.Event, order: [UInt8]? = nil) -> [() -> Void] {
         var rest: [() -> Void] = []
         for action in link.handle(event) {
@@ -95,7 +95,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
                 }
             case .fail(let task, let error): if let client = clients[task] { rest.append { client.fail(with: error) } }
             case .reject(let task, let error):
-                // Elsewhere than in the caller's thread, which may hold locks that the client needs.
+                // On another thread than the caller's, which may hold locks that the client needs.
                 if let client = clients.removeValue(forKey: task) { Self.elsewhere.run { client.fail(with: error) } }
             case .reply(let request, let message):
                 if let answer = answers.removeValue(forKey: request) { rest.append { answer(message) } }
@@ -109,9 +109,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return rest
     }
 
-    /// Inside the lock: waits for as long as it may come, or until then.
+    /// Waits for a condition until the deadline; called inside the lock.
     ///
-    /// - Returns: Whether it did not come in time.
+    /// - Returns: Whether the deadline passed.
     private func isInVain(_ waiter: SessionLink.Waiter, until deadline: Double) -> Bool {
         while link.waits(for: waiter) {
             guard monitor.wait(until: deadline) else { return link.waits(for: waiter) }
@@ -121,9 +121,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     // MARK: Joining
 
-    /// Joins the daemon, which is started where none runs, and waits until it said what it has of the session.
+    /// Joins the daemon, starting one if none is running, and waits until it has reported its tasks of the session.
     ///
-    /// - Returns: The session's tasks, and the highest number that one ever had.
+    /// - Returns: The session's tasks, and the highest task number used so far.
     package func join() throws(LoadError) -> (known: [KnownTask], lastTask: TaskID) {
         do {
             _ = try MessageCoding.encode(.attach(attachment))
@@ -132,7 +132,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         }
         let deadline = Monitor.clock + patience
         happens(.join(losses: readLosses())) { attemptsEnd = deadline }
-        // The thread has the session alive while it is joined.
+        // The thread keeps the session alive while it is joined.
         if Threads.start("bg-session", { self.live() }) == nil {
             lose("the system has no thread for the background session")
         }
@@ -148,33 +148,34 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return try result.get()
     }
 
-    /// Whose task it is that the daemon has from an earlier life of the program.
+    /// Sets the client of a task that the daemon has from an earlier run of the program.
     package func adopt(_ task: KnownTask, client: any LoadClient) {
         happens(.adopt(task)) { clients[task.order.task.id] = client }
     }
 
-    /// Begins to tell: of the tasks that ended while the program was away, then of what goes on.
+    /// Starts the delivery of events: first those of tasks that ended while the program was not running, then current ones.
     ///
     /// - Parameters:
-    ///   - eventsTold: Called once, when all that waited for the program was told, where anything did or the program was started for it.
-    ///   - loss: Called once, when the daemon is gone for good.
+    ///   - eventsTold: Called once after all waiting events were delivered, if there were any or the program was started for
+    ///     them.
+    ///   - loss: Called once when the daemon is lost for good.
     package func begin(eventsTold: @escaping @Sendable () -> Void, loss: @escaping @Sendable (LoadError) -> Void) {
         happens(.begin) { (onEventsTold, onLoss) = (eventsTold, loss) }
         if monitor.locked({ link.waits(for: .question) }) { waitForQuestion() }
         while monitor.locked({ link.isHolding }) { happens(.deliver) }
     }
 
-    /// Why the daemon cannot be had any more.
+    /// Why the daemon is lost for good; nil otherwise.
     package var loss: LoadError? { monitor.locked { link.loss } }
 
-    /// Has all tasks fail: the session cannot be what it was to be.
+    /// Fails all tasks because the session cannot be created as configured.
     package func fail(with error: LoadError) { happens(.refuse(error)) }
 
-    /// The daemon is gone for good.
+    /// Marks the daemon as lost for good.
     func lose(_ reason: String) { happens(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
 
-    /// A program that was started for a decision is not told that this was all before it was asked; one for which there is none any more
-    /// is told so soon.
+    /// Delays `eventsTold` in a program that was started for a question until the question arrives, at most 2 seconds in case it
+    /// is no longer pending.
     private func waitForQuestion() {
         let wait: @Sendable () -> Void = {
             let end = Monitor.clock + 2
@@ -190,9 +191,9 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         submit(BackgroundOrder(order, created: 0), client: client)
     }
 
-    /// Orders a task.
+    /// Submits an order.
     ///
-    /// - Returns: Whether ``wake()`` has to be called, which waits until the order is durable.
+    /// - Returns: Whether the caller has to call ``wake()``, which waits until the order is durable.
     package func submit(_ order: BackgroundOrder, client: any LoadClient) -> Bool {
         let payload: [UInt8]
         do {
@@ -211,11 +212,11 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         }
     }
 
-    /// Waits until every order that was submitted before is durable, or was refused, or the daemon counts as dead.
+    /// Waits until all submitted orders are durable or refused, or the daemon counts as unresponsive.
     package func wake() {
         let isDead = monitor.locked {
             let mark = SessionLink.Waiter.accepted(link.sequence)
-            // A daemon that does not answer is joined anew once: another one may be there.
+            // Reconnects once if the daemon does not respond: another one may be running.
             for limit in [patience * 1.25, patience * 2] {
                 guard isInVain(mark, until: Monitor.clock + limit) else { return false }
                 if link.isAttached { connection?.close() }
@@ -230,12 +231,13 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         return false
     }
 
-    /// Says what the program thinks of a task it ordered.
+    /// Sends the program's notes for a task that it ordered.
     package func note(_ notes: BackgroundOrder.Notes, for task: TaskID) { happens(.note(notes, task)) }
 
-    /// The program was told of the task's end, and has taken its file.
+    /// Reports that the program has been told of the task's end and has taken its file.
     ///
-    /// Returns when that is durable, so that a program which ends next is not told again, or when the daemon cannot be had.
+    /// Returns when that is durable, so that a program that ends immediately afterwards is not told again, or when the daemon is
+    /// unreachable.
     package func acknowledge(_ task: TaskID) {
         happens(.told(task)) { clients[task] = nil }
         monitor.locked {
@@ -244,12 +246,12 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         happens(.concluded(task))
     }
 
-    /// The program has dealt with what it was started for.
+    /// The program has processed the events that it was started for.
     package func eventsHandled() { happens(.eventsHandled) }
 
     package func invalidate() { happens(.leave(invalidating: true)) }
 
-    /// Leaves the session's tasks to the daemon: the program has no object for it any more.
+    /// Leaves the session's tasks to the daemon because the program has released the session.
     package func detach() { happens(.leave(invalidating: false)) }
 
     // MARK: Requests

@@ -10,7 +10,7 @@
 import BackgroundProtocol
 import LoadingModel
 
-/// What follows from what a daemon does.
+/// The reactions to the daemon's messages.
 extension SessionLink {
     // MARK: Joining
 
@@ -30,7 +30,7 @@ extension SessionLink {
         lastTask = max(lastTask, last)
         var actions: [Action] = [.endureSilence] + dropLosses()
         let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
-        // Some may have been told of since the daemon was joined.
+        // Some tasks may have been reported since the daemon was joined.
         actions += told.sorted().map { .say(.told($0)) }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
             if let task = there[id] {
@@ -47,7 +47,7 @@ extension SessionLink {
         return actions
     }
 
-    /// Says again what may have been lost with the connection.
+    /// The messages that may have been lost with the previous connection.
     private func wishes(_ entry: Entry, of id: TaskID, _ phase: KnownTask.Phase) -> [Action] {
         let isSuspended: Bool
         switch phase {
@@ -63,7 +63,7 @@ extension SessionLink {
         return messages.map { .say($0) }
     }
 
-    /// Has the daemon give up what failed for the program; those that it does not have are forgotten.
+    /// Cancels the daemon's tasks that failed for the program; those that the daemon does not have are forgotten.
     private mutating func dropLosses() -> [Action] {
         guard !losses.isEmpty else { return [] }
         let there = known.filter { losses[$0.order.task.id] == $0.order.created }
@@ -87,13 +87,13 @@ extension SessionLink {
         waiting = [:]
         let failed = entries.filter { !$0.value.isEnded }
         for id in failed.keys { entries[id]?.isEnded = true }
-        // Another process that has the session has its tasks as well.
+        // If another process has the session, it also has the session's tasks.
         let kept: [Action] =
             error.kind == .backgroundSessionDisconnected ? [.keepLosses(failed.mapValues(\.created))] : []
         return [.close] + kept + failed.keys.sorted().map { .fail($0, error) } + [.report(error)]
     }
 
-    // MARK: What the daemon says
+    // MARK: Messages of the daemon
 
     mutating func heard(_ message: DaemonMessage) -> [Action] {
         switch message {
@@ -125,7 +125,7 @@ extension SessionLink {
         }
     }
 
-    /// What came before the program had taken over what is known.
+    /// Delivers the messages that arrived before the program took over the known tasks.
     mutating func deliver() -> [Action] {
         guard let messages = held, !messages.isEmpty else {
             held = nil
@@ -139,7 +139,7 @@ extension SessionLink {
         switch message {
         case .event(.finished(let outcome), let task):
             guard losses[task] == nil else {
-                // Its program gave it up with the session that was lost.
+                // The program's tasks failed with the lost session.
                 told.insert(task)
                 return say(.told(task))
             }
@@ -160,7 +160,7 @@ extension SessionLink {
         return events.map { .tell(task, $0) }
     }
 
-    /// An upload's answer was collected by the daemon; the delegate hears of it as data.
+    /// Events for an upload's response, which the daemon collected and the delegate receives as data.
     private static func end(_ outcome: TaskOutcome) -> [TaskEvent] {
         var outcome = outcome
         var events: [TaskEvent] = outcome.response.map { [.response($0)] } ?? []

@@ -10,134 +10,134 @@
 package import BackgroundProtocol
 package import LoadingModel
 
-/// What a program's session knows of its daemon and of its tasks there, and what follows from what happens: no locks, no sockets, no clock.
+/// The state machine of a session's link to the daemon and its tasks there, without locks, sockets or a clock.
 ///
-/// What the program ordered, and what it wants of it, is kept until the daemon has it for certain, and said again to each daemon that is
-/// joined; what the program was told of is said until the daemon has forgotten it.
+/// The program's orders and commands are kept until the daemon has stored them durably, and sent again to each daemon that is
+/// joined; acknowledged ends of tasks are sent until the daemon has forgotten the task.
 package struct SessionLink {
     package enum Standing {
         case apart
-        /// A daemon is looked for, or hello was said to it.
+        /// Searching for a daemon, or waiting for its response to hello.
         case joining
         case attached
-        /// For good.
+        /// The daemon is lost for good.
         case lost(LoadError)
-        /// The program has no use for it any more.
+        /// The program has released the session.
         case left
     }
 
     package enum Event {
-        /// A daemon is to be looked for. The tasks of a session that was lost, by when they were ordered: over for the program, and maybe
-        /// not for the daemon.
+        /// Searches for a daemon. `losses` are the tasks of a lost session with their creation times: they are over for the
+        /// program, but perhaps not for the daemon.
         case join(losses: [TaskID: Double])
-        /// There is a connection.
+        /// The connection is open.
         case opened
         case heard(DaemonMessage)
-        /// The connection is over.
+        /// The connection is closed.
         case closed
-        /// The program has a client for a task that the daemon had before.
+        /// The program has a client for a task that the daemon already had.
         case adopt(KnownTask)
-        /// It has one for all of them: messages that were held are handed over from now on, by ``deliver``.
+        /// The program has clients for all known tasks: held messages are passed on from now on, by ``deliver``.
         case begin
-        /// Hands over what was held; from when there is nothing, all is handed over as it comes.
+        /// Passes on the held messages; if there are none, later messages are passed on immediately.
         case deliver
         case submit(BackgroundOrder)
         case command(TaskCommand, TaskID)
         case note(BackgroundOrder.Notes, TaskID)
-        /// The program was told of the task's end, and has taken its file.
+        /// The program was told of the task's end and has taken its file.
         case told(TaskID)
-        /// No thread waits for its ``SessionLink/Waiter/forgotten(_:)`` any more.
+        /// No thread waits for the task's ``SessionLink/Waiter/forgotten(_:)`` any more.
         case concluded(TaskID)
-        /// The program answers a question that was asked of it by the connection of that number.
+        /// The program's answer to a question from the connection of that generation.
         case answered(TaskAnswer, TaskID, question: Int, generation: Int)
-        /// The program was started for a question that did not come in time.
+        /// The question that the program was started for did not arrive in time.
         case notAsked
         case eventsHandled
-        /// Something that is answered once, by its number.
+        /// A request with a single response, by its number.
         case request(Int, ClientMessage)
         case giveUp(request: Int)
-        /// A daemon did not say in time what was waited for.
+        /// The daemon did not confirm in time that it has forgotten a task.
         case forgetsLate
-        /// The daemon is gone for good, or will not have the session.
+        /// The daemon is lost for good, or refuses the session.
         case lose(LoadError)
-        /// The session cannot be what it was to be: who asks for it is told why.
+        /// The session cannot be created as configured; the caller gets the error.
         case refuse(LoadError)
         case leave(invalidating: Bool)
     }
 
     package enum Action {
         case say(ClientMessage)
-        /// The connection is to end; what was said arrives.
+        /// Close the connection; sent messages still arrive.
         case close
-        /// From now on the daemon speaks when it has something to say.
+        /// Remove the timeout: an idle daemon sends nothing.
         case endureSilence
         case tell(TaskID, TaskEvent)
         case ask(TaskID, TaskQuestion, number: Int, generation: Int)
-        /// The task is over for its client, with this error.
+        /// Fail the task of a client with this error.
         case fail(TaskID, LoadError)
-        /// So is one that never began.
+        /// Fail a task that was never ordered.
         case reject(TaskID, LoadError)
-        /// Nil where there is no answer.
+        /// Nil if there is no response.
         case reply(Int, DaemonMessage?)
-        /// All that waited for the program was told.
+        /// All waiting events were delivered.
         case farewell
-        /// These are to be remembered in place of others.
+        /// Replace the stored losses.
         case writeLosses([TaskID: Double])
-        /// These are to be remembered besides others.
+        /// Add to the stored losses.
         case keepLosses([TaskID: Double])
         case report(LoadError)
     }
 
-    /// What a thread of the program waits for.
+    /// A condition that a thread of the program waits for.
     package enum Waiter {
         case attached
-        /// Every order up to that one is durable, or was refused.
+        /// Every order up to that number is durable or was refused.
         case accepted(Int)
         case forgotten(TaskID)
         case question
     }
 
     struct Entry {
-        /// Until the daemon has it for certain.
+        /// Set until the daemon has stored the order durably.
         var order: BackgroundOrder?
         var sequence = 0
         var isSuspended = false
         var end: TaskCommand?
         var priority: Float?
         var notes: BackgroundOrder.Notes?
-        /// When it was ordered, which tells it from others that had its number.
+        /// The creation time, which distinguishes the task from earlier ones with the same number.
         var created = 0.0
-        /// Its end was told to the client, which has not said yet that the program knows.
+        /// The client was told of the end, but the program has not acknowledged it yet.
         var isEnded = false
     }
 
     let attachment: ClientMessage.Attachment
-    /// The program was started for this session.
+    /// Whether the program was started for this session.
     let isAwaited: Bool
     package internal(set) var standing = Standing.apart
-    /// What the daemon has of the session, as it said when it was last joined.
+    /// The session's tasks that the daemon reported when it was last joined.
     package internal(set) var known: [KnownTask] = []
     package internal(set) var lastTask = 0
-    /// The order that was submitted last.
+    /// The number of the last submitted order.
     package private(set) var sequence = 0
-    /// How many connections had the session.
+    /// The number of connections that the session has had.
     var generation = 0
     var isOpen = false
     var entries: [TaskID: Entry] = [:]
-    /// Ended, and the program was told; the daemon may not know yet for certain.
+    /// Ended tasks that the program was told of; the daemon may not have forgotten them yet.
     var told: Set<TaskID> = []
-    /// Orders that are not durable, by their place.
+    /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// The daemon was late to say that it knows of an end: until it says so, no thread waits for that.
+    /// The daemon was late to confirm an end: until it confirms one, no thread waits for that.
     var forgetsLate = false
-    /// Messages that came before the program took over what is known.
+    /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []
-    /// Ended tasks of an earlier life whose clients have not been told.
+    /// Ended tasks of an earlier run whose clients have not been told.
     var arrears: Set<TaskID> = []
     var owesFarewell = false
-    /// Questions that the program has not answered.
+    /// The number of questions that the program has not answered.
     var openQuestions = 0
-    /// The program was started for a question that has not come.
+    /// The program was started for a question that has not arrived.
     var mayBeAsked = false
     var requests: Set<Int> = []
     var losses: [TaskID: Double] = [:]
@@ -147,15 +147,15 @@ package struct SessionLink {
         self.isAwaited = isAwaited
     }
 
-    // MARK: What is asked of it
+    // MARK: Queries
 
     package var isJoining: Bool { if case .joining = standing { true } else { false } }
     package var isAttached: Bool { if case .attached = standing { true } else { false } }
-    /// Whether a message is held, or one may be.
+    /// Whether messages are held, or later ones will be.
     package var isHolding: Bool { held != nil }
     package var loss: LoadError? { if case .lost(let error) = standing { error } else { nil } }
 
-    /// Whether it may still come.
+    /// Whether the condition may still be fulfilled.
     package func waits(for waiter: Waiter) -> Bool {
         switch (waiter, standing) {
         case (.question, _): mayBeAsked
@@ -166,7 +166,7 @@ package struct SessionLink {
         }
     }
 
-    // MARK: What happens
+    // MARK: Events
 
     package mutating func handle(_ event: Event) -> [Action] {
         switch event {
@@ -205,7 +205,7 @@ package struct SessionLink {
         case .told(let task):
             guard let entry = entries.removeValue(forKey: task) else { return [] }
             waiting[entry.sequence] = nil
-            // One that the daemon never had for certain needs no end there.
+            // A task that the daemon never stored durably needs no acknowledgment.
             guard entry.order == nil else { return [] }
             told.insert(task)
             return say(.told(task))
@@ -214,7 +214,7 @@ package struct SessionLink {
             return farewell()
         case .answered(let answer, let task, let question, let asked):
             openQuestions -= 1
-            // Another connection has questions of its own by the same numbers; there it is asked again.
+            // Another connection uses the same numbers for other questions, and the daemon asks again there.
             return (asked == generation ? say(.answer(answer, task, question: question)) : []) + farewell()
         case .notAsked:
             mayBeAsked = false
@@ -234,7 +234,7 @@ package struct SessionLink {
             return [.close]
         case .leave(let isInvalidating):
             let word = isInvalidating ? say(.invalidate) : []
-            // Why it was lost is what its tasks fail with from then on.
+            // The session's tasks fail with the error of a lost session from then on.
             if loss == nil { standing = .left }
             waiting = [:]
             return word + [.close]
@@ -276,7 +276,7 @@ package struct SessionLink {
         return say(.command(command, task))
     }
 
-    /// The daemon has the task for certain.
+    /// The daemon has stored the task durably.
     mutating func settle(_ id: TaskID) {
         guard let entry = entries[id], entry.order != nil else { return }
         waiting[entry.sequence] = nil
@@ -285,7 +285,7 @@ package struct SessionLink {
 }
 
 extension SessionLink.Event {
-    /// Whether a thread may have got what it waits for: progress and orders, of which there are many, end no wait.
+    /// Whether a waiting thread may be able to continue: progress and orders, which are frequent, end no wait.
     var mayEndWaiting: Bool {
         switch self {
         case .submit, .note: false

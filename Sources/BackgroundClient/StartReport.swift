@@ -16,23 +16,23 @@ import Glibc
 import Musl
 #endif
 
-/// How the start of a daemon goes, as that one says until it listens or ends.
+/// The daemon's report of its start, until it listens or ends.
 ///
-/// Of one thread.
+/// Used by one thread.
 package final class StartReport {
-    /// Bytes of what others than the daemon say of its start.
+    /// The maximum number of bytes read from the log.
     private static let textLimit = 1000
     private static let bytesLimit = 8 * StartWord.limit
 
     private let descriptor: CInt
     private let log: String
-    /// Bytes that the log had before.
+    /// The size of the log before the start.
     private let logged: Int64
     private var rest: [UInt8] = []
     private var count = 0
-    /// The last one.
+    /// The latest message.
     private(set) var word: StartWord?
-    /// Nothing more is to come.
+    /// No further messages can arrive.
     private(set) var isOver = false
 
     init(_ descriptor: CInt, log: String, logged: Int64) {
@@ -48,13 +48,14 @@ package final class StartReport {
         return cls_path_facts(log, &facts) == 0 ? facts.size : 0
     }
 
-    /// Takes what was said, for which it waits so many milliseconds.
+    /// Reads the available messages, waiting for a number of milliseconds.
     ///
-    /// - Returns: Why the daemon will never listen; nil where it may.
+    /// - Returns: The reason if the daemon will never listen; nil if it may still do so.
     func look(_ milliseconds: CInt = 0) -> String? {
         if !isOver { read(milliseconds) }
         if case .failed(let reason) = word { return reason }
-        // One that was killed says nothing, and the next one may do better. The system says why it could not run it at all.
+        // A daemon that was killed reports nothing, and the next one may succeed. If it could not be executed, the log has the
+        // system's reason.
         if isOver, word == nil, let text = loggedText { return "urlsessiond cannot be run: \(text)" }
         return nil
     }
@@ -78,7 +79,7 @@ package final class StartReport {
         }
     }
 
-    /// What was added to the log since, but for the lines of daemons, which begin with a date.
+    /// What was added to the log since the start, without the daemons' own lines, which begin with a date.
     private var loggedText: String? {
         let file = cls_open_for_reading(log)
         guard file >= 0 else { return nil }
