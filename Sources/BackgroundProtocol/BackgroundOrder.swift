@@ -9,14 +9,14 @@
 
 package import LoadingModel
 
-/// One task of a background session, as its program ordered it.
+/// A task of a background session, as ordered by its program.
 ///
-/// The request's body is none, data, or a file; the delivery is `.download`, or `.collect` for an upload.
+/// The request body is empty, data, or a file; the delivery is `.download`, or `.collect` for an upload.
 package struct BackgroundOrder: Sendable {
-    /// What may change while the task is there.
+    /// The properties that may change during the task's lifetime.
     package struct Notes: Sendable, Hashable {
         package var description: String?
-        /// Bytes that the program expects to be sent and received; -1 where it does not say.
+        /// The number of bytes that the program expects to be sent and received; -1 if unknown.
         package var expectedToSend: Int64 = -1
         package var expectedToReceive: Int64 = -1
 
@@ -27,7 +27,7 @@ package struct BackgroundOrder: Sendable {
     package var notes = Notes()
     /// Seconds since the reference date.
     package var created: Double
-    /// The program was started by the daemon: the system chooses the time of what it orders.
+    /// The daemon started the program: the system chooses when its orders run.
     package var isDiscretionary = false
 
     package init(_ task: TaskOrder, created: Double) {
@@ -36,20 +36,20 @@ package struct BackgroundOrder: Sendable {
     }
 }
 
-/// A task that the daemon has, as its program sees it.
+/// A task that the daemon has, as reported to its program.
 package struct KnownTask: Sendable {
     package enum Phase: Sendable {
         case running
-        /// Held back by the program.
+        /// Suspended by the program.
         case suspended
-        /// The program has not been told yet: it is behind ``DaemonMessage/attached(lastTask:)``.
+        /// Ended, but not reported yet: the events follow ``DaemonMessage/attached(lastTask:)``.
         case ended
     }
 
     package var order: BackgroundOrder
     package var phase: Phase
     package var counts = TransferCounts()
-    /// The request that is loaded now, where it is another than the order's.
+    /// The current request, if it differs from the order's.
     package var current: LoadRequest?
     package var response: LoadResponse?
 
@@ -59,7 +59,7 @@ package struct KnownTask: Sendable {
     }
 }
 
-/// How far a transfer is, in bytes; -1 where it is not known.
+/// The progress of a transfer in bytes; -1 if unknown.
 package struct TransferCounts: Sendable, Hashable, Codable {
     package var sent: Int64 = 0
     package var expectedToSend: Int64 = -1

@@ -10,19 +10,19 @@
 package import HTTPRules
 package import LoadingModel
 
-/// What a background session's configuration says, as the daemon needs it.
+/// The part of a background session's configuration that the daemon needs.
 package struct BackgroundSettings: Sendable {
-    /// Where one of the session's stores is.
+    /// The location of one of the session's stores.
     package enum Store: Sendable, Hashable {
-        /// The session has none.
+        /// The session has no such store.
         case none
-        /// In memory: it lasts as long as the daemon has the session.
+        /// In memory: lasts as long as the daemon has the session.
         case memory
         /// An absolute path.
         case file(String)
     }
 
-    /// A credential that the program has given its storage.
+    /// A credential in the program's storage.
     package struct KnownCredential: Sendable, Hashable {
         package var space: ProtectionSpace
         package var credential: LoadCredential
@@ -35,26 +35,26 @@ package struct BackgroundSettings: Sendable {
         }
     }
 
-    /// How a program is started for its session's events.
+    /// How to start a program for its session's events.
     package enum Launch: Sendable, Hashable {
-        /// Its file and arguments, in a working directory.
+        /// The executable and its arguments, in a working directory.
         case arguments([String], directory: String?)
         /// A unit of the user's service manager.
         case systemdUnit(String)
-        /// A name on the session bus that can be activated.
+        /// An activatable name on the session bus.
         case dBusName(String)
     }
 
     package var policy = SessionPolicy()
     package var proxies: ProxyRules?
-    /// What `SSL_CERT_FILE` and `SSL_CERT_DIR` name in the program's environment, where its session has no roots of its own; absolute.
+    /// The absolute paths in the program's `SSL_CERT_FILE` and `SSL_CERT_DIR`, if its session has no trust roots of its own.
     package var rootFile: String?
     package var rootDirectories: [String] = []
     package var security = AppTransportSecurity.strict
     package var cookies = Store.none
     package var credentials = Store.none
     package var strictTransportSecurity = Store.none
-    /// Those in memory, which no file has.
+    /// The credentials in memory that are in no file.
     package var knownCredentials: [KnownCredential] = []
     package var isDiscretionary = false
     package var sendsLaunchEvents = true

@@ -13,9 +13,9 @@ import Glibc
 import Musl
 #endif
 
-/// Arguments or an environment as C has them.
+/// Argument lists and environments for C functions.
 package enum CStringList {
-    /// Calls `body` with the strings, and NULL behind them.
+    /// Calls `body` with the strings, terminated by NULL.
     package static func with<Value>(_ strings: [String], _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) -> Value) -> Value
     {
         let copies: [UnsafeMutablePointer<CChar>?] = strings.map { strdup($0) } + [nil]

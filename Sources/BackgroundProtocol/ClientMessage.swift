@@ -10,26 +10,26 @@
 package import FoundationEssentials
 package import LoadingModel
 
-/// What a program says to the daemon.
+/// A message from a program to the daemon.
 ///
-/// The first message is ``hello(version:role:)``; nothing else is looked at before it was welcomed.
+/// The first message is ``hello(version:role:)``; other messages are only accepted after the welcome.
 package enum ClientMessage: Sendable {
     package enum Role: String, Sendable {
         /// Has a background session.
         case session
-        /// Is the user's tool, which sees the transfers of all programs.
+        /// The user's tool, which manages the transfers of all programs.
         case manager
     }
 
-    /// A program's session comes to the daemon.
+    /// A program attaches its session.
     package struct Attachment: Sendable {
         package var identifier: String
         package var settings: BackgroundSettings
-        /// There is a delegate to be told of events.
+        /// Whether there is a delegate that receives events.
         package var takesEvents: Bool
-        /// The daemon started the program, and it was not the user.
+        /// Whether the program was started by the daemon rather than by the user.
         package var wasLaunched: Bool
-        /// Tasks whose end the program was told of, and the daemon may not know it.
+        /// Tasks whose end was reported to the program, which the daemon may not know.
         package var told: [TaskID] = []
 
         package init(identifier: String, settings: BackgroundSettings, takesEvents: Bool, wasLaunched: Bool) {
@@ -42,40 +42,41 @@ package enum ClientMessage: Sendable {
 
     case hello(version: Int, role: Role)
     case attach(Attachment)
-    /// Said again after a broken connection; the same task is accepted once.
+    /// Sent again after a lost connection; the same task is only accepted once.
     case submit(BackgroundOrder)
     /// `suspend`, `resume`, `cancel`, `cancelProducingResumeData` or `setPriority`.
     case command(TaskCommand, TaskID)
     case note(BackgroundOrder.Notes, TaskID)
-    /// Answers a question: `.credential` or `.delayed`. A daemon's numbers begin anew with each of its lives, so that the task says
-    /// whose question it was; nil of a program that does not say it.
+    /// Answers a question: `.credential` or `.delayed`. The task identifies the question, since numbers start again in each run
+    /// of the daemon; nil from programs that do not send it.
     case answer(TaskAnswer, TaskID? = nil, question: Int)
-    /// The program was told of the task's end, and has taken its file.
+    /// The program was told of the task's end and has taken its file.
     case told(TaskID)
-    /// The program has dealt with what it was started for.
+    /// The program has processed the events that it was started for.
     case eventsHandled
-    /// The session takes no more tasks; once the last is over it is forgotten.
+    /// The session accepts no more tasks and is removed after the last one.
     case invalidate
     case renew(Renewal, request: Int)
     case proxies(URL, request: Int)
-    /// Of a manager alone.
+    /// Only from a manager.
     case manage(ManagerRequest, request: Int)
 }
 
-/// What the user's tool asks of the daemon.
+/// A request from the user's tool to the daemon.
 package enum ManagerRequest: Sendable, Hashable {
     case list
     case status
-    /// The number is the transfer's own, as listed.
+    /// The number is the transfer's, as in the list.
     case pause(Int64)
     case resume(Int64)
     case cancel(Int64)
-    /// As if the user ended a program by force: its transfers are cancelled, and it is not started until the user starts it.
+    /// Like a forced quit by the user: the program's transfers are cancelled, and the daemon does not start it before the user
+    /// does.
     case quit(program: String)
-    /// What happened lately.
+    /// Recent events.
     case log
-    /// Changes are reported from now on, as ``DaemonMessage/transfers(_:request:isLast:)`` with the same number.
+    /// Reports changes from now on, as ``DaemonMessage/transfers(_:request:isLast:)`` with the same number.
     case watch
-    /// The daemon ends, as a newer one takes its place.
+    /// The daemon ends because a newer one replaces it.
     case handOver
 }

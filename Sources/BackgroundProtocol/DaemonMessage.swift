@@ -10,55 +10,55 @@
 package import FoundationEssentials
 package import LoadingModel
 
-/// What the daemon says to a program.
+/// A message from the daemon to a program.
 package enum DaemonMessage: Sendable {
     package enum Refusal: String, Sendable {
-        /// The versions do not fit.
+        /// The versions are incompatible.
         case version
         /// Another process has the session.
         case inUse
-        /// What was sent cannot be understood, or is not allowed.
+        /// The message is malformed or not permitted.
         case malformed
         /// There are too many programs, sessions or tasks.
         case tooMany
-        /// The daemon cannot keep what it would have to.
+        /// The daemon cannot store its data.
         case storage
     }
 
     case welcome(version: Int)
     /// The last message: the connection is closed after it.
     case refused(Refusal, String)
-    /// A task that the session had before; comes before ``attached(lastTask:)``.
+    /// A task that the session already had; sent before ``attached(lastTask:)``.
     case known(KnownTask)
-    /// The session is the program's; the highest number that a task of it ever had.
+    /// The session is attached; carries the highest task number used so far.
     case attached(lastTask: TaskID)
     /// These tasks are durable.
     case accepted([TaskID])
-    /// The task is not taken.
+    /// The task was not accepted.
     case rejected(TaskID, LoadError)
-    /// That the program was told of the task's end is durable: it is not told again.
+    /// The acknowledged end of the task is durable: it is not reported again.
     case forgotten(TaskID)
-    /// What became of a task. A file's path is a link of the program's own to what was downloaded.
+    /// An event of a task. The path of a file is the program's own link to the download.
     case event(TaskEvent, TaskID)
-    /// `.challenge` or `.delayedRequest`; asked again of the next connection, where this one ends without an answer.
+    /// `.challenge` or `.delayedRequest`; asked again on the next connection if this one closes without an answer.
     case question(TaskQuestion, TaskID, question: Int)
     case renewed(request: Int)
     case proxies([URL?], request: Int)
     case failed(LoadError, request: Int)
-    /// Of a list or a watch.
+    /// The response to a list or a watch.
     case transfers([TransferReport], request: Int, isLast: Bool)
     case status(DaemonStatus, request: Int)
     case log([String], request: Int)
-    /// What was asked of a manager's kind is done.
+    /// A manager's request is done.
     case done(request: Int)
 }
 
-/// One transfer as people see it.
+/// A transfer, for display.
 package struct TransferReport: Sendable, Hashable {
     package enum State: String, Sendable, Hashable { case running, waiting, paused, ended, gone }
 
     package var number: Int64
-    /// The file of the program it belongs to.
+    /// The executable of the program.
     package var program: String
     package var session: String
     package var task: Int
@@ -66,7 +66,7 @@ package struct TransferReport: Sendable, Hashable {
     package var url: String
     package var isUpload: Bool
     package var state: State
-    /// Why it waits, or how it ended; empty where there is nothing to say.
+    /// Why the transfer waits, or how it ended; may be empty.
     package var reason: String
     package var counts: TransferCounts
     /// Seconds since the reference date.
@@ -91,13 +91,13 @@ package struct TransferReport: Sendable, Hashable {
     }
 }
 
-/// What the daemon is about.
+/// The status of the daemon.
 package struct DaemonStatus: Sendable, Hashable {
     package var process: Int32 = 0
     package var version = ""
     package var socket = ""
     package var directory = ""
-    /// Seconds since it started.
+    /// Seconds since the daemon started.
     package var uptime: Double = 0
     package var connections = 0
     package var sessions = 0
@@ -106,7 +106,7 @@ package struct DaemonStatus: Sendable, Hashable {
     package var paused = 0
     package var ended = 0
     package var residentBytes: Int64 = 0
-    /// What keeps it from working as it should, in plain words; empty where nothing does.
+    /// Descriptions of the problems that impair the daemon; empty if there are none.
     package var trouble: [String] = []
     package var isConnected = true
     package var isMetered = false

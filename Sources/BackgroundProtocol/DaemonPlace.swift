@@ -16,17 +16,17 @@ import Glibc
 import Musl
 #endif
 
-/// Where the daemon of a user listens.
+/// Where a user's daemon listens.
 ///
-/// In `urlloading` below `XDG_RUNTIME_DIR`; without that variable below `/run/user/UID`, and where there is none of these in
-/// `/tmp/urlloading-UID`. Whoever uses a folder makes sure that it is the user's own.
+/// In `urlloading` in `XDG_RUNTIME_DIR`; without that variable in `/run/user/UID`; if that does not exist, in
+/// `/tmp/urlloading-UID`. Before a folder is used, it is checked that it is the user's own.
 ///
-/// Programs of one user may have different ones, as of a login and of cron, and one daemon all the same: it is the one that has the state
-/// (``stateDirectory``), and says there where it listens.
+/// Programs of one user may have different places, for instance in a login session and in cron, but only one daemon: the one that
+/// holds the state (``stateDirectory``), where it notes its socket.
 package struct DaemonPlace: Sendable, Hashable {
-    /// The user's alone.
+    /// Only the user can write to it.
     package let directory: String
-    /// What the daemon has to remember; nil where the user has no home.
+    /// The daemon's persistent state; nil if the user has no home directory.
     package let stateDirectory: String?
 
     package init(environment: [String: String] = ProcessInfo.processInfo.environment) {
@@ -41,24 +41,24 @@ package struct DaemonPlace: Sendable, Hashable {
     }
 
     package var socket: String { directory + "/urlsessiond.socket" }
-    /// Held by the daemon for its life.
+    /// Locked by the daemon during its lifetime.
     package var lock: String { directory + "/urlsessiond.lock" }
-    /// What a daemon says that the library started.
+    /// The log of a daemon that the library started.
     package var log: String { Self.log(besideSocket: socket) }
 
     package static func log(besideSocket socket: String) -> String {
         socket.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/urlsessiond.log"
     }
 
-    // MARK: The daemon of the state
+    // MARK: The state's daemon
 
-    /// The longest path that a socket can have.
+    /// The maximum length of a socket's path.
     private static let pathLimit = 107
 
-    /// Where the daemon says at which socket it listens.
+    /// The file in which the daemon notes its socket.
     package static func note(in stateDirectory: String) -> String { stateDirectory + "/urlsessiond.place" }
 
-    /// The socket of the daemon that has the state, as it says; nil where none says so, or not so that it can be believed.
+    /// The noted socket of the daemon that holds the state; nil if there is no valid note.
     package static func notedSocket(in stateDirectory: String) -> String? {
         guard let bytes = SmallFile.contents(of: note(in: stateDirectory), limit: pathLimit), bytes.first == UInt8(ascii: "/"),
             !bytes.contains(where: { $0 < 0x20 })
@@ -66,19 +66,20 @@ package struct DaemonPlace: Sendable, Hashable {
         return String(validating: bytes, as: UTF8.self)
     }
 
-    /// Whether an earlier daemon had something to do, and may have been ended before that was done.
+    /// Whether an earlier daemon may have ended with unfinished work.
     package var hasLeftWork: Bool {
         guard let stateDirectory else { return false }
-        // One that cannot be looked at may.
+        // If access is denied, there may be.
         return access(stateDirectory + "/transfers.sqlite", F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno)
     }
 
-    // MARK: What programs and the daemon leave for each other
+    // MARK: Files exchanged between programs and the daemon
 
-    /// Where the sessions are named that a program was started for: beside the socket, and with the state, as either may be another one's.
+    /// The files that name the sessions a program was started for: beside the socket and with the state, since the program may
+    /// have another socket folder or state folder than the daemon.
     package func events(for program: String) -> [String] { folders.map { "\($0)/events-\(Self.hash(program))" } }
 
-    /// Where a program keeps which tasks of a session failed for it while the daemon has them.
+    /// The files with a session's tasks that failed for the program while the daemon has them.
     package func losses(of identifier: String, in program: String) -> [String] {
         folders.map { "\($0)/\(Self.lossesName(of: identifier, in: program))" }
     }
@@ -94,22 +95,22 @@ package struct DaemonPlace: Sendable, Hashable {
         return String(hash, radix: 16)
     }
 
-    /// Makes the folder where it is not there, for its owner alone.
+    /// Creates the folder if it is missing, accessible only to its owner.
     ///
-    /// - Returns: Nil, or what is wrong with it.
+    /// - Returns: Nil, or the problem with the folder.
     package func prepare() -> String? {
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
             return "cannot make the folder \(directory): \(String(cString: strerror(errno)))"
         }
         guard Self.isOwnDirectory(directory) else { return "\(directory) is not a folder of this user's alone" }
-        // sockaddr_un has room for 107 bytes.
+        // sockaddr_un has space for 107 bytes.
         guard socket.utf8.count <= 100 else {
             return "the path \(socket) is too long for a socket; set XDG_RUNTIME_DIR to a shorter one"
         }
         return nil
     }
 
-    /// A directory, and no link to one, that nobody else may write to.
+    /// Whether the path is a directory, not a link, that only its owner can write to.
     private static func isOwnDirectory(_ path: String) -> Bool {
         var facts = stat()
         return lstat(path, &facts) == 0 && facts.st_mode & S_IFMT == S_IFDIR && facts.st_uid == geteuid()

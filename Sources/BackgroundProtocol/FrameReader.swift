@@ -7,32 +7,32 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a connection's bytes are no frames: nothing that follows can be read.
+/// Why a connection's bytes are not valid frames: nothing after them can be read.
 package enum FrameFailure: Error, Hashable, Sendable {
-    /// A frame of no bytes.
+    /// An empty frame.
     case empty
-    /// A frame of so many bytes is not taken.
+    /// The length of the frame exceeds the limit.
     case tooLong(Int)
 }
 
-/// Cuts what a connection brings into frames: a length of four bytes, the highest first, and then as many bytes.
+/// Splits the bytes of a connection into frames: a length of four bytes, big-endian, followed by the payload.
 ///
-/// A length that is not taken is known as soon as its four bytes are there, and nothing is kept from then on.
+/// An invalid length is detected as soon as its four bytes are present, and no bytes are stored from then on.
 package struct FrameReader: Sendable {
-    /// The longest that the daemon takes.
+    /// The longest frame that the daemon accepts.
     package static let limit = 8 << 20
-    /// The longest that a program takes of the daemon: what was collected of a response is in one frame.
+    /// The longest frame that a program accepts from the daemon: a collected response body is sent in one frame.
     package static let programLimit = 256 << 20
 
     private static let headLength = 4
-    /// Room that is kept for what comes next.
+    /// The capacity that is kept for further bytes.
     private static let keptCapacity = 64 << 10
 
     private let limit: Int
     private var buffer: [UInt8] = []
-    /// A long frame of which a part has come, its length left out; it comes before what is in `buffer`.
+    /// A long frame of which a part has arrived, without its length; it precedes the bytes in `buffer`.
     private var partial: PartialFrame?
-    /// Where the first frame begins that was not handed over.
+    /// The offset of the first frame that was not returned yet.
     private var start = 0
     private var failure: FrameFailure?
 
@@ -40,10 +40,10 @@ package struct FrameReader: Sendable {
         self.limit = limit
     }
 
-    /// Bytes that wait for the rest of their frame; about as many as are kept in memory for it.
+    /// The number of bytes of incomplete frames, which is about the memory used for them.
     package var pendingBytes: Int { (partial?.count ?? 0) + buffer.count - start }
 
-    /// Takes what the connection brought.
+    /// Adds bytes from the connection.
     package mutating func append(_ bytes: some Collection<UInt8>) {
         guard failure == nil else { return }
         guard partial != nil else { return appendToBuffer(bytes) }
@@ -56,7 +56,7 @@ package struct FrameReader: Sendable {
         judgeNext()
     }
 
-    /// The next frame's payload, or nil where it is not there as a whole.
+    /// The next frame's payload, or nil if it is incomplete.
     package mutating func next() throws(FrameFailure) -> [UInt8]? {
         if let known = partial {
             guard known.isWhole else { return nil }
@@ -74,7 +74,7 @@ package struct FrameReader: Sendable {
         return payload
     }
 
-    /// A payload as it is sent.
+    /// Encodes a payload as a frame.
     package static func frame(_ payload: [UInt8]) -> [UInt8] {
         let length = UInt32(truncatingIfNeeded: payload.count)
         var frame: [UInt8] = []
@@ -104,7 +104,8 @@ package struct FrameReader: Sendable {
         start = 0
     }
 
-    /// Moves the rest to the front when that is less than what was read, so that a byte is moved once at most for each that was read.
+    /// Moves the remaining bytes to the front if they are fewer than those already read, so that each byte read moves at most one
+    /// byte.
     private mutating func dropRead() {
         if start == buffer.count {
             if buffer.capacity > Self.keptCapacity { buffer = [] } else { buffer.removeAll(keepingCapacity: true) }
@@ -116,7 +117,7 @@ package struct FrameReader: Sendable {
     }
 }
 
-/// A long frame while it comes, in pieces, so that it takes no more memory than has come, and leaves none in pieces of many sizes.
+/// A long frame while it arrives, in pieces: it uses no more memory than has arrived, and all pieces have the same size.
 private struct PartialFrame: Sendable {
     private static let pieceSize = 64 << 10
 
@@ -135,7 +136,7 @@ private struct PartialFrame: Sendable {
         return payload
     }
 
-    /// - Returns: How many bytes at the front belong to the frame.
+    /// - Returns: The number of bytes, from the front, that belong to the frame.
     mutating func append(_ bytes: some Collection<UInt8>) -> Int {
         let taken = min(length - count, bytes.count)
         var rest = bytes.prefix(taken)

@@ -9,36 +9,36 @@
 
 package import LoadingModel
 
-/// What is sent and kept, as bytes: in the form of this version, or in that of version 1 for those who know no other.
+/// Encodes messages and stored data, in the current format or in that of version 1 for peers that know no other.
 ///
-/// The first byte tells the forms apart, so that whatever is read needs no word about its version.
+/// The first byte distinguishes the formats, so that decoding needs no version.
 package enum MessageCoding {
-    /// Said in the first message of both sides.
+    /// The version in the first message of both sides.
     package static let version = 2
 
-    /// What is no file or data as a body, or is longer than the daemon takes, is not sent.
+    /// Encodes a message; fails for a body that is neither file nor data, or exceeds the daemon's limit.
     ///
-    /// Hello has the form that every version reads.
+    /// Hello is encoded in the format that every version reads.
     package static func encode(_ message: ClientMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {
         if case .hello = message { return try write(message, limit: FrameReader.limit, version: 1) }
         return try write(message, limit: FrameReader.limit, version: version)
     }
 
-    /// What is longer than a program takes is not sent.
+    /// Encodes a message; fails if it exceeds a program's limit.
     ///
-    /// A refusal has the form that every version reads.
+    /// A refusal is encoded in the format that every version reads.
     package static func encode(_ message: DaemonMessage, version: Int = version) throws(MessageFailure) -> [UInt8] {
         if case .refused = message { return try write(message, version: 1) }
         return try write(message, version: version)
     }
 
-    /// Reads what anybody may have written: whatever it is, it does not trap.
+    /// Decodes untrusted bytes, without traps.
     package static func decodeClientMessage(_ bytes: [UInt8]) throws(MessageFailure) -> ClientMessage { try read(bytes) }
 
-    /// Reads what the daemon wrote, with the same care.
+    /// Decodes the daemon's bytes, with the same care.
     package static func decodeDaemonMessage(_ bytes: [UInt8]) throws(MessageFailure) -> DaemonMessage { try read(bytes) }
 
-    // MARK: What the daemon keeps
+    // MARK: The daemon's stored data
 
     package static func encode(_ order: BackgroundOrder, version: Int = version) throws(MessageFailure) -> [UInt8] {
         try write(order, version: version)
@@ -52,7 +52,7 @@ package enum MessageCoding {
         try write(outcome, version: version)
     }
 
-    /// An app's own response cannot be carried.
+    /// Fails for an app's own response.
     package static func encode(_ response: LoadResponse, version: Int = version) throws(MessageFailure) -> [UInt8] {
         try write(response, version: version)
     }
@@ -62,7 +62,7 @@ package enum MessageCoding {
     package static func decodeOutcome(_ bytes: [UInt8]) throws(MessageFailure) -> TaskOutcome { try read(bytes) }
     package static func decodeResponse(_ bytes: [UInt8]) throws(MessageFailure) -> LoadResponse { try read(bytes) }
 
-    // MARK: The forms
+    // MARK: Formats
 
     private static func write<Value: Coded>(
         _ value: Value, limit: Int = FrameReader.programLimit, version: Int

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a message cannot be read, or not be sent.
+/// Why a message cannot be decoded or encoded.
 package enum MessageFailure: Error, Hashable, Sendable {
-    /// A message, or an event, command, question, answer or request in it, of a kind that is not known here.
+    /// A message, or an event, command, question, answer or request in it, of an unknown kind.
     case unknownKind(String)
-    /// Says what is wrong with it.
+    /// Describes the problem.
     case malformed(String)
 
-    /// No more of a text is in a failure.
+    /// The maximum length of an excerpt in a failure.
     private static let textLimit = 200
 
     static func excerpt(_ text: String) -> String {

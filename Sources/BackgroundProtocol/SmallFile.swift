@@ -15,9 +15,9 @@ import Glibc
 import Musl
 #endif
 
-/// Small files that daemon and programs of one user leave for each other; none of them has to outlast a loss of power.
+/// Small files that the daemon and programs of one user exchange; none of them has to survive a power failure.
 package enum SmallFile {
-    /// What an ordinary file of this user's holds; nil where there is none, or one that is longer, is a link, or is writable by others.
+    /// The content of a regular file of this user; nil if there is none, or if it is too long, a link, or writable by others.
     package static func contents(of path: String, limit: Int) -> [UInt8]? {
         guard let file = try? Descriptor(path, O_RDONLY, doing: "opening it"),
             let facts = try? file.status(doing: "looking at it"), facts.st_mode & S_IFMT == S_IFREG,
@@ -26,9 +26,10 @@ package enum SmallFile {
         return (try? file.readAll(limit: limit, doing: "reading it")) ?? nil
     }
 
-    /// Writes it aside, so that no reader sees half of it; a process that is killed leaves what ``isLeftover(_:of:)`` tells.
+    /// Replaces a file by renaming a temporary one, so that no reader sees a partial file; ``isLeftover(_:of:)`` recognizes the
+    /// temporary file of a killed process.
     ///
-    /// - Returns: 0, or the system's error.
+    /// - Returns: 0, or the system's error number.
     @discardableResult
     package static func replace(_ path: String, with bytes: [UInt8]) -> CInt {
         let aside = "\(path).\(getpid())"
@@ -45,12 +46,12 @@ package enum SmallFile {
         }
     }
 
-    /// Whether a name is that of a file which a process that is gone was writing.
+    /// Whether a name belongs to a temporary file of a process that has ended.
     ///
     /// - Parameters:
     ///   - name: The name, without its folder.
-    ///   - kinds: What names of such files begin with.
-    /// - Returns: Whether it is.
+    ///   - kinds: The prefixes of such files' names.
+    /// - Returns: Whether it is a leftover.
     package static func isLeftover(_ name: String, of kinds: [String]) -> Bool {
         guard kinds.contains(where: name.hasPrefix), let dot = name.lastIndex(of: "."),
             let process = Int32(name[name.index(after: dot)...]), process > 0, process != getpid()

@@ -7,19 +7,19 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a daemon says to the program that started it, in lines on its standard output, before it listens or ends.
+/// A line that a starting daemon writes to its standard output, for the program that started it, until it listens or ends.
 package enum StartWord: Hashable, Sendable {
-    /// The variable that has a daemon say so.
+    /// The environment variable that enables these lines.
     package static let variable = "URLSESSIOND_REPORT"
-    /// Bytes of one.
+    /// The maximum length of a line in bytes.
     package static let limit = 2048
 
     case listens
-    /// Another one is there.
+    /// Another daemon is running.
     case another
-    /// It cannot begin yet.
+    /// The daemon has to wait before it can start.
     case waits(String)
-    /// It cannot begin, and has ended.
+    /// The daemon could not start and has ended.
     case failed(String)
 
     package init?(line: some StringProtocol) {

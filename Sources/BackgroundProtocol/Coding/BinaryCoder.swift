@@ -9,13 +9,14 @@
 
 import FoundationEssentials
 
-/// The form of version 2 and later: a field is its number, the length of what it has, and that.
+/// The encoding of versions 2 and later: a field is its number, the length of its content, and the content.
 ///
-/// A number takes one byte; a length seven bits of each of up to five, the lowest first, of which all but the last have the highest bit.
-/// An integer has the bytes it needs, the highest first, in two's complement; a number with a fraction eight, as IEEE 754 has it. An element is its
-/// length and what it has. What has fields has them in ascending order of their numbers, so that what is not known is passed over.
+/// A number takes one byte. A length takes up to five bytes of seven bits each, the lowest first; all but the last have the
+/// highest bit set. An integer takes the bytes it needs, big-endian, in two's complement; a floating-point number eight bytes, as
+/// IEEE 754. A list element is its length and its content. Fields are in ascending order of their numbers, so that unknown ones
+/// can be skipped.
 enum BinaryForm {
-    /// Comes before the length of all; no JSON begins with it.
+    /// Precedes the length of the message; no JSON text begins with it.
     static let mark: UInt8 = 2
     static let lengthBytes = 5
     /// More fields and elements than any message has.
@@ -92,7 +93,7 @@ final class BinaryWriter: Coder {
         return value
     }
 
-    /// Puts the length before what `body` writes.
+    /// Puts the length before the bytes that `body` writes.
     fileprivate func sized(_ body: () throws -> Void) throws {
         bytes.append(0)
         let start = bytes.count
@@ -100,7 +101,7 @@ final class BinaryWriter: Coder {
         size(from: start)
     }
 
-    /// Puts the length in the byte before, and as many more as it needs.
+    /// Puts the length in the preceding byte, and inserts further bytes if needed.
     private func size(from start: Int) {
         var rest = bytes.count - start
         guard rest >= 0x80 else {
@@ -117,13 +118,13 @@ final class BinaryWriter: Coder {
     }
 }
 
-/// Reads what anybody may have written: no length leads beyond what it is in, and nothing is made room for before it is there.
+/// Decodes untrusted bytes: no length may exceed the enclosing value, and nothing is allocated before its bytes are present.
 final class BinaryReader: Coder {
     private let bytes: [UInt8]
     @exclusivity(unchecked) private var at = 1
-    /// Where what is read now ends.
+    /// The end of the current value.
     @exclusivity(unchecked) private var end: Int
-    /// The number of the last field of what is read now.
+    /// The number of the last field in the current value.
     @exclusivity(unchecked) private var last: UInt8 = 0
     @exclusivity(unchecked) private var values = 0
 
@@ -150,7 +151,7 @@ final class BinaryReader: Coder {
         throw fault("has a length that leads beyond its end")
     }
 
-    /// Reads so many bytes, all of them.
+    /// Reads exactly `length` bytes.
     fileprivate func within(_ length: Int, _ body: () throws -> Void) throws {
         let outer = try narrow(to: length)
         try body()

@@ -10,54 +10,54 @@
 import FoundationEssentials
 import LoadingModel
 
-/// Goes through a value, and writes it or reads one: each type is described once for both, and for every form of the protocol.
+/// Encodes or decodes a value: each type is described once for both directions and all formats of the protocol.
 ///
-/// A field has a number and a name; one form knows it by the one, the other by the other. Numbers ascend in the order in which fields are
-/// gone through, and are never given to another field.
+/// A field has a number and a name; the binary format uses the number, JSON the name. Numbers ascend in the order of the fields
+/// and are never reused.
 ///
-/// A class, and no protocol, so that what is generic here is compiled for each type; each form overrides all of it.
+/// A class rather than a protocol, so that generic functions are specialized for each type; each format overrides all methods.
 class Coder {
     final let isReading: Bool
-    /// The fields that lead to the place, for people who look for a fault.
+    /// The fields that lead to the current position, for error messages.
     @exclusivity(unchecked) final var path: [StaticString] = []
 
     init(isReading: Bool) { self.isReading = isReading }
 
-    // Each writes the value at the place, or reads one there where it is nil.
+    // Each function writes the value at the current position, or reads one if it is nil.
     func truth(_ value: Bool?) throws -> Bool { throw unknown }
     func integer(_ value: Int64?) throws -> Int64 { throw unknown }
     func real(_ value: Double?) throws -> Double { throw unknown }
     func single(_ value: Float?) throws -> Float { throw unknown }
     func text(_ value: String?) throws -> String { throw unknown }
     func data(_ value: Data?) throws -> Data { throw unknown }
-    /// Bytes of a field of HTTP, which are a text mostly.
+    /// The bytes of an HTTP field, which usually are text.
     func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> { throw unknown }
-    /// Whether there is nothing at the place of an element.
+    /// Whether the element at the current position is null.
     func nothing(_ value: Bool?) throws -> Bool { throw unknown }
 
-    /// The place has fields, which come until ``end(_:)``.
+    /// Begins an object, whose fields follow until ``end(_:)``.
     ///
-    /// - Returns: What that is to be given.
+    /// - Returns: The argument for ``end(_:)``.
     func begin() throws -> Int { throw unknown }
     func end(_ outer: Int) throws {}
-    /// The place has elements: so many, or as many as there are.
+    /// Encodes `count` elements, or decodes all that are present.
     func list(_ count: Int?, _ each: (Int) throws -> Void) throws { throw unknown }
-    /// Goes to a field, and stays there until ``leave(_:)``.
+    /// Enters a field, until ``leave(_:)``.
     ///
-    /// - Returns: What that is to be given; nil where the field is not there.
+    /// - Returns: The argument for ``leave(_:)``; nil if the field is absent.
     func enter(_ number: UInt8, _ name: StaticString) throws -> Int? { throw unknown }
     func leave(_ outer: Int) throws {}
 }
 
-/// What a message is made of.
+/// A type that can be part of a message.
 protocol Coded {
-    /// Writes the value, or reads one where it is nil.
+    /// Encodes the value, or decodes one if it is nil.
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self
 }
 
-/// What is gone through field by field.
+/// A type that is encoded field by field.
 protocol CodedFields: Coded {
-    /// What is there before anything is read: the usual values.
+    /// The default values, before anything is decoded.
     static var blank: Self { get }
     mutating func visit(_ coder: Coder) throws
 }
@@ -72,7 +72,7 @@ extension CodedFields {
     }
 }
 
-/// One of several kinds, which have fields of their own.
+/// A type with several kinds, each with its own fields.
 protocol CodedKinds: Coded {
     init(kind: String, from coder: Coder) throws
     func write(to coder: Coder) throws
@@ -105,7 +105,7 @@ extension Coder {
     var unreadable: MessageFailure { fault("cannot be read") }
     var unknown: MessageFailure { fault("is missing, or is not known") }
 
-    /// A field that may not be there.
+    /// An optional field.
     @discardableResult
     func maybe<Value: Coded>(
         _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
@@ -118,7 +118,7 @@ extension Coder {
         return isReading ? try rule.judge(coded) : coded
     }
 
-    /// One that has to be there.
+    /// A required field.
     @discardableResult
     func need<Value: Coded>(
         _ number: UInt8, _ name: StaticString, _ value: Value? = nil, _ rule: Rule<Value> = .any
@@ -128,7 +128,7 @@ extension Coder {
         throw unknown
     }
 
-    /// One that is left out where it has its usual value.
+    /// A field that is omitted if it has its default value.
     @discardableResult
     func usual<Value: Coded & Equatable>(
         _ number: UInt8, _ name: StaticString, _ usual: Value, _ value: Value? = nil, _ rule: Rule<Value> = .any
@@ -137,7 +137,7 @@ extension Coder {
         return try maybe(number, name, value == usual ? nil : value, isReading ? rule : .any) ?? usual
     }
 
-    /// A list, which is left out when it is empty.
+    /// A list that is omitted if it is empty.
     @discardableResult
     func list<Element: Coded>(
         _ number: UInt8, _ name: StaticString, _ values: [Element]? = nil, _ rule: Rule<[Element]> = .any
@@ -169,14 +169,14 @@ extension Coder {
 
     func kind(_ kind: String) throws { try need(1, "kind", kind) }
 
-    /// One of some values that have names.
+    /// One of several values that have names.
     func named<Value: Equatable>(_ names: KeyValuePairs<String, Value>, _ value: Value?) throws -> Value {
         let name = try text(value.flatMap { value in names.first { $0.value == value }?.key })
         guard let found = names.first(where: { $0.key == name }) else { throw unknown }
         return found.value
     }
 
-    /// A choice of which a newer version may have more: what is not known is the usual one.
+    /// A value that newer versions may extend: an unknown one is decoded as the default.
     func choice<Choice: RawRepresentable & Equatable>(
         _ number: UInt8, _ name: StaticString, _ usual: Choice, _ value: inout Choice
     ) throws where Choice.RawValue == String {
@@ -230,7 +230,7 @@ extension UInt8: Coded {}
 extension URL: Coded {
     static func coded(_ value: URL?, _ coder: Coder) throws -> URL {
         let text = try coder.text(try value.map { try Rule.text("a URL").judge($0.absoluteString) })
-        // A URL is not sent unless its text reads as a URL: the other side could not decode it.
+        // A URL is only sent if its text parses as a URL: the other side could not decode it otherwise.
         guard let url = URL(string: try Rule.text("a URL").judge(text)) else { throw coder.fault("is not a URL") }
         return value ?? url
     }
@@ -246,7 +246,7 @@ extension Array: Coded where Element: Coded {
     }
 }
 
-/// An element that there may not be.
+/// A list element that may be null.
 extension Optional: Coded where Wrapped == URL {
     static func coded(_ value: URL??, _ coder: Coder) throws -> URL? {
         if try coder.nothing(value.map { $0 == nil }) { return nil }

@@ -9,7 +9,7 @@
 
 import FoundationEssentials
 
-/// The form of version 1, which older programs speak and older databases have; hello and a refusal have it in every version.
+/// The encoding of version 1, which older programs and databases use; hello and refusals have it in every version.
 enum JSONForm {
     static func write<Value: Coded>(_ value: Value) throws -> [UInt8] {
         let writer = JSONWriter()
@@ -25,11 +25,11 @@ enum JSONForm {
     }
 }
 
-/// Writes names in their order.
+/// Writes the fields in alphabetical order.
 final class JSONWriter: Coder {
     private(set) var bytes: [UInt8] = []
     private var fields: [(name: StaticString, value: [UInt8])] = []
-    /// What was before the fields that are open.
+    /// The bytes before the open fields.
     private var outerBytes: [[UInt8]] = []
 
     init() { super.init(isReading: false) }
@@ -45,7 +45,7 @@ final class JSONWriter: Coder {
     override func text(_ value: String?) throws -> String { try written(value) { write($0) } }
     override func data(_ value: Data?) throws -> Data { try written(value) { write($0.base64EncodedString()) } }
 
-    /// Each byte is the character of its number.
+    /// Encodes each byte as the character with its number.
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
         try written(value) { write(String(String.UnicodeScalarView($0.map { Unicode.Scalar($0) }))) }
     }
@@ -120,7 +120,7 @@ final class JSONWriter: Coder {
 
 final class JSONReader: Coder {
     private var value: JSONValue
-    /// Those that it is within.
+    /// The enclosing values.
     private var outer: [JSONValue] = []
 
     init(_ value: JSONValue) {

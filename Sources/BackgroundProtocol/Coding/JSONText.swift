@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A value of JSON as it was read.
+/// A decoded JSON value.
 enum JSONValue {
     case null
     case truth(Bool)
-    /// As it is written.
+    /// The number's text.
     case number(String)
     case text(String)
     case list([JSONValue])
-    /// Of a name that is there twice the first one counts.
+    /// The fields in order; if a name occurs twice, the first one applies.
     case object([(name: String, value: JSONValue)])
 }
 
-/// Reads JSON that anybody may have written: UTF-8, no deeper and of no more values than a message is, no halves of characters.
+/// Parses untrusted JSON: UTF-8, with limits on depth and number of values, without unpaired surrogates.
 struct JSONParser {
-    /// Messages are nested ten deep.
+    /// Far above the nesting of messages, which is at most ten.
     static let depthLimit = 64
 
     private let bytes: UnsafeBufferPointer<UInt8>
@@ -31,7 +31,7 @@ struct JSONParser {
 
     private init(_ bytes: UnsafeBufferPointer<UInt8>) { self.bytes = bytes }
 
-    /// - Returns: Nil where the bytes are not one object.
+    /// - Returns: Nil if the bytes are not a single object.
     static func object(_ bytes: [UInt8]) -> JSONValue? {
         guard String(validating: bytes, as: UTF8.self) != nil else { return nil }
         return bytes.withUnsafeBufferPointer { bytes in

@@ -10,9 +10,9 @@
 import FoundationEssentials
 import HTTPWire
 
-/// What holds for a value, whether it is written or read: what the other side would not take is not sent.
+/// A constraint for a value that is checked when it is encoded and decoded: a value that the receiver would reject is not sent.
 struct Rule<Value> {
-    /// Returns the value, or the nearest one that is allowed; throws if no value is.
+    /// Returns the value, or the nearest valid one; throws if there is none.
     let judge: (Value) throws -> Value
 
     static var any: Rule { Rule { $0 } }
@@ -35,16 +35,16 @@ struct Rule<Value> {
 }
 
 enum Limits {
-    /// The longest body that is in a message, and the longest text.
+    /// The maximum length of a body in a message, and of a string.
     static let body = 1 << 20
     static let fields = 1_000
-    /// Bytes of names and values of all fields together.
+    /// The total length of all names and values.
     static let fieldBytes = 256 << 10
     static let identifier = 1_024
     static let credentials = 1_000
     static let certificates = 100
     static let list = 10_000
-    /// Of an error's cause, which is there for people to read.
+    /// For the text of an error's cause, which is informational.
     static let cause = 4_096
 
     static func check(_ isSound: Bool, _ fault: @autoclosure () -> String) throws {
@@ -57,7 +57,7 @@ extension Rule where Value == String {
         .holds("\(name) is too long") { $0.utf8.count <= limit }
     }
 
-    /// A text that C is told.
+    /// A string for C functions.
     static func plain(_ name: String, limit: Int = Limits.identifier) -> Rule {
         .holds("\(name) is empty or too long, or has a NUL") { 1...limit ~= $0.utf8.count && !$0.utf8.contains(0) }
     }
@@ -73,7 +73,7 @@ extension Rule where Value == String {
 extension Rule where Value == Double {
     static func finite(_ name: String) -> Rule { .holds("\(name) is not a number", \.isFinite) }
 
-    /// A time for which there is no end is the longest that there is.
+    /// A duration, with infinity replaced by the largest finite number.
     static func duration(_ name: String) -> Rule {
         Rule { seconds in
             let longest = Double.greatestFiniteMagnitude
@@ -83,7 +83,7 @@ extension Rule where Value == Double {
 }
 
 extension Rule where Value == Float {
-    /// Of what is no number, the usual one.
+    /// A priority; NaN is replaced by the default.
     static var priority: Rule { Rule { $0.isNaN ? 0.5 : min(max($0, 0), 1) } }
 }
 
@@ -101,7 +101,7 @@ extension Rule where Value == Int64 {
 extension Rule where Value == Int {
     static var task: Rule { .holds("a task's number is less than 1") { $0 >= 1 } }
 
-    /// The number that the next one is counted from.
+    /// The number from which the next task's number is counted.
     static var lastTask: Rule {
         Rule { number in
             try Limits.check(number >= 0, "a task's number is less than 0")
@@ -116,7 +116,7 @@ extension Rule where Value == [Int] {
 }
 
 extension Rule where Value == HeaderBlock {
-    /// Whether a request may have them; those of a response were judged as they were received.
+    /// The limits for a request's fields; a response's fields were checked when they were received.
     static var request: Rule {
         Rule { block in
             try Limits.check(block.count <= Limits.fields, "a request has too many fields")

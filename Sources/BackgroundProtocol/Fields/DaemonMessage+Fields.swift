@@ -119,7 +119,7 @@ extension TransferReport: CodedFields {
         try coder.need(4, "task", &task)
         try coder.usual(5, "url", "", &url)
         try coder.usual(6, "isUpload", false, &isUpload)
-        // A state that is not known is no fault.
+        // An unknown state is not an error.
         state = try coder.maybe(7, "state", coder.isReading ? nil : state.rawValue).flatMap { State(rawValue: $0) } ?? .waiting
         try coder.usual(8, "reason", "", &reason)
         try coder.usual(9, "counts", .blank, &counts)

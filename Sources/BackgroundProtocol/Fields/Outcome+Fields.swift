@@ -80,7 +80,7 @@ extension LoadError: Coded {
         }
     }
 
-    /// Whole characters, within the limit.
+    /// Cuts the text to the limit, at a character boundary.
     private static func cut(_ text: String) -> String {
         guard text.utf8.count > Limits.cause else { return text }
         var end = text.utf8.index(text.utf8.startIndex, offsetBy: Limits.cause)
@@ -108,7 +108,7 @@ extension LoadResponse: Coded {
             switch value?.kind {
             case .http, nil: break
             case .local(let mimeType, let textEncoding): local = Local(mimeType: mimeType, textEncoding: textEncoding)
-            // Background sessions load http and https alone.
+            // Background sessions only load http and https.
             case .ftp: throw MessageFailure.malformed("an FTP server's response cannot be carried")
             case .application: throw MessageFailure.malformed("an app's own response cannot be carried")
             }
@@ -151,7 +151,7 @@ extension RequestHead: CodedFields {
 }
 
 extension TransactionTimeline.Source: Coded {
-    /// A source that this version does not know reads as `unknown`.
+    /// A source that this version does not know is decoded as `unknown`.
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         let text = try coder.text(value.map { $0 == .localCache ? "localCache" : "unknown" })
         return text == "localCache" ? .localCache : .unknown
@@ -216,7 +216,7 @@ extension ConnectionFacts: Coded {
                 isForwarded: try coder.usual(19, "isForwarded", false, value?.isForwarded),
                 interface: try coder.maybe(20, "interface", value?.interface),
                 askedNameServers: try coder.usual(21, "askedNameServers", false, value?.askedNameServers),
-                // Left out where it is what the version says.
+                // Omitted if it follows from the version.
                 isInTLS: try coder.maybe(
                     22, "isInTLS", value.flatMap { $0.isInTLS == ($0.tlsVersion != nil) ? nil : $0.isInTLS }),
                 applicationProtocol: try coder.maybe(

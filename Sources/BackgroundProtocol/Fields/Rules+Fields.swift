@@ -45,7 +45,8 @@ extension ProxyRules.Listed: CodedFields {
 }
 
 extension ProxyRules.Choice: Coded {
-    /// The direct way is left out: what is there and says nothing that is known is no leave to go directly.
+    /// A direct connection is encoded as an absent field: an unknown choice must not be decoded as permission to connect
+    /// directly.
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         try coder.object {
             let server: ProxyServer? = if case .proxy(let server)? = value { server } else { nil }
@@ -84,7 +85,7 @@ extension ProxyServer: CodedFields {
 // MARK: App Transport Security
 
 extension AppTransportSecurity: CodedFields {
-    /// A name, an address or a range of them, and what holds for it.
+    /// A name, an address or a range of addresses, with its entry.
     private struct Listed<Entry: CodedEntry>: Coded {
         var domain: String
         var entry: Entry
@@ -123,7 +124,7 @@ extension AppTransportSecurity: CodedFields {
     }
 }
 
-/// What stands beside its domain.
+/// The part of an entry besides its domain.
 private protocol CodedEntry {
     static func entry(_ value: Self?, _ coder: Coder) throws -> Self
 }

@@ -52,7 +52,7 @@ extension BackgroundSettings.Store: CodedKinds {
 }
 
 private struct KnownLaunch: CodedKinds {
-    /// Nil where it is of a kind that is not known: then the program is not started.
+    /// Nil if the kind is unknown: the program is then not started.
     var launch: BackgroundSettings.Launch?
 
     private static var arguments: Rule<[String]> {
@@ -105,7 +105,7 @@ extension SessionPolicy: CodedFields {
         try coder.usual(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
         try coder.usual(
             3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost, .holds("a session has no connections") { $0 >= 1 })
-        // Names and values in turn.
+        // Names and values alternate.
         var texts = additionalHeaders.flatMap { [$0.name, $0.value] }
         try coder.list(4, "additionalHeaders", &texts, .list("a session's fields", limit: Limits.fields * 2))
         try Limits.check(texts.count.isMultiple(of: 2), "a field has no value")
@@ -152,7 +152,7 @@ extension ConnectionOptions: CodedFields {
     static var blank: Self { Self() }
 
     mutating func visit(_ coder: Coder) throws {
-        // One that is not absolute cannot be connected to, as a program's directory is not the daemon's.
+        // A relative path is refused, since the daemon's working directory is not the program's.
         try coder.maybe(1, "unixSocketPath", &unixSocketPath, .path("a socket's path"))
         try coder.maybe(2, "interfaceName", &interfaceName, .plain("an interface's name"))
         try coder.maybe(3, "localAddress", &localAddress, .plain("a local address"))

@@ -142,7 +142,7 @@ extension RequestBody: CodedKinds {
 }
 
 extension HeaderBlock: Coded {
-    /// Names and values in turn.
+    /// Names and values alternate.
     static func coded(_ value: HeaderBlock?, _ coder: Coder) throws -> HeaderBlock {
         if let value {
             try coder.list(value.count * 2) { index in
