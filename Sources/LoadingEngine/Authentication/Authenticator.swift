@@ -13,40 +13,40 @@ import HTTPWire
 import LoadingModel
 import LoadingTrust
 
-/// Authenticates one load with one server or proxy: what was offered, what was tried, and what the next request carries.
+/// Authenticates one load to one server or proxy: tracks the offered schemes, the attempts, and what the next request carries.
 ///
-/// Confined to the session's loop.
+/// Confined to the session's event loop.
 final class Authenticator {
     let place: AuthenticationScopes.Place
     var flow: AuthenticationFlow
-    /// A credential that came with the URL is tried once with each scheme, a ticket once.
+    /// The URL's credential is tried once per scheme; a ticket is tried once.
     var triedGiven: Set<AuthenticationScheme> = []
     var hasTriedTicket = false
-    /// A space's stored credential is taken once, too, where nobody is asked.
+    /// A protection space's stored credential is tried only once, too, if the app is not asked.
     var triedStored: Set<AuthenticationScopes.ID> = []
-    /// With what the next request is sent; nil before the first answer.
+    /// The proof for the next request; nil before the first challenge is answered.
     private(set) var proof: Proof?
-    /// What NTLM and Negotiate send, once.
+    /// The NTLM or Negotiate token to send, once.
     private var token: [UInt8]?
     private var negotiate: NegotiateContext?
-    /// The connection that a handshake of several legs goes over is nobody else's.
+    /// A handshake with several legs has a connection of its own.
     private(set) var holder: ConnectionHolder?
     /// The handshake has no connection yet.
     private var wantsConnection = false
     /// The credential came from this load's own challenge, and not from the session or another load.
     var answeredItself = false
-    /// How many challenges were answered.
+    /// The number of answered challenges.
     private(set) var answers = 0
-    /// The body's hash, where Digest protects it.
+    /// Returns the body's hash, if Digest protects the body.
     var bodyHash: (@Sendable (DigestAlgorithm) -> String)?
-    /// The last request carried something that the server has not accepted yet.
+    /// The last request carried a credential that the server has not accepted yet.
     private(set) var isOnTrial = false
     /// The server asked this load for the credential, and has not accepted it yet.
     var wasAsked: Bool { isOnTrial && answers > 0 }
-    /// The last request carried something that the server could refuse.
+    /// The last request carried a credential that the server could refuse.
     private var wasCarried = false
     private var knowsNegotiate = false
-    /// Of this load's last request; other loads go on counting with the same nonce.
+    /// The proof of this load's last request; other loads advance the count of the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Place) {
@@ -56,7 +56,7 @@ final class Authenticator {
 
     // MARK: What to send
 
-    /// Sends what was accepted elsewhere in the session, without being asked.
+    /// Sends a proof that was accepted elsewhere in the session, before any challenge.
     func use(_ proof: Proof) {
         self.proof = proof
         answeredItself = false
@@ -64,7 +64,9 @@ final class Authenticator {
         flow.sentUnasked(proof.scheme, realm: proof.realm, user: proof.credential?.user)
     }
 
-    /// Answers a challenge with a credential, or once more with what was accepted before; false where the scheme cannot carry it.
+    /// Answers a challenge with a credential, or with a proof that was accepted before.
+    ///
+    /// Returns false if the scheme cannot carry the credential.
     func answer(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, with credential: LoadCredential?,
         as known: Proof? = nil, facts: ConnectionFacts?, in control: LoadControl
@@ -93,7 +95,7 @@ final class Authenticator {
         return true
     }
 
-    /// Continues with the same credential: a new nonce, or the next leg.
+    /// Continues with the same credential: with a new nonce, or with the next leg.
     func goOn(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
         in control: LoadControl
@@ -120,9 +122,9 @@ final class Authenticator {
         }
     }
 
-    /// Makes what a Negotiate request carries from the beginning; false without a ticket, or with a wrong password.
+    /// Creates the initial Negotiate token; returns false without a ticket or with a wrong password.
     ///
-    /// Before there is a connection the certificate that the server showed before is taken to be the one that it shows next.
+    /// Before there is a connection, the server is assumed to show the same certificate as last time.
     func beginNegotiate(_ facts: ConnectionFacts?, in control: LoadControl) async throws(LoadError) -> Bool {
         if !place.isProxy, let binding = Self.binding(facts) { proof?.binding = binding }
         let context = NegotiateContext(
@@ -136,7 +138,7 @@ final class Authenticator {
         return token != nil
     }
 
-    /// Begins a handshake over a connection of its own, be it for a credential that was accepted on others.
+    /// Begins a handshake on a connection of its own, even for a credential that was accepted on other connections.
     func beginNTLM() {
         guard let proof, proof.scheme == .ntlm else { return }
         beginHandshake()
@@ -148,23 +150,23 @@ final class Authenticator {
         wantsConnection = true
     }
 
-    /// Whether a challenge says nothing of the credential: the request carried nothing of it, or carried it unasked over one of the
-    /// credential's connections, where no further leg could follow.
+    /// Whether a challenge says nothing about the credential: the request did not carry it, or carried it preemptively on one of
+    /// the credential's connections, where no further leg could follow.
     ///
-    /// Such a connection may be new, and known to the server by nobody's name; or the server forgets names, wants to have a channel's
-    /// binding, or had its answer lost.
+    /// Such a connection may be new and not authenticated yet; or the server drops authentication, requires a channel binding, or
+    /// its response was lost.
     var mustStartOver: Bool {
         guard let proof, proof.scheme.hasLegs else { return false }
         return !wasCarried || holder == nil || holder == proof.holder
     }
 
-    /// Forgets what was sent, but not the credential; the next answer begins with it.
+    /// Forgets what was sent, but not the credential; the next answer starts with it.
     func startOver() {
         refused()
         flow.startsOver()
     }
 
-    /// Looks for Negotiate's library where somebody offers the scheme.
+    /// Checks for the GSSAPI library if Negotiate is offered.
     func lookForNegotiate(
         _ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)], in control: LoadControl
     ) async throws(LoadError) {
@@ -173,10 +175,10 @@ final class Authenticator {
         if try await !NegotiateContext.isAvailable(in: control) { flow.unavailable(.negotiate) }
     }
 
-    /// Whether a request has to be prepared off the loop.
+    /// Whether the request has to be prepared off the loop.
     var mustBeginNegotiate: Bool { proof?.scheme == .negotiate && token == nil }
 
-    /// The value of `Authorization` or `Proxy-Authorization`, or nil where the connection says it all.
+    /// The value of `Authorization` or `Proxy-Authorization`; nil if the connection is already authenticated.
     func field(method: String, uri: String) -> String? {
         guard let proof else { return nil }
         let value = value(of: proof, method: method, uri: uri)
@@ -205,9 +207,9 @@ final class Authenticator {
         }
     }
 
-    // MARK: What came of it
+    // MARK: Results
 
-    /// The server answered with something else than a challenge: reads its own proof, and throws where that is wrong.
+    /// Handles a response other than a challenge: verifies the server's own proof, and throws if it is wrong.
     func accepted(_ headers: HeaderBlock, in control: LoadControl) async throws(LoadError) {
         guard let token = try accepted(headers), let negotiate else { return }
         self.negotiate = nil
@@ -215,7 +217,7 @@ final class Authenticator {
         if negotiate.hasFailed { throw isUnproved }
     }
 
-    /// Does what takes no waiting, and gives back what Negotiate has yet to check.
+    /// The part of ``accepted(_:in:)`` that does not wait; returns the Negotiate token that remains to be checked.
     func accepted(_ headers: HeaderBlock) throws(LoadError) -> [UInt8]? {
         isOnTrial = false
         flow.accepted()
@@ -244,7 +246,7 @@ final class Authenticator {
         )
     }
 
-    /// By whose connections the next request goes: that of the handshake, or an authenticated one; nil for anybody's.
+    /// The holder whose connection carries the next request: the handshake's, or an authenticated one; nil for any connection.
     func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
         guard let proof, let shared = proof.holder else { return nil }
         if holder == nil || holder == shared {
@@ -253,13 +255,13 @@ final class Authenticator {
             beginNTLM()
         }
         guard let holder else { return shared }
-        // The one that is not known by the credential, or not any more, is likely the one that was used last.
+        // The connection that is not authenticated, or no longer is, is probably the most recently used one.
         if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
         wantsConnection = false
         return holder
     }
 
-    /// The handshake is over: its connection becomes one of those that are authenticated with the credential.
+    /// The handshake is complete: its connection joins those that are authenticated with the credential.
     func settle(_ route: Route, in pool: ConnectionPool) {
         guard let own = holder, let shared = proof?.holder, own != shared else { return }
         pool.move(route.held(by: own), to: route.held(by: shared))
@@ -279,12 +281,12 @@ final class Authenticator {
         return .tlsServerEndPoint(hash: certificate.tlsServerEndPointHash)
     }
 
-    /// Now, in 100 ns since 1601.
+    /// The current time in units of 100 ns since 1601.
     private static func fileTime() -> UInt64 { UInt64(max(0, Date().timeIntervalSince1970 + 11_644_473_600) * 10_000_000) }
 }
 
 extension Route {
-    /// The same way, by connections of a holder.
+    /// The same route, by a holder's connections.
     func held(by holder: ConnectionHolder?) -> Route {
         guard holder != nil || details != nil else { return self }
         var route = self

@@ -16,10 +16,10 @@ import NIOCore
 enum BodyHash {
     private static let pieceSize: Int64 = 1_048_576
 
-    /// Nil where the file cannot be read.
+    /// Returns the hash of a file, or nil if the file cannot be read.
     ///
-    /// It is read in pieces, between which others have their turn on the threads: one that is mapped and becomes shorter meanwhile would end
-    /// the process.
+    /// The file is read in pieces, so that other work gets its turn on the threads. It is not mapped: a mapped file that is
+    /// truncated meanwhile would crash the process.
     static func ofFile(
         _ path: String, _ part: ResumableUpload.Part?, _ algorithm: DigestAlgorithm, in control: LoadControl
     ) async throws(LoadError) -> String? {

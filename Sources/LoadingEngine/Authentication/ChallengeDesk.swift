@@ -13,28 +13,28 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Answers the challenges of servers and proxies: with the user info of the URL, a Kerberos ticket, what the session and its storage
-/// know, and with what the app says.
+/// Answers the challenges of servers and proxies with the URL's user info, a Kerberos ticket, a credential of the session or its
+/// storage, or the app's answer.
 enum ChallengeDesk {
     private enum Choice {
-        /// Nil is the ticket of whoever runs the process.
+        /// Nil is the ticket of the user who runs the process.
         case use(LoadCredential?)
         case another
-        /// There is nothing that the scheme could do with.
+        /// There is no credential that the scheme could use.
         case unavailable
         case nothing
     }
 
-    /// Where a challenge comes from, and what it is about.
+    /// Where a challenge comes from, and what it concerns.
     struct Context {
         var authenticator: Authenticator
         var challenges: [String]
         var response: LoadResponse?
         var path: String
-        /// A credential that came with the URL, or with the proxy's settings.
+        /// The credential from the URL or from the proxy settings.
         var given: LoadCredential?
         var facts: ConnectionFacts?
-        /// How many challenges had been answered when this one came.
+        /// The number of answered challenges when this one arrived.
         private let answers: Int
 
         init(
@@ -50,11 +50,12 @@ enum ChallengeDesk {
             answers = authenticator.answers
         }
 
-        /// Two loads may be asked by the proxy of one tunnel, the second when the first has left: its answer comes all the same.
+        /// Two loads may be asked by the proxy of one tunnel, the second after the first has left; the first answer then still
+        /// arrives.
         var isAnswered: Bool { authenticator.answers != answers }
     }
 
-    /// Prepares the authenticator for another request; false where the response is to be delivered.
+    /// Prepares the authenticator for another request; returns false if the response is to be delivered.
     static func answer(_ context: Context, in load: Load) async throws(LoadError) -> Bool {
         let authenticator = context.authenticator
         if context.isAnswered { return true }
@@ -76,8 +77,8 @@ enum ChallengeDesk {
                 if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load.control) { return true }
                 authenticator.flow.broke()
             case .ask(let scheme, let challenge, let failures):
-                // Asked for another space, or another scheme, the server has said nothing of what it was sent; and what was sent is
-                // for nobody else.
+                // A challenge for another protection space or another scheme says nothing about the credential that was sent, and
+                // that credential must not be sent elsewhere.
                 var refused = sent.flatMap { $0.isFor(scheme, challenge) ? $0 : nil }
                 authenticator.refused()
                 if startsOver, let again = refused {
@@ -102,7 +103,7 @@ enum ChallengeDesk {
                     ) {
                         return true
                     }
-                    // Without a ticket Negotiate may still do with a password, which is asked for next.
+                    // Without a ticket, Negotiate may still work with a password; the app is asked for it next.
                     if scheme == .negotiate, credential == nil { continue }
                     authenticator.flow.unavailable(scheme)
                 }
@@ -163,18 +164,18 @@ enum ChallengeDesk {
         }
     }
 
-    /// What the storage has, once, where that is not what was refused.
+    /// Uses the stored credential, once, unless it is the one that was refused.
     private static func byDefault(
         _ id: AuthenticationScopes.ID, _ kept: LoadCredential?, _ refused: LoadCredential?, _ authenticator: Authenticator
     ) -> Choice {
         if let kept, kept.kind != refused?.kind, authenticator.triedStored.insert(id).inserted { return .use(kept) }
-        // A ticket that is not there, or not taken, leaves room for other schemes.
+        // Without a ticket, or with one that is not accepted, other schemes may be used.
         return id.scheme == .negotiate && kept == nil && refused == nil ? .unavailable : .nothing
     }
 
-    /// What the app and its storage know a challenge's credentials by.
+    /// The protection space by which the app and its storage know a challenge's credentials.
     ///
-    /// For Basic without a realm, which RFC 7617, section 2, does not allow, the host stands, as with Apple's.
+    /// Basic without a realm, which RFC 7617, section 2, does not allow, uses the host as its realm, as Apple does.
     private static func space(
         _ place: AuthenticationScopes.Place, _ scheme: AuthenticationScheme, realm: String?
     ) -> ProtectionSpace {
@@ -184,7 +185,7 @@ enum ChallengeDesk {
         )
     }
 
-    /// The storage's credential for a space: its default one, or the only one.
+    /// The storage's credential for a space: the default one, or the only one.
     static func stored(for space: ProtectionSpace, in load: Load) async throws(LoadError) -> LoadCredential? {
         if load.wants(.credentials) {
             guard case .credential(.useCredential(let credential)) = try await load.ask(.storedCredential(space)) else {
@@ -197,7 +198,7 @@ enum ChallengeDesk {
         return store.lookup(space)
     }
 
-    /// A credential was accepted: later requests carry it, and the storage keeps it where that was asked for.
+    /// A credential was accepted: later requests carry it, and the storage keeps it if its persistence asks for that.
     static func accepted(_ authenticator: Authenticator, path: String, in load: Load) {
         load.session.credentials.close(authenticator)
         guard let proof = authenticator.proof else { return }
@@ -208,7 +209,7 @@ enum ChallengeDesk {
         store(credential, for: space(authenticator.place, proof.scheme, realm: proof.realm), in: load)
     }
 
-    /// Has the storage keep a credential.
+    /// Stores a credential in the credential storage.
     static func store(_ credential: LoadCredential, for space: ProtectionSpace, in load: Load) {
         if load.wants(.credentials) {
             load.client.ask(.storeCredential(credential, space)) { _ in }

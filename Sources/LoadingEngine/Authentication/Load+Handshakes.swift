@@ -14,17 +14,17 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// What proxies ask, for the connections that are made for the load; each is put to the app when the one before is answered.
+/// The questions of proxies about connections that are made for the load; the app gets them one at a time.
 struct TunnelQuestions {
     fileprivate var questions: [Load.TunnelQuestion] = []
 
     var isEmpty: Bool { questions.isEmpty }
 
-    /// The load wishes for another connection: what the last wish was about is asked of others by now.
+    /// The load asks for another connection: the earlier questions have been passed on to other loads.
     mutating func forget() { questions = [] }
 }
 
-/// A load speaks for its session while a connection is made that it waits for.
+/// A load answers for its session while it waits for a connection to be made.
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
 
@@ -51,7 +51,8 @@ extension Load: HandshakeAdviser {
         let space = space(server, .clientCertificate)
         let line = control.line
         stored(for: space) { [self] proposed in
-            // The storage took its time: the load may have left the line, and be in it again for another connection.
+            // The storage may have taken time: meanwhile the load may have left the queue, and joined it again for another
+            // connection.
             guard line != nil, control.line === line, control.failure == nil else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
@@ -77,9 +78,9 @@ extension Load: HandshakeAdviser {
         session.credentials.remember(identity, for: server, judge: order.connectionHolder)
     }
 
-    /// What the storage has for a space.
+    /// The storage's credential for a space.
     ///
-    /// Identities are in memory, so that our own is not waited for.
+    /// The library's own storage keeps identities in memory, so its lookup does not wait.
     private func stored(for space: ProtectionSpace, _ reply: @escaping (LoadCredential?) -> Void) {
         guard wants(.credentials) else { return reply(session.stores.credentials?.lookup(space)) }
         let bound = NIOLoopBound(reply, eventLoop: session.loop)
@@ -95,7 +96,7 @@ extension Load: HandshakeAdviser {
         ProtectionSpace(host: server.host, port: server.port, kind: "https", method: method)
     }
 
-    /// Asks the app without waiting: the connection waits, and the load with it.
+    /// Asks the app without blocking: the connection and the load wait for the answer.
     private func ask(_ question: ChallengeQuestion, _ reply: @escaping (ChallengeAnswer) -> Void) {
         let line = control.line
         line?.appIsAsked(true)
@@ -156,19 +157,19 @@ extension Load: HandshakeAdviser {
         return made
     }
 
-    /// Indirect, so that the loads that are never asked, and the frames that look, have no room for it.
+    /// Indirect, so that loads without a question, and the frames that check, reserve no space for it.
     indirect enum TunnelQuestion {
-        /// The proxy refuses, and wants to know.
+        /// The proxy refuses and asks for a credential.
         case whoAsks(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
-        /// It made the tunnel: what does it say of itself?
+        /// The proxy made the tunnel: checks the proxy's own proof.
         case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers for a tunnel which this load waits for; called by the load, which may wait for the app, or a KDC.
+    /// Answers for a tunnel that this load waits for; called by the load, which may wait for the app or a KDC.
     ///
-    /// A load that is over says nothing: when it leaves, whoever is next in line is asked.
+    /// A load that has ended does not answer: when it leaves, the next queued load is asked.
     ///
-    /// Out of line, because every load that waits would keep room for it.
+    /// Not inlined, because every waiting load would reserve space for it.
     @inline(never)
     func answerTunnel() async {
         guard !tunnels.isEmpty else { return }

@@ -12,9 +12,9 @@ import NIOPosix
 import Synchronization
 import SystemLibraries
 
-/// One Negotiate handshake (RFC 4559) through GSSAPI, which may ask a KDC and so works off the loop.
+/// One Negotiate handshake (RFC 4559) through GSSAPI, which may contact a KDC and therefore runs off the loop.
 final class NegotiateContext {
-    /// Each leg holds a thread for as long as a KDC does not answer, so that nobody else may wait for these.
+    /// Each leg blocks a thread until the KDC responds, so these threads are used for nothing else.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: 8)
         threads.start()
@@ -31,7 +31,7 @@ final class NegotiateContext {
         context = GSSAPI.Context(service: "HTTP@\(host)", credential: credential, channelBinding: binding)
     }
 
-    /// Whether the system has the library, which is opened the first time.
+    /// Whether the system has the library, which is opened by the first call.
     static func isAvailable(in control: LoadControl) async throws(LoadError) -> Bool {
         if let known = availability.withLock({ $0 }) { return known }
         let found = try await run(in: control) { GSSAPI.isAvailable }
@@ -39,7 +39,7 @@ final class NegotiateContext {
         return found
     }
 
-    /// The next token to send; nil where there is none, or the handshake failed.
+    /// Returns the next token to send; nil if there is none, or if the handshake failed.
     func step(_ token: [UInt8]?, in control: LoadControl) async throws(LoadError) -> [UInt8]? {
         switch try await Self.run(in: control, { [context] in context.step(token) }) {
         case .success(let step): return step.token

@@ -12,15 +12,15 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// A challenge that the app thinks about, or has answered with what is being tried now.
+/// A challenge that waits for the app's answer, or whose answer is being tried.
 ///
-/// Other loads of the session that meet the same one meanwhile wait, and take the same credential, so that many loads at once do not
-/// ask many times.
+/// Other loads of the session with the same challenge wait for it and use the same credential, so that many concurrent loads do not
+/// ask the app many times.
 ///
-/// An answer that is not for all of them (no credential, one for a single request, cancelled) each of them has to ask for itself.
+/// Each load has to ask for itself if the answer cannot be shared (no credential, a credential for a single request, or cancelled).
 /// Confined to the session's loop.
 final class OpenQuestion {
-    /// Two loads may share an answer where the space is the same, and what was refused there.
+    /// Two loads may share an answer if both the space and the refused credential are the same.
     struct Subject: Hashable {
         let id: AuthenticationScopes.ID
         let refused: LoadCredential?
@@ -32,7 +32,7 @@ final class OpenQuestion {
     }
 
     let subject: Subject
-    /// Whose load asks; nil when it is gone.
+    /// The authenticator of the load that asks; nil when that load is gone.
     private(set) weak var asker: Authenticator?
     private(set) var isAnswered = false
     private var credential: LoadCredential?
@@ -43,10 +43,10 @@ final class OpenQuestion {
         self.asker = asker
     }
 
-    /// Whether there is an answer to wait for, or one to share.
+    /// Whether there is an answer to wait for or to share.
     var isOpen: Bool { asker != nil && (!isAnswered || credential != nil) }
 
-    /// Nil where the app's side does not know what it was asked.
+    /// Returns nil if the app's side does not know the question.
     static func ask(
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load
@@ -79,7 +79,7 @@ final class OpenQuestion {
         guard !isAnswered else { return credential }
         let slot = LoopSlot<Void>(control)
         waiting.append(slot)
-        // Somebody else is being asked, on behalf of this load too.
+        // Another load asks the app on behalf of this one, too.
         control.hold(now: .now())
         defer { control.letGo(now: .now()) }
         try await slot.wait()

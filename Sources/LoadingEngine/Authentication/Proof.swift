@@ -9,18 +9,18 @@
 import HTTPRules
 import LoadingModel
 
-/// A credential that a server or proxy accepted, and what of it requests share: the counts of a nonce, authenticated connections.
+/// A credential that a server or proxy accepted, with the state that requests share: nonce counts and authenticated connections.
 ///
 /// Confined to the session's loop.
 final class Proof {
     let scheme: AuthenticationScheme
     let realm: String?
-    /// Nil for the ticket of whoever runs the process (Kerberos).
+    /// Nil for the Kerberos ticket of the user who runs the process.
     let credential: LoadCredential?
     var digest: DigestSession?
-    /// Whose the connections are that were authenticated with it (NTLM, Negotiate).
+    /// The holder of the connections that were authenticated with it (NTLM, Negotiate).
     let holder: ConnectionHolder?
-    /// Of the connection that Negotiate began over last.
+    /// The channel binding of the last connection on which Negotiate began.
     var binding: ChannelBinding?
 
     init(
@@ -34,7 +34,7 @@ final class Proof {
         self.holder = holder
     }
 
-    /// Whether a challenge is of the space that this was for.
+    /// Whether a challenge belongs to the space that this proof is for.
     func isFor(_ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge) -> Bool {
         self.scheme == scheme && (scheme.hasLegs || realm == challenge.realm)
     }

@@ -13,48 +13,49 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// What a message carries of who sends it, and by whose connections it goes.
+/// The authentication of a message: the fields that it carries, and the connections that it may use.
 enum RequestAuthentication {
     struct HopPart {
-        /// Which proxy the request's own `Proxy-Authorization` is for.
+        /// The proxy that the request's own `Proxy-Authorization` is for.
         private enum Addressee {
-            /// Whichever the hop turns to first.
+            /// The hop's first proxy.
             case first
-            /// That of the hop before; nil where that was not sent through one.
+            /// The proxy of the previous hop; nil if that hop was sent without one.
             case proxy(of: RouteDetails?)
-            /// None any more: the load turned to another, or to none, and what was for the first does not come back.
+            /// No proxy anymore: the load switched to another proxy, or to none, and the field is not used again even for the
+            /// first.
             case none
         }
 
         private var addressee = Addressee.first
-        /// How the load authenticates with the server, and with a proxy, once one of them asked or is known to ask.
+        /// How the load authenticates with the server and with a proxy, once one of them asked or is known to ask.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
-        /// The way the message takes, where it is not the plain one to its server.
+        /// The hop's route, unless it is the plain one to its server.
         fileprivate(set) var route: Route?
 
-        /// Whether the load authenticates with anybody.
+        /// Whether the load authenticates with a server or proxy.
         var isUsed: Bool { server != nil || proxy != nil }
 
-        /// Whether the load answers a challenge of the server, be it one of an earlier load: no other `Authorization` is sent then.
+        /// Whether the load answers a challenge of the server, even one of an earlier load: then no other `Authorization` is sent.
         var isAnswered: Bool { server?.proof != nil }
 
-        /// Whether there is something to make that takes waiting, by ``prepare(_:in:)``.
+        /// Whether ``prepare(_:in:)`` has to wait for something.
         var mustWait: Bool { server?.mustBeginNegotiate ?? false || proxy?.mustBeginNegotiate ?? false }
 
-        /// Whether the load turned to another proxy than its first, or to none.
+        /// Whether the load switched from its first proxy to another, or to none.
         var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
 
-        /// Whether the request's own `Proxy-Authorization` is sent: its proxy is the one that it was for, and has not refused it.
+        /// Whether the request's own `Proxy-Authorization` is sent: to the proxy that it was for, unless that proxy has refused it.
         var mayShowOwn: Bool { !leftFirstProxy && proxy?.proof == nil }
 
-        /// The hop goes another way: what was for the proxy stays with it.
+        /// The hop takes another route: credentials for the proxy are not sent elsewhere.
         mutating func leftProxy() {
             proxy = nil
             addressee = .none
         }
 
-        /// The hop goes through this proxy: what was for another is not said to it.
+        /// The hop goes through this proxy: credentials for another proxy are not sent to it.
         fileprivate mutating func turn(to server: ProxyServer?) {
             if case .proxy(let earlier) = addressee {
                 let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
@@ -64,23 +65,23 @@ enum RequestAuthentication {
             if let proxy, place != proxy.place { self.proxy = nil }
         }
 
-        /// The app gave the hop a `Proxy-Authorization` that the hop before did not have.
+        /// The app gave the hop a `Proxy-Authorization` that the previous hop did not have.
         mutating func saysAnew() {
             proxy = nil
             addressee = .first
         }
 
-        /// What holds for the hop that a redirect leads to.
+        /// What remains valid for the hop that a redirect leads to.
         var afterRedirect: HopPart {
             var part = HopPart()
             part.proxy = proxy
-            // Without a route the hop was sent nowhere.
+            // A hop without a route was not sent.
             part.addressee = leftFirstProxy ? .none : route.map { .proxy(of: $0.details) } ?? addressee
             return part
         }
     }
 
-    /// Makes what takes waiting: the first token of Negotiate.
+    /// Performs the preparation that has to wait: the body's hash for Digest, and Negotiate's first token.
     static func prepare(_ hop: Hop, in control: LoadControl) async throws(LoadError) {
         let mustBegin = hop.authentication.mustWait
         for authenticator in [hop.authentication.server, hop.authentication.proxy] {
@@ -90,14 +91,14 @@ enum RequestAuthentication {
             _ = try await hashBody(of: hop, for: authenticator, in: control)
         }
         guard mustBegin else { return }
-        // Where it fails the request goes without, and is asked.
+        // If this fails, the request is sent without a token and gets a challenge.
         if let server = hop.authentication.server, server.mustBeginNegotiate {
             _ = try await server.beginNegotiate(nil, in: control)
         }
         if let proxy = hop.authentication.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: control) }
     }
 
-    /// Finds what goes with a hop before it is asked for.
+    /// Finds the credentials that a hop carries before any challenge.
     @inline(__always)
     static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
         if let proxies = load.proxies, hop.authentication.proxy != nil || hop.request.hasField(.proxyAuthorization) {
@@ -123,7 +124,7 @@ enum RequestAuthentication {
                 hop.authentication.server?.use(proof)
             }
         }
-        // The request's own comes first, until it is refused.
+        // The request's own field takes precedence until it is refused.
         let hasOwn = hop.request.hasField(.proxyAuthorization) && hop.authentication.mayShowOwn
         if hop.authentication.proxy == nil, !hasOwn, !target.origin.isSecure,
             let proxy = try ProxyChoice.server(for: target, hop, proxies),
@@ -155,7 +156,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// Whom the server takes a request for, as a cache needs to know it.
+    /// The user of a request, as far as a cache needs to know it.
     @inline(__always)
     static func credential(of hop: Hop) -> SentFields.Credential {
         hop.authentication.server == nil ? .field : answered(hop)
@@ -170,7 +171,7 @@ enum RequestAuthentication {
         return .text("\(user)\0\(password)")
     }
 
-    /// Whether the credential of a hop is one that the server has just asked for, so that it is not known yet whether it is right.
+    /// Whether the server has just asked for the hop's credential, so that it is not known yet whether it is right.
     static func isUntried(_ hop: Hop) -> Bool { hop.authentication.server?.wasAsked ?? false }
 
     @inline(__always)
@@ -185,13 +186,13 @@ enum RequestAuthentication {
         {
             return plain
         }
-        // A forwarding proxy switches no protocol: what is switched to goes through a tunnel (RFC 6455, section 4.1).
+        // A forwarding proxy does not switch protocols: the handshake goes through a tunnel (RFC 6455, section 4.1).
         let proxy = try ProxyChoice.server(for: target, hop, load.proxies).map {
             switches && $0.isSentWhole(isSecure: origin.isSecure) ? $0.tunnelling : $0
         }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
-            // A stream of a connection that stands and allows it (RFC 8441); none is made for that.
+            // Uses a stream of an established connection that allows it (RFC 8441); no connection is made for that.
             let shared = special(
                 plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: false, load.session.policy)
             if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
@@ -228,7 +229,7 @@ enum RequestAuthentication {
         return route
     }
 
-    /// The credential that the request itself gives to the proxy that makes its tunnel.
+    /// The request's own credential for the proxy that makes its tunnel.
     private static func tunnelCredential(of hop: Hop, for proxy: ProxyServer?, isForwarded: Bool) -> TunnelCredential? {
         guard let proxy, !isForwarded, !proxy.isSOCKS, hop.authentication.mayShowOwn,
             let own = hop.request.headers.first(.proxyAuthorization)
@@ -236,9 +237,9 @@ enum RequestAuthentication {
         return TunnelCredential(own)
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
-    /// The next request to make of a 401 or 407; false where it is to be delivered.
+    /// Prepares the next request after a 401 or 407; returns false if the response is to be delivered.
     @inline(never)
     static func answerChallenge(
         _ head: ResponseHead, _ answer: Answer, _ hop: Hop, _ url: URL, in load: Load
@@ -274,7 +275,7 @@ enum RequestAuthentication {
         return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 
-    /// With `auth-int` Digest covers the body; that of a stream cannot be known before it is sent.
+    /// Digest with `auth-int` covers the body; a stream's hash cannot be known before the stream is sent.
     private static func hashBody(
         of hop: Hop, for authenticator: Authenticator, in control: LoadControl
     ) async throws(LoadError) -> Bool {
@@ -289,7 +290,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// The server answered with something else than a challenge: checks what it says of itself, and remembers what it accepted.
+    /// Handles a response other than a challenge: verifies the server's own proof and remembers the accepted credential.
     @inline(never)
     static func settle(_ answer: Answer, _ hop: Hop, _ pool: ConnectionPool, in load: Load) async throws(LoadError) {
         guard let head = answer.response.head else { return }
@@ -306,7 +307,7 @@ enum RequestAuthentication {
         _ authenticator: Authenticator, _ head: ResponseHead, _ answer: Answer, _ hop: Hop, path: String, _ pool: ConnectionPool,
         in load: Load
     ) async throws(LoadError) {
-        // What a stored response says of itself belongs to the exchange that it came by.
+        // The authentication fields of a stored response belong to the exchange that it came from.
         let headers = answer.transaction.exchange == nil ? HeaderBlock() : head.headers
         do {
             try await authenticator.accepted(headers, in: load.control)
@@ -322,6 +323,6 @@ enum RequestAuthentication {
 }
 
 extension RequestTarget {
-    /// As it stands on the request line to a proxy (RFC 9112, section 3.2.2).
+    /// The URL in absolute form, as on the request line to a proxy (RFC 9112, section 3.2.2).
     var absoluteForm: String { "\(origin.scheme)://\(hostHeader)\(path)" }
 }

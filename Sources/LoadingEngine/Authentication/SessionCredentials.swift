@@ -11,38 +11,38 @@ import HTTPRules
 import HTTPTransport
 import LoadingModel
 
-/// Who a session is, as far as it was told: credentials that were accepted, client certificates that were chosen.
+/// A session's identities: the accepted credentials and the chosen client certificates.
 ///
 /// Confined to the session's loop.
 final class SessionCredentials {
     private var scopes = AuthenticationScopes()
     private var proofs: [AuthenticationScopes.ID: Proof] = [:]
-    /// What was answered to requests for a client certificate, which stays in effect for the session.
+    /// The answers to requests for a client certificate, which stay in effect for the session.
     private var identities: [IdentityScope: ClientIdentity] = [:]
 
-    /// For what an answer to a request for a client certificate holds.
+    /// The scope of an answer to a request for a client certificate.
     private struct IdentityScope: Hashable {
         var server: ServerName
-        /// Set where a task's own delegate answered: its identity is shown for its tasks alone.
+        /// Set if a task's own delegate answered: the identity is then used only for its tasks.
         var judge: ConnectionHolder?
     }
 
     private static let maximumLogins = 256
-    /// What FTP servers accepted.
+    /// The credentials that FTP servers accepted.
     private var logins: [Origin: LoadCredential] = [:]
 
-    /// What the app is being asked, and what its answers are being tried for.
+    /// The questions that the app is being asked, and those whose answers are being tried.
     private var questions: [OpenQuestion.Subject: OpenQuestion] = [:]
 
     /// Nothing was remembered, as in most sessions.
     private(set) var isEmpty = true
 
-    /// The credential that goes with a request before it is asked for.
+    /// The credential that a request carries before any challenge.
     func proof(for place: AuthenticationScopes.Place, path: String) -> Proof? {
         scopes.scope(for: place, path: path).flatMap { proofs[$0] }
     }
 
-    /// The credential of a space that was met elsewhere in this session.
+    /// The credential for a space that another load of this session has met.
     func proof(for place: AuthenticationScopes.Place, scheme: AuthenticationScheme, realm: String?) -> Proof? {
         proofs[AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)]
     }
@@ -54,7 +54,7 @@ final class SessionCredentials {
         if proofs.count > 2 * AuthenticationScopes.maximumSpaces { proofs = proofs.filter { scopes.contains($0.key) } }
     }
 
-    /// It was refused.
+    /// The proof was refused.
     func forget(_ proof: Proof, for place: AuthenticationScopes.Place) {
         let id = AuthenticationScopes.ID(place: place, scheme: proof.scheme, realm: proof.realm)
         guard proofs[id] === proof else { return }
@@ -64,7 +64,7 @@ final class SessionCredentials {
 
     // MARK: FTP
 
-    /// What the session logged in with.
+    /// The credential with which the session logged in.
     func login(to server: Origin) -> LoadCredential? { logins[server] }
 
     func remember(_ login: LoadCredential, to server: Origin) {
@@ -72,7 +72,7 @@ final class SessionCredentials {
         logins[server] = login
     }
 
-    /// It was refused.
+    /// The login was refused.
     func forget(_ login: LoadCredential, to server: Origin) {
         if logins[server] == login { logins[server] = nil }
     }
@@ -84,7 +84,7 @@ final class SessionCredentials {
     }
 
     func remember(_ identity: ClientIdentity, for server: ServerName, judge: ConnectionHolder?) {
-        // An app may make a delegate for each task.
+        // An app may create a delegate for each task.
         if identities.count >= 256 { identities = identities.filter { $0.key.judge == nil } }
         identities[IdentityScope(server: server, judge: judge)] = identity
     }
@@ -111,7 +111,7 @@ final class SessionCredentials {
         if questions[question.subject] === question { questions[question.subject] = nil }
     }
 
-    /// What a load's question was answered with is accepted, or refused.
+    /// The answer to a load's question is accepted or refused.
     func close(_ authenticator: Authenticator) {
         guard !questions.isEmpty,
             let question = questions.values.first(where: { $0.asker === authenticator && $0.isAnswered })
