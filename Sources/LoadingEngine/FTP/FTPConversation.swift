@@ -15,15 +15,15 @@ import LoadingStores
 import NIOCore
 import TransportMachines
 
-/// The two connections of an FTP load, and what is said by the first.
+/// The two connections of an FTP load, and the dialog on the control connection.
 ///
-/// In which order things are done is ``FTPMachine``'s affair. Confined to the session's event loop.
+/// ``FTPMachine`` decides the order of the steps. Confined to the session's event loop.
 final class FTPConversation {
-    /// How long a reply may take that may say why the data connection was lost.
+    /// How long to wait for a reply that may say why the data connection was lost.
     private static let reasonPatience = TimeAmount.seconds(2)
-    /// How long the server has to end the control connection.
+    /// How long the server has to close the control connection.
     private static let endPatience = TimeAmount.seconds(2)
-    /// The most that is delivered at once.
+    /// The maximum size of a delivered piece.
     private static let pieceSize = 262_144
 
     private let load: Load
@@ -37,15 +37,15 @@ final class FTPConversation {
     private var control: ByteStreamConnection?
     private var data: ByteStreamConnection?
     private var beginning: FTPMachine.Beginning?
-    /// Bytes that went through the data connection.
+    /// The number of bytes that went through the data connection.
     private var count: Int64 = 0
-    /// The machine knows of the control connection's end, and of the data connection's.
+    /// The machine has been told of the end of the control connection, and of the data connection.
     private var hasToldEnd = false
     private var hasToldDataEnd = false
     private var dataFailure: LoadError?
     private var timer: Scheduled<Void>?
     private var reasonIsLate = false
-    /// There is no sense in what the server says.
+    /// The server's replies are not valid FTP.
     private var isNoFTP = false
     private var isClosed = false
 
@@ -58,7 +58,7 @@ final class FTPConversation {
         login = FTPLogin(to: target, in: load)
     }
 
-    /// Goes as far as the beginning of the transfer.
+    /// Runs the dialog until the transfer begins.
     func begin() async throws(LoadError) -> FTPMachine.Beginning {
         try await connect()
         while true {
@@ -74,7 +74,7 @@ final class FTPConversation {
 
     private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
 
-    /// Does what there is to be done; false where something has to come first.
+    /// Performs the next action or reply; returns false if there is none yet.
     private func advance() async throws(LoadError) -> Bool {
         try load.control.check()
         if let action = actions.popFirst() {
@@ -90,7 +90,7 @@ final class FTPConversation {
         case .secure: try await secureControl()
         case .findLogin(let refusal):
             let (user, password) = try await login.next(after: refusal, in: load)
-            // The server may have ended the connection while the app was asked.
+            // The server may have closed the connection while the app was asked.
             if refusal != nil, control?.isGone != false {
                 control?.close()
                 machine = FTPMachine(plan)
@@ -173,7 +173,8 @@ final class FTPConversation {
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // By the same way, and to the very server of several that may have its name; a proxy finds it by the name.
+        // Uses the control connection's route and peer address, since several servers may share the name; a proxy resolves the name
+        // itself.
         let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
             let connection = try await connection(to: port, use: .fresh, at: address)
@@ -225,7 +226,7 @@ final class FTPConversation {
         }
     }
 
-    /// A reply may still say why.
+    /// The data connection was lost; a reply may still say why.
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasToldDataEnd = true
@@ -233,7 +234,7 @@ final class FTPConversation {
         tell(.dataFailed)
     }
 
-    /// Tells the machine that nothing more comes, unless data do that were not there yet.
+    /// Tells the machine that nothing more comes, unless more data arrive first.
     private func giveUp(after patience: TimeAmount, at count: Int64? = nil) {
         timer?.cancel()
         let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
@@ -250,7 +251,7 @@ final class FTPConversation {
 
     // MARK: Data
 
-    /// The next piece of what is retrieved; nil when all of it came and the server says so.
+    /// Returns the next piece of the retrieved file; nil once all of it has arrived and the server has confirmed that.
     func next() async throws(LoadError) -> ByteBuffer? {
         while !machine.isOver || !actions.isEmpty {
             if let data, !load.control.isSuspended, data.readableBytes > 0 {
@@ -273,7 +274,7 @@ final class FTPConversation {
         guard let data, !hasToldDataEnd, data.readableBytes == 0 else { return }
         if data.hasEnded, data.failure == nil {
             hasToldDataEnd = true
-            // Some servers wait for the end of this side before they say that all was sent.
+            // Some servers wait for this side to close before they confirm the transfer.
             data.close()
             tell(.dataEnded(count))
         } else if data.failure != nil {
@@ -281,7 +282,7 @@ final class FTPConversation {
         }
     }
 
-    /// Sends the body from that offset on, and waits until the server has stored it.
+    /// Sends the body, starting at an offset, and waits until the server has stored it.
     func store(_ body: OutgoingBody, from offset: Int64) async throws(LoadError) {
         let pieces = UploadPieces(body, from: offset, in: load)
         defer { pieces.close() }
@@ -316,17 +317,17 @@ final class FTPConversation {
         }
         while isTaken == nil { if try await !advance() { await load.control.wait() } }
         guard isTaken == false else { return }
-        // What the server said of it, or that it is lost.
+        // Reports the server's reply about it, or the lost connection.
         if !hasToldDataEnd { dataWasLost(nil) }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
         throw LoadError(.connectionLost, "the data connection was lost")
     }
 
-    // MARK: The end
+    // MARK: Closing
 
-    /// Ends both connections, and before that the transfer, where there is one.
+    /// Closes both connections, and aborts a running transfer first.
     ///
-    /// Harmless when that was done.
+    /// Repeated calls have no effect.
     func close() {
         guard !isClosed else { return }
         isClosed = true

@@ -12,17 +12,16 @@ import HTTPTransport
 import LoadingModel
 import LoadingStores
 
-/// Chooses the login of an FTP load: the URL's, the one this session used before, the storage's, or anonymous; after a refusal it asks
-/// the app.
+/// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous; after a refusal it asks the app.
 struct FTPLogin {
     private let target: FTPTarget
     private let space: ProtectionSpace
-    /// Nil is `anonymous` (RFC 1635).
+    /// Nil means `anonymous` (RFC 1635).
     private var current: LoadCredential?
     private var hasBegun = false
     private var triedStored = false
     private var failureCount = 0
-    /// The URL says who the user is.
+    /// The user comes from the URL.
     private var isOfURL = false
 
     init(to target: FTPTarget, in load: Load) {
@@ -30,7 +29,7 @@ struct FTPLogin {
         space = ProtectionSpace(host: target.origin.host, port: target.origin.port, kind: "ftp", method: .default)
     }
 
-    /// The user and the password to try next.
+    /// Returns the user and the password to try next.
     mutating func next(after refusal: String?, in load: Load) async throws(LoadError) -> (user: [UInt8], password: [UInt8]) {
         if let refusal {
             try await replace(refusal, in: load)
@@ -39,7 +38,7 @@ struct FTPLogin {
             try await first(in: load)
         }
         guard let user = current?.user, let password = current?.password else {
-            // No user's name is said, nor the machine's.
+            // The password does not disclose the user's name or the host name.
             return (Array("anonymous".utf8), Array("anonymous@".utf8))
         }
         for text in [user, password] where text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
@@ -66,7 +65,7 @@ struct FTPLogin {
         triedStored = true
         current = stored
         guard load.wants(.challenges) else { return }
-        // The app decides whether it is used, as of any that the storage has.
+        // The app decides whether the stored credential is used.
         switch try await ask(proposing: stored, in: load) {
         case .useCredential(let credential): current = credential
         case .performDefaultHandling, .rejectProtectionSpace: break
@@ -118,7 +117,7 @@ struct FTPLogin {
         )
     }
 
-    /// The server took it: later loads of the session log in with it, and the storage keeps it where that was asked for.
+    /// The server accepted the login: later loads of the session use it, and the storage keeps it if its persistence asks for that.
     func accepted(in load: Load) {
         guard let current, !isOfURL, current.persistence != .none else { return }
         load.session.credentials.remember(current, to: target.origin)
@@ -126,7 +125,7 @@ struct FTPLogin {
         ChallengeDesk.store(current, for: space, in: load)
     }
 
-    /// Who the server takes the load to be.
+    /// The user that the server knows the load by.
     var sentCredential: SentFields.Credential {
         guard let current else { return .field }
         return .text("\(current.user ?? "") \(current.password ?? "")")

@@ -14,11 +14,11 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Answers `ftp:` and `ftps:` URLs (RFC 959): a file, a directory's listing, or nothing where the request's body was stored.
+/// Loads `ftp:` and `ftps:` URLs (RFC 959): a file, a directory listing, or, for an upload, nothing.
 ///
 /// A request with a body is an upload, whatever its method.
 final class FTPStage: LoadStage {
-    /// A listing as the server writes it, for which there is no registered type.
+    /// A listing in the server's own format, for which there is no registered media type.
     static let listingType = "text/ftp-dir-listing"
     private let pool: ConnectionPool
 
@@ -94,7 +94,7 @@ final class FTPStage: LoadStage {
         return plan
     }
 
-    /// App Transport Security asks of `ftp` what it asks of `http`, as both show passwords and files to everybody on the way.
+    /// App Transport Security applies to `ftp` as to `http`: both send passwords and files in clear text.
     private static func checkSecurity(of plan: FTPPlan, _ target: FTPTarget, in load: Load) throws(LoadError) {
         let isSecure = plan.security != .none
         if case .refused(let reason) = load.session.security.verdict(isSecure: isSecure, host: target.origin.host) {
@@ -113,13 +113,13 @@ final class FTPStage: LoadStage {
 
     private static func expectedLength(of file: FTPFile, _ plan: FTPPlan) -> Int64 {
         if plan.transfer.isStore { return 0 }
-        // Ends of lines are not counted as they are sent.
+        // Line endings may be converted, so the length of text is not known.
         guard !plan.isText, let size = file.size else { return -1 }
         return size - file.offset
     }
 }
 
-/// The body of an FTP server's answer.
+/// The body of an FTP response.
 final class FTPBody: ResponseBody {
     private let conversation: FTPConversation
     private let transaction: Transaction

@@ -12,14 +12,14 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// The content of an upload, piece by piece, for a connection that takes no more than one at a time.
+/// The content of an upload in pieces, for a connection that takes one at a time.
 final class UploadPieces {
     private static let pieceSize = 131_072
 
     private let body: OutgoingBody
     private let load: Load
     private var offset: Int64
-    /// Bytes of a stream that are still to be left out.
+    /// The number of a stream's bytes that are still to be skipped.
     private var unwanted: Int64
     private var file: FileSource?
 
@@ -93,7 +93,7 @@ final class UploadPieces {
         }
     }
 
-    /// Whether the file is what it was when it was opened: what was sent would be no content that it ever had.
+    /// Throws if the file has changed since it was opened: the sent bytes would then match no version of it.
     func check() async throws(LoadError) {
         guard let file else { return }
         let slot = LoopSlot<LoadError?>(load.control)
