@@ -11,12 +11,12 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Hands a body over in memory: whole, or piece by piece within the credit window.
+/// Delivers a body in memory: whole, or in pieces within the credit window.
 enum DataDelivery {
-    /// The most that is reserved on the server's word alone.
+    /// The maximum that is reserved because of the announced length.
     private static let largestReservation: Int64 = 16_777_216
 
-    /// A body that is to be collected and is here already; nil where there is more to do.
+    /// Returns a body that is to be collected and has arrived completely; nil if there is more to do.
     @inline(never)
     static func whole(_ answer: Answer, of load: Load) throws(LoadError) -> TaskOutcome.Body? {
         guard load.collects, let whole = answer.body.takeWhole() else { return nil }
@@ -91,7 +91,7 @@ enum DataDelivery {
         }
     }
 
-    /// Makes a byte stream of the connection of a server that has switched protocols.
+    /// Turns the connection of a server that has switched protocols into a byte stream.
     @inline(never)
     private static func becomeStream(
         _ answer: Answer, _ disposition: TaskAnswer.Disposition, _ load: Load
@@ -126,10 +126,10 @@ extension Data {
         }
     }
 
-    /// A buffer's readable bytes, with its memory where there are many of them.
+    /// A buffer's readable bytes; shares the buffer's memory if there are many of them.
     ///
-    /// The memory is the data's alone from then on, but for other pieces that lie beside this one in it: who has read into a buffer that
-    /// somebody else holds takes another for the next read.
+    /// Other slices of the buffer may share that memory too, but it must not be written to anymore: a reader that fills a buffer
+    /// takes a new one for the next read if another owner holds it.
     init(sharing buffer: ByteBuffer) {
         guard buffer.readableBytes >= Self.smallestShared else {
             self.init(buffer)
@@ -145,7 +145,7 @@ extension Data {
         }
     }
 
-    /// Below this, a copy costs no more than to share memory.
+    /// Below this size, a copy is no more expensive than shared memory.
     private static let smallestShared = 4_096
 
     mutating func append(_ buffer: ByteBuffer) {

@@ -14,9 +14,9 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// Writes a body to a temporary file, and keeps what is there of it when the download can go on later.
+/// Writes a body to a temporary file, and keeps the partial file if the download can be resumed.
 enum DownloadDelivery {
-    /// Where the answer says nothing of the file of an earlier load, `earlier` is by what that can go on still.
+    /// Delivers the response; `earlier` is the resume data of an earlier load's file that the response leaves untouched.
     @inline(never)
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, beside earlier: Data? = nil, of load: Load
@@ -50,7 +50,7 @@ enum DownloadDelivery {
     private struct Download {
         let sink: FileSink
         var total: Int64
-        /// All bytes of the file, or -1 where that is not known.
+        /// The size of the whole file, or -1 if it is unknown.
         let expected: Int64
         let source: ResumePoint.Source
     }
@@ -86,7 +86,7 @@ enum DownloadDelivery {
         }
     }
 
-    /// Keeps the file if the load can go on from it, and deletes it otherwise.
+    /// Keeps the file if the download can be resumed from it, and deletes it otherwise.
     private static func abandon(
         _ download: Download, _ answer: Answer, after error: LoadError, of load: Load
     ) async -> LoadError {
@@ -102,12 +102,12 @@ enum DownloadDelivery {
         {
             error.resumeData = resumePoint(download, answer, kept, load.order.request)?.encodedIfPossible()
         }
-        // A file that nobody could go on with is not left behind.
+        // A file that cannot be resumed is deleted.
         if error.resumeData == nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
         return error
     }
 
-    /// By what the download could go on from here, should nothing more be heard of it.
+    /// The resume data for the case that nothing more is received.
     private static func pointNow(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
@@ -117,7 +117,7 @@ enum DownloadDelivery {
         return resumePoint(download, answer, download.total, request)?.encodedIfPossible()
     }
 
-    /// Of the app's own request, from before any redirect: what was left out for another origin is sent again.
+    /// Describes the app's own request, before any redirect: header fields that were dropped for another origin are sent again.
     private static func resumePoint(
         _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest
     ) -> ResumePoint? {
@@ -144,7 +144,7 @@ enum DownloadDelivery {
         return point
     }
 
-    /// When the response came, in seconds since 1970.
+    /// The time of the response, in seconds since 1970.
     private static func received(_ answer: Answer) -> Double {
         answer.transaction.times.response + Date.timeIntervalBetween1970AndReferenceDate
     }
@@ -157,11 +157,11 @@ enum DownloadDelivery {
         default: break
         }
         if case .ftp(let file) = answer.response.kind {
-            // A file whose end is not known may be text, whose bytes are not the file's.
+            // A file of unknown size may be text, whose transferred bytes differ from the file's.
             return file.size != nil && file.modified != nil && answer.response.expectedLength >= 0
         }
         guard let head = answer.response.head else { return false }
-        // Redirects may have changed both; the next attempt begins with the app's own request.
+        // Redirects may have changed both; the next attempt starts with the app's own request.
         guard ordered.method == "GET", !ordered.headers.contains("Range") else { return false }
         let request = answer.transaction.request
         return ResumeDecision.mayResume(

@@ -13,25 +13,25 @@ import HTTPWire
 import LoadingModel
 import SystemThreads
 
-/// Takes a download up where an earlier load left it, or from the beginning where that cannot be.
+/// Resumes a download where an earlier load stopped, or starts over if it cannot be resumed.
 struct DownloadResumption {
-    /// The file of the earlier load, which the answer's body continues.
+    /// The partial file of the earlier load, which the response's body continues.
     struct Start {
         let sink: FileSink
         let offset: Int64
         let total: Int64?
-        /// Of what is there.
+        /// The source of the existing part.
         let source: ResumePoint.Source
     }
 
     struct LoadPart {
-        /// `Range` and `If-Range` of a download that goes on; part of every hop, since a redirect leads to the same file.
+        /// `Range` and `If-Range` of a resumed download; added to every hop, since a redirect leads to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
-        /// What an FTP server is to go on with.
+        /// The partial file that an FTP server is to continue.
         fileprivate(set) var file: EarlierFile?
     }
 
-    /// How far a file of an FTP server came, and by what it is known.
+    /// The progress of an FTP download, and the properties that identify the file.
     struct EarlierFile {
         let offset: Int64
         let size: Int64
@@ -45,15 +45,15 @@ struct DownloadResumption {
         }
     }
 
-    /// Where the body of the answer belongs.
+    /// Where the response's body is written.
     private enum Place {
-        /// To what is there.
+        /// Appended to the existing file.
         case behind(Start)
-        /// Into a new file; nothing is left of the old one.
+        /// Into a new file; the old one is deleted.
         case instead
-        /// Into a new file, while the old one stays for the next attempt.
+        /// Into a new file, while the old one is kept for the next attempt.
         case beside
-        /// Nowhere: what is there is all, and came with this response.
+        /// Nowhere: the existing file is complete, and came with this response.
         case nowhere(ResumePoint.Response, FileSink)
     }
 
@@ -78,13 +78,13 @@ struct DownloadResumption {
         path = directory + "/" + point.temporaryFileName
     }
 
-    /// Whether two URLs may be of one file: links that are signed differ in their queries.
+    /// Whether two URLs may name the same file; signed links differ in their queries.
     private static func isOfSameResource(_ url: URL, _ other: URL) -> Bool {
         guard let target = try? RequestTarget(url), let earlier = try? RequestTarget(other) else { return url == other }
         return target.origin == earlier.origin && target.path.prefix { $0 != "?" } == earlier.path.prefix { $0 != "?" }
     }
 
-    /// Resumes the download, or begins again.
+    /// Resumes the download, or starts over.
     func deliver(by plan: LoadPlan, in load: Load) async throws(LoadError) -> TaskOutcome.Body {
         let (answer, place) = try await answer(plan, in: load)
         switch place {
@@ -105,7 +105,7 @@ struct DownloadResumption {
         }
     }
 
-    /// Ends a download that was complete already: what the earlier response brought is the task's, and the answer shows in its metrics alone.
+    /// Finishes a download that was already complete: the task gets the earlier response; the new one appears only in its metrics.
     private func finish(
         _ sink: FileSink, _ earlier: ResumePoint.Response, in load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
@@ -124,32 +124,32 @@ struct DownloadResumption {
         }
     }
 
-    /// Sends the request for the rest, and where the answer does not fit what is there, the request for all.
+    /// Requests the remaining bytes, and the whole file if the response does not fit the existing part.
     private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
         let sink: FileSink
         do {
-            // It is kept open while the load waits for a connection.
+            // The file stays open while the load waits for a connection.
             let room = try await load.control.roomForFile(.half)
             sink = try await LocalFile.open(path, in: load.control, isHeldUp: true) { [point] path throws(LoadError) in
                 try FileSink.reopenNow(
                     path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
             }
         } catch {
-            // The file may still be opened, which does it no harm.
+            // The file may still be opened, which does not change it.
             if var ended = load.control.failure {
                 ended.resumeData = data
                 throw ended
             }
-            // What is there may still be of use when there is room for the rest.
+            // The existing part may be useful once there is space for the rest.
             if error.isForWantOfSpace {
                 var error = error
                 error.resumeData = data
                 throw error
             }
-            // Somebody cleaned up: there is nothing to go on from, and nothing is lost by starting over.
+            // The file was deleted: nothing is lost by starting over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
-        // No answer continues what came by nothing that is known.
+        // No response can continue a part whose source is unknown.
         let isKnown = point.source.voucher != nil
         load.resumption.file = isKnown ? EarlierFile(point) : nil
         load.resumption.rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
@@ -157,7 +157,7 @@ struct DownloadResumption {
             let answer = try await wholeAnswer(plan, in: load)
             return try await judge(answer, continuing: sink, plan, in: load)
         } catch {
-            // Nothing was written: the next attempt can go on from the same place.
+            // Nothing was written: the next attempt can resume at the same place.
             var error = error
             _ = await sink.waitAtEnd(in: load.control, for: sink.close)
             if !sink.hasFailed { error.resumeData = data }
@@ -196,7 +196,7 @@ struct DownloadResumption {
         }
     }
 
-    /// Decides whether an FTP server's answer continues the file: it starts at the requested offset, or contains the whole file.
+    /// Decides whether an FTP response continues the file: it starts at the requested offset, or contains the whole file.
     private func judge(
         _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {
@@ -210,7 +210,7 @@ struct DownloadResumption {
         return (answer, .behind(Start(sink: sink, offset: file.offset, total: file.size, source: point.source)))
     }
 
-    /// Lets go of an answer that does not continue what is there, and asks for all.
+    /// Discards a response that does not continue the existing part, and requests the whole file.
     private func restart(
         _ answer: Answer, _ sink: FileSink, _ plan: LoadPlan, in load: Load
     ) async throws(LoadError) -> (Answer, Place) {

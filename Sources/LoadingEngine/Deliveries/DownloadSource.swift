@@ -14,26 +14,27 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Says what a download came by, and whether it may be continued by a load whose answer came by something else.
+/// Describes the source of a download, and decides whether a load whose response has another source may continue it.
 ///
-/// Every hop that led to the answer counts, since a redirect decides whose bytes come. What vouches for a hop's server is nothing in clear;
-/// over TLS it is the system's roots, the session's own roots, or, where the app overruled them, the server's own key. The client certificate
-/// that was shown and the end that was put in place of the URL's are part of it. Loads that agree in all of this accept each other's servers.
-/// What a session demands of TLS besides, pins included, is applied to the stored bytes as to a connection.
+/// Every hop that led to the response counts, since a redirect decides where the bytes come from. A hop in clear text has no
+/// voucher for its server; over TLS the voucher is the system's roots, the session's own roots, or, if the app overruled them, the
+/// server's own key. The client certificate that was shown and a substitute for the URL's endpoint are part of the voucher. Loads
+/// with equal vouchers accept each other's servers. The session's other TLS requirements, pins included, apply to the stored bytes
+/// as to a connection.
 ///
-/// A credential of the session's, or one that answered a challenge, is sealed under keys that are no part of resume data: the process's, and
-/// the cache's or the daemon's, which last longer. Where no key is the same, and where the user is known to Kerberos alone, nothing shows that
-/// the credential is the same.
+/// A credential of the session, or one that answered a challenge, is sealed under keys that are not part of the resume data: the
+/// process's, and the longer-lived one of the cache or the daemon. If no key is the same, or if only Kerberos knows the user, the
+/// credential cannot be shown to be the same.
 enum DownloadSource {
-    /// Of every cache without a directory, the key is its own; this one's is the process's.
+    /// A cache without a directory has a key of its own; this cache's key serves as the process's.
     private static let processSeal = ResponseCache(memoryCapacity: 0, diskCapacity: 0, directory: nil).seal
 
-    // MARK: What comes
+    // MARK: Sources
 
-    /// What an answer came by; unknown where it did not all come from the network.
+    /// Returns the source of a response; unknown if not all of it came from the network.
     @inline(never)
     static func of(_ answer: Answer, in load: Load) async -> ResumePoint.Source {
-        // Where a stored part completes it, it says 200 in place of 206.
+        // A response that a stored part completes has the status 200 instead of 206.
         guard answer.transaction.exchange?.receivedHead.status == answer.response.head?.status else {
             return ResumePoint.Source()
         }
@@ -54,7 +55,7 @@ enum DownloadSource {
         return source
     }
 
-    /// Whether what is there came by what the load's answer came by, and by no connection that the load would have refused.
+    /// Whether the existing part has the same source as the load's response, and came by connections that the load would accept.
     @inline(never)
     static func mayContinue(_ point: ResumePoint, by answer: Answer, in load: Load) async -> Bool {
         let session = load.session
@@ -66,7 +67,7 @@ enum DownloadSource {
 
     // MARK: Vouchers
 
-    /// The parts of what vouched for the server of a hop; nil where that is not known.
+    /// The parts of the voucher for a hop's server; nil if they are not known.
     private static func voucher(of transaction: Transaction, _ origin: Origin, in session: SessionFacts) -> [Data]? {
         guard let facts = transaction.facts else { return nil }
         let policy = session.policy
@@ -93,10 +94,10 @@ enum DownloadSource {
 
     // MARK: Credentials
 
-    /// Whom the server of a hop took the request to come from.
+    /// The user that the server of a hop attributes the request to.
     private enum User: Hashable {
         case none
-        /// What the app said in the request.
+        /// The app named the user in the request.
         case request
         case credential(String)
         case unknown
@@ -131,7 +132,7 @@ enum DownloadSource {
             }
         }
         guard !secrets.isEmpty else { return isRequests ? .request : .none }
-        // A length before each tells where it ends.
+        // A length prefix delimits each of them.
         let text = secrets.sorted().map { "\($0.utf8.count) \($0)" }.joined()
         let seals = await seals(of: "resume data \(isRequests) \(text)", in: load)
         return seals.isEmpty ? .unknown : .sealed(seals)
@@ -143,7 +144,7 @@ enum DownloadSource {
         return [processSeal.seal(text), stores.cache?.seal.seal(text), stores.resumeSeal?(text)].compactMap { $0 }
     }
 
-    /// Has the key of the cache's seal read from its disk, as far as that comes in time.
+    /// Reads the key of the cache's seal from its disk, unless that takes too long.
     private static func readKey(of cache: ResponseCache, in load: Load) async {
         let sent = SentFields(HeaderBlock(), credential: .text(""))
         guard case .wait(let lookUp) = cache.lookUp(key: "", sent: sent, now: load.now, touchingDisk: false) else { return }
@@ -152,7 +153,7 @@ enum DownloadSource {
 }
 
 extension ConnectionOptions {
-    /// What is put in place of an origin's own end, in words.
+    /// Describes the substitute for an origin's own endpoint.
     fileprivate func substitution(of origin: Origin) -> [String] {
         let destination = destination(host: origin.host, port: origin.port)
         return ["path", unixSocketPath ?? "", "to", destination.host, String(destination.port), "names"] + nameServers
