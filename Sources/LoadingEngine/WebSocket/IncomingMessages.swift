@@ -14,9 +14,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Makes messages of what a WebSocket's peer sends.
+/// Assembles messages from the bytes that a WebSocket's peer sends.
 ///
-/// The bytes of a message that is whole in what was read are not copied; one in several pieces is put together, up to the largest size.
+/// A message that is complete in one read is not copied; one in several pieces is joined, up to the maximum size.
 struct IncomingMessages {
     enum Event {
         case message(WebSocketMessage)
@@ -25,20 +25,20 @@ struct IncomingMessages {
         case close(WebSocketClose)
     }
 
-    /// The most of a message that is reserved on the peer's word alone.
+    /// The maximum that is reserved because of an announced length.
     private static let largestReservation = 1_048_576
 
-    /// In bytes after decoding.
+    /// In bytes, after decompression.
     var maximumSize: Int
     private var reader: WebSocketFrameReader
     private let inflater: MessageInflater?
-    // Of the message that is being read.
+    // State of the message that is being read:
     private var kind = WebSocketMessageKind.binary
     private var isCompressed = false
     private var content = ByteBuffer()
-    /// Bytes of its frames that began, as they are on the wire.
+    /// The announced length of its frames so far, in bytes on the wire.
     private var announced: UInt64 = 0
-    /// Whether it came in more than one piece, so that text is judged piece by piece.
+    /// Whether it arrived in several pieces, so that text is validated piece by piece.
     private var isInPieces = false
     private var text = UTF8Validator()
 
@@ -48,7 +48,7 @@ struct IncomingMessages {
         inflater = deflate.map { MessageInflater($0) }
     }
 
-    /// Reads `bytes` and tells what is in them, as long as more is wanted, and the one who hears of it says true.
+    /// Reads `bytes` and reports their events, while `isWanted` and `tell` return true.
     mutating func take(
         _ bytes: inout ByteBuffer, isWanted: () -> Bool, tell: (Event) -> Bool
     ) throws(WebSocketFailure) {
@@ -69,12 +69,12 @@ struct IncomingMessages {
         try judgeText()
     }
 
-    /// Text that can be none fails before anything else of the peer's counts; a message that is whole is judged as a whole.
+    /// Invalid text fails before any later event counts; a complete message is validated as a whole.
     private mutating func judgeText() throws(WebSocketFailure) {
         if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
     }
 
-    /// What there is to tell of a frame's event, if anything is.
+    /// Returns the event to report for a frame's event, if there is one.
     private mutating func take(
         _ event: WebSocketFrameReader.Event, of piece: ByteBuffer
     ) throws(WebSocketFailure) -> Event? {
@@ -100,7 +100,7 @@ struct IncomingMessages {
 
     private mutating func begin(_ length: UInt64) throws(WebSocketFailure) {
         announced = announced.addingReportingOverflow(length).partialValue
-        // What is compressed is as long as what it stands for.
+        // The length of a compressed message says nothing about its size.
         guard isCompressed || announced <= UInt64(maximumSize) else { throw tooBig }
     }
 
@@ -111,7 +111,7 @@ struct IncomingMessages {
             return try inflate(slice)
         }
         if content.readableBytes == 0, !isInPieces, UInt64(slice.readableBytes) == announced {
-            // Another frame may follow all the same.
+            // Another frame may follow nevertheless.
             content = slice
             return
         }
@@ -119,7 +119,7 @@ struct IncomingMessages {
         try append(slice)
     }
 
-    /// What there is of the message is put together with what follows.
+    /// Joins the part of the message that has arrived with what follows.
     private mutating func beginPieces() throws(WebSocketFailure) {
         isInPieces = true
         let start = content

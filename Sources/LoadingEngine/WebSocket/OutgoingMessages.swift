@@ -14,27 +14,28 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Makes masked frames of what an app sends on a WebSocket.
+/// Makes masked frames of the messages that an app sends on a WebSocket.
 ///
-/// A message is one frame, and copied once, while it is masked. One that is compressed is a frame for each piece that is compressed in one go.
+/// A message is one frame, and is copied once, while it is masked. A compressed message has one frame for each piece that is
+/// compressed at once.
 struct OutgoingMessages {
-    /// What is compressed in one go.
+    /// The number of bytes that are compressed at once.
     private static let compressedAtOnce = 65_536
 
     private var keys = MaskKeys()
     private let deflater: MessageDeflater?
     private var current: Current?
-    /// Control frames that came within a frame that is being written.
+    /// Control frames that wait for the end of the frame that is being written.
     private var waiting = ByteBuffer()
 
     /// The message that is being written.
     private struct Current {
         let kind: WebSocketMessageKind
         let content: Content
-        /// What of it was written, or compressed.
+        /// The number of bytes that were written or compressed.
         var position = 0
         let isCompressed: Bool
-        /// Its frame's, where it is one.
+        /// The key of its frame, if it is a single frame.
         var key: UInt32 = 0
     }
 
@@ -64,7 +65,7 @@ struct OutgoingMessages {
         }
     }
 
-    /// Whether a message is begun that is not written to its end.
+    /// Whether a message has begun that is not completely written.
     var isInMessage: Bool { current != nil }
 
     /// Begins a message, which is written by ``write(upTo:to:)``.
@@ -82,7 +83,7 @@ struct OutgoingMessages {
         current = begun
     }
 
-    /// Writes more of the message, and answers whether that was the rest.
+    /// Writes more of the message, and returns whether it is complete.
     mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
         guard var message = current else { return true }
         if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }
@@ -128,7 +129,7 @@ struct OutgoingMessages {
         if isLast { deflater.releaseMemory() }
     }
 
-    /// Writes a control frame: at once, or behind the frame that is being written.
+    /// Writes a control frame: at once, or after the frame that is being written.
     mutating func control(_ opcode: WebSocketOpcode, _ payload: [UInt8], into output: inout ByteBuffer) {
         let frame = WebSocketFrameWriter.controlFrame(opcode, payload, key: keys.next())
         if let current, !current.isCompressed { waiting.writeBytes(frame) } else { output.writeBytes(frame) }
@@ -144,7 +145,7 @@ struct OutgoingMessages {
     }
 }
 
-/// Keys for frames, from the system's source of randomness (RFC 6455, section 10.3), which is asked for many at a time.
+/// Masking keys from the system's random source (RFC 6455, section 10.3), which is read for many keys at a time.
 private struct MaskKeys {
     private var keys: [UInt64] = []
     private var half: UInt32?

@@ -15,65 +15,65 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// A WebSocket that stands, between its exchange and its client: bytes become messages and the other way round.
+/// An established WebSocket, between its exchange and its client: converts bytes to messages and messages to bytes.
 ///
-/// What the two sides' control frames lead to is ``WebSocketMachine``'s affair. What the app sends and what it closes or pings with goes out in
-/// the order in which it was said, as fast as the peer takes it; what the app does not receive is not read from the peer.
+/// ``WebSocketMachine`` decides how to react to the control frames of both sides. The app's messages, pings and close frame are
+/// sent in order, as fast as the peer takes them; while the app does not receive, the peer is not read.
 ///
 /// Confined to the session's event loop.
 final class WebSocketConnection {
-    /// How much of a message is written in one go.
+    /// The number of bytes of a message that are written at once.
     private static let pieceSize = 131_072
-    /// How many events of the reader's one turn of the loop takes, a millisecond's work: an empty frame takes two bytes.
+    /// The number of the reader's events per turn of the loop, about a millisecond's work: an empty frame takes two bytes.
     private static let eventsPerTurn = 4_096
-    /// The most memory that ``output`` keeps when there is nothing in it.
+    /// The maximum memory that ``output`` keeps while it is empty.
     private static let keptCapacity = 4096
 
-    /// Which lets go of this when it is over.
+    /// The load, which releases this connection when it is over.
     private let load: Load
     private let exchange: Exchange
     private let subprotocol: String?
     private let pingInterval: TimeAmount?
     private var incoming: IncomingMessages
-    // Unchecked is what every message passes: what changes it calls nothing that could come back here.
+    // Unchecked because every message uses these; their methods do not call back into the connection.
     @exclusivity(unchecked) private var machine = WebSocketMachine()
     @exclusivity(unchecked) private var outgoing: OutgoingMessages
-    /// What the app said and what is not written yet.
+    /// The app's commands that are not written yet.
     @exclusivity(unchecked) private var commands = CircularBuffer<WebSocketCommand>()
-    /// What is written at the end of this turn of the loop.
+    /// The bytes that are written at the end of this turn of the loop.
     @exclusivity(unchecked) private var output = ByteBuffer()
     private var eventsLeft = 0
     private var isFlushPlanned = false
     private var writesUnderWay = 0
-    /// What ends in ``output``.
+    /// The messages that end in ``output``.
     private var inOutput = Written()
-    /// What was read and waits for the app to take what came before.
+    /// Bytes that were read, and wait until the app has received earlier messages.
     private var unread = ByteBuffer()
-    /// Whose pings wait for an answer, in their order.
+    /// The owners of pings that wait for a pong, in order.
     private var pings = CircularBuffer<PingOwner>()
     private var closeTimer: Scheduled<Void>?
-    /// Until a close of the app's has to be written.
+    /// Limits the time until the app's close frame is written.
     private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// The peer was not read since a ping was due last, as the app took nothing.
+    /// The peer was not read since the last ping was due, because the app did not receive.
     private var wasHeldBack = false
-    /// Something came, or a part of a message went out, since then.
+    /// Since then, data arrived or a part of a message was sent.
     private var wasActive = false
     /// Both sides have sent a close frame.
     private var isClean = false
     private var isDropped = false
-    /// It is over once all is written.
+    /// The connection ends once everything is written.
     private var endsWhenWritten = false
     private var isOver = false
     private var failure: LoadError?
-    /// How the connection was lost, where it did not end in order.
+    /// Why the connection was lost, if it did not close properly.
     private var lost: LoadError?
 
     private enum PingOwner { case app, ourselves }
 
-    /// What a piece of output ends.
+    /// What a piece of output completes.
     private struct Written {
-        /// How many of the app's messages.
+        /// The number of the app's messages.
         var messages = 0
         var hasPong = false
     }
@@ -89,7 +89,7 @@ final class WebSocketConnection {
 
     // MARK: The load
 
-    /// Exchanges messages until the connection is over; the request's timeout was that of the handshake.
+    /// Exchanges messages until the connection is over; the request's timeout applied to the handshake.
     func run() async throws(LoadError) {
         load.control.hold(now: .now())
         defer {
@@ -121,7 +121,7 @@ final class WebSocketConnection {
                     continue
                 }
                 parse()
-                // Others on the loop have their turn.
+                // Gives other work on the loop its turn.
                 if eventsLeft == 0 { await load.session.executor.turns.next() }
             } else if exchange.hasNext {
                 guard let piece = try await nextPiece() else {
@@ -142,7 +142,7 @@ final class WebSocketConnection {
         load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
 
-    /// What the peer sent; nil at the end of the connection, however it came, unless the load must end.
+    /// Returns the peer's next bytes; nil at any end of the connection, unless the load must end.
     private func nextPiece() async throws(LoadError) -> ByteBuffer? {
         do {
             return try await exchange.next()
@@ -153,7 +153,7 @@ final class WebSocketConnection {
         }
     }
 
-    /// The load ends before the closing handshake does: the peer is told so, without a reason, and not waited for.
+    /// The load ends before the closing handshake: sends a close frame without a code, and does not wait for the peer.
     private func leave() {
         perform(machine.handle(.appCloses(WebSocketClose())))
         flush()
@@ -167,10 +167,10 @@ final class WebSocketConnection {
         case .limit(let size):
             incoming.maximumSize = size
             return
-        // It ends a suspension, too: nothing else would come of it.
+        // Closing also ends a suspension, which would block it.
         case .close:
             if load.control.isSuspended { load.control.resume(now: .now()) }
-            // A peer that reads nothing does not even get the close frame.
+            // A peer that does not read does not even receive the close frame.
             let bound = NIOLoopBound(self, eventLoop: load.session.loop)
             patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
                 let connection = bound.value
@@ -187,7 +187,7 @@ final class WebSocketConnection {
             && output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
     }
 
-    /// Writes what the peer takes now.
+    /// Writes as much as the peer takes now.
     private func sendMore() {
         while maySend {
             if !outgoing.isInMessage, let command = commands.popFirst() { begin(command) }
@@ -199,7 +199,7 @@ final class WebSocketConnection {
     private func begin(_ command: WebSocketCommand) {
         switch command {
         case .send(let message):
-            // What is said behind a close frame reaches nobody; its caller is told at the end.
+            // Messages after a close frame are not sent; their callers are notified at the end.
             guard machine.maySendMessages else { return }
             outgoing.begin(message, into: &output)
         case .ping: ping(.app)
@@ -225,7 +225,7 @@ final class WebSocketConnection {
 
     private func pingIsDue() {
         guard machine.maySendMessages else { return }
-        // The pong may lie behind what the app does not receive, or the ping behind what is still being sent.
+        // The pong may be behind data that the app does not receive, or the ping behind a message that is still being sent.
         let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
         wasHeldBack = !load.hasCredit || load.control.isSuspended
         wasActive = false
@@ -240,7 +240,7 @@ final class WebSocketConnection {
 
     // MARK: The peer
 
-    /// Whether what the peer sent is taken: while the app takes messages, and where no more than what was read can come.
+    /// Whether the peer's bytes are processed: while the app receives, or when nothing more can arrive.
     private var takesMore: Bool { !machine.maySendMessages || load.hasCredit || exchange.isOver }
 
     private func wantsEvent() -> Bool {
@@ -255,7 +255,8 @@ final class WebSocketConnection {
             try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
                 switch event {
                 case .message(let message):
-                    // An app that has closed may receive no more: what it has no room for only lies before the peer's close frame.
+                    // An app that has closed may no longer receive: messages without credit are then dropped, to get to the peer's
+                    // close frame.
                     if machine.maySendMessages || load.hasCredit { load.tell(message, cost: message.cost) }
                 case .ping(let payload): perform(machine.handle(.received(.ping(payload))))
                 case .pong(let payload): perform(machine.handle(.received(.pong(payload))))
@@ -336,7 +337,7 @@ final class WebSocketConnection {
         planFlush()
     }
 
-    /// Gives the exchange what was written.
+    /// Passes the output to the exchange.
     private func flush() {
         guard output.readableBytes > 0 else { return }
         var bytes = output

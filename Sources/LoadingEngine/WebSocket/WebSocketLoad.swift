@@ -14,26 +14,26 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// The WebSocket of a load: its handshake, what the app says before that is over, and the connection that comes of it.
+/// The WebSocket of a load: its handshake, the app's commands before that completes, and the resulting connection.
 ///
 /// Confined to the session's event loop.
 final class WebSocketLoad {
     private var order: WebSocketOrder
-    /// That of the message which was composed last.
+    /// The handshake of the message that was composed last.
     private var handshake: WebSocketHandshake?
     private var connection: WebSocketConnection?
     private(set) var needsHTTP1 = false
 
     init(_ order: WebSocketOrder) { self.order = order }
 
-    /// Takes out fields of the app's that speak for this side of the handshake.
+    /// Removes the app's header fields that would interfere with the handshake.
     func removeForeignFields(from headers: inout HeaderBlock) {
         headers.remove("Sec-WebSocket-Accept")
         if !order.offersCompression { headers.remove("Sec-WebSocket-Extensions") }
         if isExtendedConnect { headers.remove("Sec-WebSocket-Key") }
     }
 
-    /// A URL of HTTP's as the WebSocket's that leads to the same server: where a redirect leads by either.
+    /// Converts an HTTP URL to the WebSocket URL of the same server; redirects may use either.
     static func socketURL(_ url: URL) -> URL {
         guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
             var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
@@ -44,7 +44,7 @@ final class WebSocketLoad {
 
     // MARK: The handshake
 
-    /// Other loads lead to no WebSocket's URL, and a WebSocket begins with one; a redirect may name the same server by HTTP's schemes.
+    /// Only WebSocket tasks load WebSocket URLs, and they start with one; a redirect may name the server by an HTTP scheme.
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
         if load.webSocket == nil {
             guard target.isWebSocket else { return }
@@ -58,11 +58,11 @@ final class WebSocketLoad {
     /// Whether the message that was composed last is a CONNECT over HTTP/2.
     var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
-    /// The connection that the message was composed for is not there any more, or takes it no more.
+    /// The connection that the message was composed for is gone, or no longer allows an extended CONNECT.
     func goByHTTP1() { needsHTTP1 = true }
 
-    /// The fields that ask for the switch (RFC 6455, section 4.1), with a key of their own, or those of a CONNECT that names the protocol (RFC
-    /// 8441, section 5).
+    /// The fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC 8441,
+    /// section 5).
     func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
         guard request.method == "GET" else {
             throw LoadError(.badURL, "the handshake of a WebSocket is a GET, not a \(request.method)", url: request.url)
@@ -78,7 +78,7 @@ final class WebSocketLoad {
                     ? .upgrade(key: WebSocketHandshake.makeKey(using: &random)) : .extendedConnect,
                 subprotocols: names, deflate: order.offersCompression ? MessageDeflateOffer() : nil)
             self.handshake = handshake
-            // The request's own is sent as it stands.
+            // The request's own field is sent unchanged.
             return handshake.requestFields.filter { !order.protocols.isEmpty || $0.name != "Sec-WebSocket-Protocol" }
                 .map { ($0.name, $0.value) }
         } catch {
@@ -110,7 +110,7 @@ final class WebSocketLoad {
             guard answer.transaction.source != .localCache else {
                 throw LoadError(.badServerResponse, "the request's Cache-Control is only-if-cached, and no cache has a WebSocket")
             }
-            // A class of the app's answered.
+            // A `URLProtocol` class of the app responded.
             throw LoadError(.unsupportedURL, "a WebSocket is not loaded by a URLProtocol class")
         }
         do {
