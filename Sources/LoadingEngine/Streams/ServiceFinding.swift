@@ -12,9 +12,10 @@ import LoadingModel
 import SystemLibraries
 
 extension StreamOrder {
-    /// Where the stream leads: for a service, after it was found on the local network.
+    /// Returns the stream's endpoint; a service is first looked up on the local network.
     ///
-    /// The request timeout bounds the wait, and does not run while the task is suspended. What was found in that time counts.
+    /// The request timeout limits the lookup, and does not run while the task is suspended. A result that arrives in time counts
+    /// even then.
     func located(in load: Load) async throws(LoadError) -> StreamOrder {
         guard let service else { return self }
         guard !load.session.policy.needs.requiresDNSSEC else {

@@ -12,21 +12,22 @@ package import SystemLibraries
 import SystemThreads
 import TransportMachines
 
-/// Finds services on the local network, for all sessions of the process, by one connection to Avahi's daemon on one thread.
+/// Finds services on the local network for all sessions of the process, over one connection to the Avahi daemon on one thread.
 ///
-/// The thread is there while somebody waits for a service, and for a while after that. Which services are asked about is ``ServiceMachine``'s to decide.
+/// The thread runs while a caller waits for a service, and for a while after that. ``ServiceMachine`` decides which services to
+/// query.
 ///
-/// Sendable because what changes is read and changed inside `monitor.locked`; the machine and the connection are in the hands of the thread.
+/// Sendable because mutable state is accessed only inside `monitor.locked`; only the thread uses the machine and the connection.
 package final class ServiceLookups: @unchecked Sendable {
-    /// Of the whole process.
+    /// The instance of the whole process.
     package static let shared = ServiceLookups()
 
-    /// Where a service is.
+    /// The location of a service.
     package struct Place: Sendable, Hashable {
-        /// A name, without a dot at its end.
+        /// The host name, without a trailing dot.
         package let host: String
         package let port: Int
-        /// One at least.
+        /// At least one.
         package let addresses: [Avahi.Address]
         /// The data of its TXT record.
         package let text: [UInt8]
@@ -40,7 +41,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case left(Int)
     }
 
-    /// A client may have 1,024 objects at the daemon, of which each way to ask is one.
+    /// A client may have 1,024 objects at the daemon; each query of a service is one.
     private static let limit = 256
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {
@@ -48,7 +49,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case .moment: 0.25
         }
     }
-    /// Seconds for which the idle connection to the daemon is kept.
+    /// How long the idle connection to the daemon is kept, in seconds.
     private static let patience = 10.0
 
     private let monitor = Monitor()
@@ -57,13 +58,13 @@ package final class ServiceLookups: @unchecked Sendable {
     private var callerCount = 0
     private var isRunning = false
 
-    /// Begins to look for a service, and never blocks.
+    /// Starts to look for a service; never blocks.
     ///
     /// - Parameters:
-    ///   - service: Which one.
-    ///   - reply: Called once, on a thread of its own, or at once where there can be no such service, unless the look-up is given up before; there is no other end to the wait for a service that is
-    ///     not there.
-    /// - Returns: Gives the look-up up. May be called at any time, from anywhere.
+    ///   - service: The service.
+    ///   - reply: Called once, on a thread of its own, or at once if the service's name or type is invalid, unless the lookup is
+    ///     canceled before; the wait for an absent service has no other end.
+    /// - Returns: A function that cancels the lookup. May be called at any time, on any thread.
     package func find(_ service: ServiceName, reply: @escaping Reply) -> @Sendable () -> Void {
         if let objection = service.objection {
             reply(.failure(.invalid(objection)))
@@ -89,7 +90,7 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// Without a thread, or a daemon.
+    /// Fails all lookups, since there is no thread or no daemon.
     private func refuse(_ failure: Avahi.Failure) {
         let refused = monitor.locked { () -> [Message] in
             isRunning = false
@@ -111,7 +112,7 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// What was said since the last time; nil where the thread has nothing more to do.
+    /// The messages since the last call; nil if the thread has nothing left to do.
     private func next(_ life: Life) -> [Message]? {
         monitor.locked {
             if messages.isEmpty, life.isOver {
@@ -123,12 +124,12 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// What the thread has in hand.
+    /// The state of the thread.
     private final class Life {
         private let avahi: Avahi
         private var machine = Machine(wayCount: Avahi.wayCount, limit: ServiceLookups.limit)
         private var replies: [Int: Reply] = [:]
-        /// When they end.
+        /// When they fire.
         private var timers: [Machine.Question: [Machine.Timer: Double]] = [:]
         private var idleSince: Double?
 
@@ -136,7 +137,7 @@ package final class ServiceLookups: @unchecked Sendable {
 
         var isOver: Bool { idleSince.map { Monitor.clock - $0 >= ServiceLookups.patience } ?? false }
 
-        /// Hears what was said, waits, and hears what the daemon says.
+        /// Processes the messages, waits, and processes the daemon's events.
         ///
         /// - Throws: If the connection to the daemon is lost, after all waiting look-ups have failed.
         func turn(_ messages: [Message]) throws(Avahi.Failure) {
@@ -208,7 +209,7 @@ package final class ServiceLookups: @unchecked Sendable {
 }
 
 extension ServiceLookups.Place {
-    /// What the ways found, of which the first counts for all but the addresses.
+    /// Combines the results of the queries; the first provides everything but the addresses.
     init?(_ parts: [Avahi.Service]) {
         guard let first = parts.first else { return nil }
         (host, port, text) = (first.host, first.port, first.text)
@@ -221,7 +222,7 @@ extension ServiceLookups.Place {
 }
 
 extension ServiceName {
-    /// Why there can be no such service (RFC 6763, sections 4.1 and 7); nil where there can.
+    /// Why there can be no such service (RFC 6763, sections 4.1 and 7); nil if the name and the type are valid.
     fileprivate var objection: String? {
         func isLabel(_ label: Substring) -> Bool { 1...63 ~= label.utf8.count }
         guard isLabel(name[...]) else { return "its name does not have 1 to 63 bytes" }

@@ -13,28 +13,28 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Finds connections over which bytes go, and no HTTP.
+/// Finds connections for bytes without HTTP.
 struct StreamConnecting {
-    /// What the pool has to do with the connection once it stands.
+    /// How the pool treats the connection once it is established.
     enum Use {
-        /// None any more.
+        /// The pool no longer manages it.
         case own
-        /// It counts among those of its host.
+        /// It counts among the connections of its host.
         case counted
-        /// The same as ``own``, but a connection that was made for another load is of no use.
+        /// The same as ``own``, but never a connection that was made for another load.
         case fresh
     }
 
-    /// Where to, as proxies and their scripts know it: as what goes through a tunnel.
+    /// The target as proxies and their scripts see it: like the target of a tunnel.
     let target: RequestTarget
     let url: URL
     let pool: ConnectionPool
-    /// In place of what a look-up of the target's host would find; empty for that.
+    /// Used instead of a lookup of the target's host; empty for a lookup.
     var addresses: [String] = []
     var use = Use.own
     var needs: ConnectionNeeds?
 
-    /// Connects to the target, by one of the session's proxies where it has some; the connection is the load's alone from here on.
+    /// Connects to the target, through one of the session's proxies if it has any; from then on the connection belongs to the load.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
         let session = load.session
         if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }
@@ -77,7 +77,7 @@ struct StreamConnecting {
             } else {
                 try load.control.check()
                 load.tunnels.forget()
-                // A task that is suspended keeps no place in the line.
+                // A suspended task is not queued for a connection.
                 if !load.control.isSuspended {
                     if use != .fresh, let idle = idle(route) { return try take(idle) }
                     let lease = pool.wish(
@@ -91,7 +91,7 @@ struct StreamConnecting {
         }
     }
 
-    /// A place that a task keeps which is suspended: the connection that is being made for it is of no use to others.
+    /// A position that a suspended task keeps: no other load can use the connection that is being made for it.
     private final class Place: PlaceInLine {
         let lease: ConnectionPool.Lease
 
@@ -103,7 +103,7 @@ struct StreamConnecting {
         func resumed() {}
     }
 
-    /// One that was made for a task which was suspended meanwhile, or cancelled, is as good as new while its server keeps it.
+    /// A connection that was made for a task that was then suspended or canceled can be used while its server keeps it open.
     private func idle(_ route: Route) -> (any HTTPConnection)? {
         while let idle = pool.takeIdle(route) {
             if !idle.isGone { return idle }
@@ -124,7 +124,7 @@ struct StreamConnecting {
 }
 
 extension StreamOrder {
-    /// Where the stream leads, as proxies and their scripts know it: as what goes through a tunnel.
+    /// The stream's target as proxies and their scripts see it: like the target of a tunnel.
     func target() throws(LoadError) -> (RequestTarget, URL) {
         let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         let text = "https://\(name):\(port)/"

@@ -14,38 +14,38 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// The byte stream of a stream task's load: its connection, and what the app reads and writes.
+/// The byte stream of a stream task's load: its connection, and the app's reads and writes.
 ///
-/// In which order things are done is ``StreamMachine``'s affair. Confined to the session's event loop.
+/// ``StreamMachine`` decides the order of the steps. Confined to the session's event loop.
 final class StreamLoad {
-    /// How much of a write is handed over in one go.
+    /// The number of bytes of a write that are passed on at once.
     private static let pieceSize = 131_072
-    /// How long the peer has to end the connection when both sides are closed.
+    /// How long the peer has to end the connection once both sides are closed.
     private static let patience = TimeAmount.seconds(5)
-    /// A read or write that ran out of time while the task was suspended has its time again, and at least so much.
+    /// A read or write whose timeout passed while the task was suspended gets the timeout again, and at least this many seconds.
     private static let shortestExtension = 1.0
 
     private var order: StreamOrder
     private var machine = StreamMachine()
     private var connection: ByteStreamConnection?
-    /// What was said and the load has not looked at yet, in its order.
+    /// Commands and timeouts that the load has not processed yet, in order.
     private var unheard = CircularBuffer<Unheard>()
     private var results = CircularBuffer<StreamMachine.Event>()
-    /// What is to be written, by the numbers of the writes.
+    /// The data to be written, by the number of the write.
     private var payloads: [Int: Data] = [:]
     private var timers: [Int: Scheduled<Void>] = [:]
-    /// How much of what is being written was handed over.
+    /// The number of bytes of the current write that were passed on.
     private var written = 0
     private var isWriting = false
-    /// Bytes of the connection's that the machine knows of.
+    /// The number of the connection's bytes that the machine knows of.
     private var known = 0
     private var isHeld = false
-    /// There is no connection yet, or TLS is being begun: nothing can be done but to refuse what is late.
+    /// There is no connection yet, or TLS is being negotiated: only timeouts can be processed.
     private var waits = true
 
     private enum Unheard {
         case command(StreamCommand)
-        /// The time of a read or write is over.
+        /// The timeout of a read or write has passed.
         case late(Int)
     }
 
@@ -62,7 +62,7 @@ final class StreamLoad {
         load.control.wake()
     }
 
-    /// Time counts from when the app asked.
+    /// The timeout starts when the app makes the call.
     private func limit(_ command: StreamCommand, of load: Load) {
         switch command {
         case .read(let number, _, _, let timeout?), .write(let number, _, let timeout?): startTimer(number, timeout, of: load)
@@ -98,7 +98,7 @@ final class StreamLoad {
 
     // MARK: The load
 
-    /// Connects, and reads and writes until both sides are closed.
+    /// Connects, then reads and writes until both sides are closed.
     func run(by pool: ConnectionPool, in load: Load) async throws(LoadError) {
         for command in order.queued { limit(command, of: load) }
         order = try await order.located(in: load)
@@ -117,12 +117,12 @@ final class StreamLoad {
         sentCount = load.transaction?.exchange?.sentBodyBytes ?? 0
         let bound = NIOLoopBound(load, eventLoop: load.session.loop)
         connection.takeOver { bound.value.control.wake() }
-        // The request's timeout was for the connection; reads and writes have their own.
+        // The request's timeout applied to connecting; reads and writes have their own.
         load.control.hold(now: .now())
         defer { load.control.letGo(now: .now()) }
         isHeld = load.control.isSuspended
         results.append(.held(isHeld))
-        // What came already was before TLS, whatever was asked for.
+        // Bytes that have already arrived precede any TLS that the app requests.
         look(at: connection, of: load)
         if connection.facts.tlsVersion != nil { results.append(.secured) }
         results.append(.opened)
@@ -136,7 +136,7 @@ final class StreamLoad {
                 throw failure
             } else if mayWrite(on: connection, of: load) {
                 writeMore(on: connection, of: load)
-                // A peer that takes all at once leaves others on the loop their turn.
+                // A peer that accepts data at once must not keep other work on the loop from its turn.
                 if mayWrite(on: connection, of: load) { await load.session.executor.turns.next() }
             } else {
                 connection.read(upTo: machine.wanted, isHeld: load.control.isSuspended)
@@ -157,13 +157,13 @@ final class StreamLoad {
         connection = nil
     }
 
-    /// Whether there is something to be done before the load waits.
+    /// Whether there is anything to process before the load waits.
     private func hasNews(_ connection: ByteStreamConnection, of load: Load) -> Bool {
         !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil && !machine.hasUnread
             || isHeld != load.control.isSuspended || connection.mayHaveBetterRoute
     }
 
-    /// Makes events of what has changed.
+    /// Turns changes of the connection and the load into events.
     private func look(at connection: ByteStreamConnection, of load: Load) {
         if isHeld != load.control.isSuspended {
             isHeld.toggle()
@@ -270,16 +270,16 @@ final class StreamLoad {
 
     // MARK: Writing
 
-    /// The write that was begun.
+    /// The write that has begun.
     private var writing: Int?
     private var sentCount: Int64 = 0
 
-    /// Whether there is a piece to write, and the peer takes it.
+    /// Whether there is a piece to write and the connection accepts it.
     private func mayWrite(on connection: ByteStreamConnection, of load: Load) -> Bool {
         writing != nil && !isWriting && !load.control.isSuspended && connection.isWritable
     }
 
-    /// Hands over the next piece of the write; the run loop of the load writes the one after it.
+    /// Passes on the next piece of the write; the load's run loop writes the following one.
     private func writeMore(on connection: ByteStreamConnection, of load: Load) {
         guard mayWrite(on: connection, of: load), let number = writing, let data = payloads[number] else { return }
         let piece = data.dropFirst(written).prefix(Self.pieceSize)
@@ -288,7 +288,7 @@ final class StreamLoad {
         let bytes = ByteBuffer(bytes: piece)
         connection.write(bytes) { [self] isTaken in
             isWriting = false
-            // Where it is not, the connection is lost, and says so.
+            // If it was not taken, the connection is lost and reports that itself.
             guard isTaken, writing == number else { return }
             sentCount += Int64(bytes.readableBytes)
             if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }
@@ -309,10 +309,10 @@ final class StreamLoad {
 
     private func secure(_ connection: ByteStreamConnection, of load: Load) async throws(LoadError) {
         guard connection.readableBytes == 0 else { throw Self.error(.unreadBytes) }
-        // As it stands in certificates.
+        // The host name as in certificates.
         let origin = try order.target().0.origin
         waits = true
-        // The server is to answer within the request's timeout.
+        // The TLS handshake is subject to the request's timeout.
         load.control.letGo(now: .now())
         load.control.markProgress(.now())
         defer {

@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 
 extension ByteStreamConnection {
-    /// What the app is asked about while TLS is begun does not make the load late.
+    /// Pauses the load's timeout while the app answers a question of the TLS handshake.
     private final class Handshake: PlaceInLine {
         private let control: LoadControl
 
@@ -27,7 +27,7 @@ extension ByteStreamConnection {
         func resumed() {}
     }
 
-    /// Begins TLS with a server of that name, and waits until it stands; the load is asked about certificates.
+    /// Starts TLS with a server of that name, and waits for the handshake; the load is asked about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
         control.stand(at: .inLine(Handshake(of: control)))
