@@ -13,26 +13,26 @@ import HTTPWire
 import LoadingModel
 import Synchronization
 
-/// What a load was tried again for, because the app asked for it; the rules are its session's.
+/// The retries of a load that the app configured; the rules belong to the session.
 struct AppRetries {
     private var count = 0
 
-    /// Attempts of this kind and those of ``HTTPRules/RetryPolicy`` do not multiply: after one of these, there are no others.
+    /// These attempts and those of ``HTTPRules/RetryPolicy`` do not multiply: after one of these, there are none of the others.
     var hasBegun: Bool { count > 0 }
 
-    /// The pause before another attempt in seconds, or nil where the failure is the result.
+    /// The pause before another attempt in seconds, or nil if the failure is the result.
     mutating func pause(after error: LoadError, _ hop: Hop, in load: Load) -> Double? {
         guard load.control.failure == nil, let rules = rules(for: hop, in: load), rules.failures.contains(error.kind) else {
             return nil
         }
-        // Names that are not found, networks and proxies that are not there say nothing of the host.
+        // Failed lookups, missing networks and unreachable proxies say nothing about the host.
         let isOfHost = (error.kind == .connectionLost || error.kind == .cannotConnectToHost) && !error.isOfProxy
         return pause(rules, retryAfter: nil, isOfHost: isOfHost, hop, in: load)
     }
 
-    /// The pause before another attempt in seconds, or nil where the answer is the result.
+    /// The pause before another attempt in seconds, or nil if the response is the result.
     mutating func pause(after answer: Answer, _ hop: Hop, in load: Load) -> Double? {
-        // What a cache had is no word of the server's.
+        // A cached response says nothing about the server.
         guard let rules = rules(for: hop, in: load), let head = answer.response.head, answer.transaction.exchange != nil else {
             return nil
         }
@@ -46,7 +46,7 @@ struct AppRetries {
         return pause(rules, retryAfter: asked, isOfHost: true, hop, in: load)
     }
 
-    /// Whether an answer with such a status may be followed by another attempt, and is nothing to keep.
+    /// Whether a response with this status may be retried, and is therefore not stored.
     static func wants(_ status: Int, _ load: Load) -> Bool {
         load.session.policy.retries?.statuses.contains(status) == true && load.webSocket == nil
     }
@@ -71,16 +71,16 @@ struct AppRetries {
         return max(own, retryAfter ?? 0)
     }
 
-    /// The origin, of http and https alone.
+    /// The origin; nil for schemes other than http and https.
     private static func host(of hop: Hop) -> String? {
         guard let url = hop.request.url, let origin = Origin(url) else { return nil }
         return "\(origin.host):\(origin.port)"
     }
 }
 
-/// The budgets of the hosts that failed lately, for all sessions of the process.
+/// The retry budgets of hosts that failed recently, for all sessions of the process.
 private enum RetryBudgets {
-    /// More hosts than that do not fail at a time; those that are forgotten begin anew.
+    /// The maximum number of hosts; a host that is forgotten gets a new budget.
     private static let limit = 10_000
     private static let budgets = Mutex<[String: RetryBudget]>([:])
 

@@ -10,7 +10,8 @@
 import LoadingModel
 import NIOCore
 
-/// Takes the body of a load that no task of the app has, and lets it go; the app is asked only about its own stores.
+/// The client of a load that belongs to no task of the app: discards the body, and forwards only questions about the app's own
+/// stores.
 final class BackgroundClient: LoadClient {
     private let id: TaskID
     private let app: any LoadClient

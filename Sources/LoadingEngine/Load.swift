@@ -12,13 +12,13 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// What is known of one load while it runs.
+/// The state of one load while it runs.
 ///
-/// The stages and deliveries share it; nobody else does.
+/// Used only by the stages and deliveries of the load.
 ///
 /// Confined to the session's event loop.
 final class Load: LoopCallee {
-    /// How much body the client may have been told and not yet dealt with: two of the pieces that a fast body comes in.
+    /// The maximum of delivered bytes that the client has not processed yet: two pieces of a fast body.
     static let creditWindow = 1_572_864
 
     let id: TaskID
@@ -26,22 +26,23 @@ final class Load: LoopCallee {
     let control: LoadControl
     let session: SessionFacts
     let started: NIODeadline
-    // Unchecked here and below is what every load reads step by step: what changes it calls nothing that could come back here.
+    // Unchecked here and below because every load reads these at each step; the methods that change them do not call back into the
+    // load.
     @exclusivity(unchecked) private(set) var order: TaskOrder
-    /// The response that was, or is being, delivered.
+    /// The response that was or is being delivered.
     private(set) var response: LoadResponse?
-    /// The transaction that goes on, or was the last.
+    /// The current transaction, or the last one.
     private(set) var transaction: Transaction?
     private var earlierTransactions: [Transaction] = []
-    /// Cancelled by the app so that it can go on later.
+    /// The app canceled the load and wants to resume it later.
     private(set) var wantsResumeData = false
-    /// The client knows that the load waits, or waited, for a network.
+    /// The client knows that the load waits or waited for a network.
     private var toldThatItWaits = false
-    /// The hop that waits without a task.
+    /// The hop of a load that waits without a task.
     private var departed: Hop?
-    /// Whom it waits for; a task would hold the engine as well.
+    /// The engine that the waiting hop belongs to; a task would retain it as well.
     private var engine: SessionEngine?
-    /// Bytes told to the client and not yet dealt with.
+    /// Bytes that were delivered to the client and not processed yet.
     private var outstandingBytes = 0
 
     // Each part is declared beside the code that changes it.
@@ -54,11 +55,11 @@ final class Load: LoopCallee {
     #if Logging || Metrics || Tracing
     var observation = Observation()
     #endif
-    /// Nil for all loads but a WebSocket's.
+    /// Nil unless the load is a WebSocket's.
     let webSocket: WebSocketLoad?
-    /// Nil for all loads but uploads that may be continued.
+    /// Nil unless the load is a resumable upload.
     let upload: UploadResumption?
-    /// Nil for all loads but those of stream tasks, and of data tasks that became one.
+    /// Nil unless the load belongs to a stream task, or to a data task that became one.
     private(set) var stream: StreamLoad?
 
     init(_ order: TaskOrder, client: any LoadClient, session: SessionFacts, now: NIODeadline) {
@@ -72,7 +73,7 @@ final class Load: LoopCallee {
         if case .byteStream(let order) = order.delivery { stream = StreamLoad(order) } else { stream = nil }
         if case .webSocket(var socket) = order.delivery {
             webSocket = WebSocketLoad(socket)
-            // What the app said is kept until it is sent, and no longer.
+            // The app's early messages are kept only until they are sent.
             socket.queued = []
             self.order.delivery = .webSocket(socket)
         } else {
@@ -96,17 +97,17 @@ final class Load: LoopCallee {
         control.exchange?.priorityChanged(priority)
     }
 
-    /// Its place among those that wait for connections: nobody waits behind what is done in the background.
+    /// The load's priority for connections: background loads never delay other loads.
     var connectionPriority: Float {
         order.request.needs.joined(with: session.policy.needs).service == .background ? order.priority - 2 : order.priority
     }
 
-    /// The app has another request in mind than it ordered.
+    /// The app replaced the request of its order.
     func replaceRequest(_ request: LoadRequest) { order.request = request }
 
     func add(_ interests: TaskOrder.Interests) { order.interests.formUnion(interests) }
 
-    /// Keeps a response as the one that is delivered, or goes with the error.
+    /// Keeps the response that is delivered, or that accompanies the error.
     func take(_ response: LoadResponse?) { self.response = response }
 
     func cancel(producingResumeData: Bool) {
@@ -116,14 +117,14 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
-    /// Whether responses to a hop are stored, and stored ones answer it.
+    /// Whether responses to a hop are stored, and stored responses answer it.
     ///
-    /// Not where it asks for another protocol, as no stored one switches, nor where it is about the state of an upload.
+    /// Not if the hop asks to switch protocols, since no stored response can, and not if it asks for the state of an upload.
     func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
 
-    /// Whether its connection is to be taken over by what the server switches to: by a WebSocket, or as the app's request asks for.
+    /// Whether the connection is to be taken over by another protocol: by a WebSocket, or by the one in the app's request.
     ///
-    /// What the app asked one server for is not asked of another that a redirect leads to.
+    /// The app's request to one server does not apply to another server that a redirect leads to.
     func asksToSwitch(_ hop: Hop) -> Bool {
         webSocket != nil
             || !collects && wants(.upgrades) && isStreamed && hop.request.hasField(.upgrade) && !hop.followUp.leftOrigin
@@ -144,12 +145,12 @@ final class Load: LoopCallee {
     func firstHop() -> Hop {
         if let hop = upload?.firstHop(of: self) { return hop }
         let hop = Hop(number: 0, request: order.request)
-        // The session's credentials are not meant for the server of a proxy script.
+        // The session's credentials are not for the server of a proxy script.
         if order.isForProxies || order.leftOrigin { hop.followUp = FollowUpStage.HopPart(leftOrigin: true) }
         return hop
     }
 
-    /// Has the engine go on with the hop when the load is woken; it lives until then.
+    /// Has the engine resume the hop when the load is woken; the engine is retained until then.
     func park(_ hop: Hop, of engine: SessionEngine) {
         departed = hop
         self.engine = engine
@@ -168,27 +169,28 @@ final class Load: LoopCallee {
     }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool {
-        // Not by `contains`, which is not compiled in place for the set of another room.
+        // Not by `contains`, which is not inlined for an option set of another module.
         order.interests.rawValue & interest.rawValue == interest.rawValue
     }
 
-    /// The last progress in seconds since the reference date: the time that the load decides by, which spares it a look at the clock.
+    /// The time of the last progress in seconds since the reference date; the load uses it for its decisions, to avoid reading the
+    /// clock.
     var now: Double { WallClock.seconds(control.lastProgress) }
 
-    /// The session's proxies, unless the load is one that is made for them.
+    /// The session's proxies, unless this load fetches a proxy script.
     var proxies: SessionProxies? {
         guard let proxies = session.proxies, !order.isForProxies else { return nil }
         return proxies
     }
 
-    /// Seconds without progress that this request allows: its own, or the session's.
+    /// The request timeout in seconds: the request's own, or the session's.
     var requestTimeout: Double { order.request.timeout ?? session.policy.requestTimeout }
 
-    // MARK: Talking to the client
+    // MARK: Communication with the client
 
     func tell(_ event: TaskEvent) { client.tell(event) }
 
-    /// The load waits for a network: told once at most.
+    /// Reports, at most once, that the load waits for a network.
     func tellThatItWaits() {
         guard !toldThatItWaits else { return }
         toldThatItWaits = true
@@ -197,7 +199,7 @@ final class Load: LoopCallee {
 
     /// Asks the client and waits for its answer, or for the end of the load.
     ///
-    /// The request timeout does not run meanwhile: it is about the server.
+    /// The request timeout does not run meanwhile, because it applies to the server.
     func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
         try control.check()
         let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)
@@ -225,7 +227,7 @@ final class Load: LoopCallee {
         }
     }
 
-    /// Tells body bytes, and waits while too many are outstanding.
+    /// Delivers body bytes, and waits while too many are outstanding.
     func tell(data: Data) async throws(LoadError) {
         outstandingBytes += data.count
         client.tell(.data(data))
@@ -233,7 +235,7 @@ final class Load: LoopCallee {
         try control.check()
     }
 
-    /// Tells a message of a WebSocket, which counts as so many bytes.
+    /// Delivers a WebSocket message, which counts as `cost` bytes.
     func tell(_ message: WebSocketMessage, cost: Int) {
         outstandingBytes += cost
         client.tell(.webSocket(.message(message)))
@@ -241,7 +243,7 @@ final class Load: LoopCallee {
 
     var hasCredit: Bool { outstandingBytes < Self.creditWindow }
 
-    /// Waits until there is credit, or something else is to be done.
+    /// Waits until there is credit, or `isOver` returns true.
     @inline(never)
     func waitForCredit(unless isOver: () -> Bool = { false }) async throws(LoadError) {
         outstandingBytes -= session.mailbox.beginWaitingForCredit(of: id)

@@ -9,13 +9,14 @@
 import HTTPTransport
 import LoadingModel
 
-/// The stages of a load, in the order a request meets them: the list in `init` is the system in seven lines.
+/// The stages of a load in the order in which a request passes them: the list in `init` is the system in seven lines.
 ///
-/// A request goes down the list and its response comes back up. A stage that has nothing to do with a hop is passed over, and the last
-/// one to be reached gives the answer: which one depends on the hop, since a redirect may lead from the network into a class of the app.
+/// A request goes down the list and its response comes back up. A stage that does not apply to a hop is skipped, and the last stage
+/// that is reached produces the response: which one that is depends on the hop, since a redirect may lead from the network to a
+/// class of the app.
 ///
-/// There are two who walk the list, by the same steps of the stages: ``goOn(_:in:)``, as far as that takes no task, and from there on
-/// ``answer(_:in:)``, which a task waits for.
+/// There are two ways through the list, with the same steps of the stages: ``goOn(_:in:)`` as far as no task is needed, and from
+/// there ``answer(_:in:)``, which a task awaits.
 final class LoadPlan {
     private let followUp: FollowUpStage
     private let lower: LowerStages
@@ -32,14 +33,14 @@ final class LoadPlan {
         )
     }
 
-    /// Answers a hop from where it stands, and the hops that follow from its answer.
+    /// Produces the response for a hop from its current position, including the hops that follow from it.
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         try await followUp.answer(hop, in: load, then: lower)
     }
 
-    /// Takes a load's first hop from where it stands as far as that takes no task.
+    /// Takes a load's first hop from its current position as far as possible without a task.
     ///
-    /// An answer has nothing to be done for but to be delivered; where the load needs a task, ``answer(_:in:)`` goes on from here.
+    /// A response returned here only has to be delivered; if the load needs a task, ``answer(_:in:)`` continues from here.
     func goOn(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
@@ -52,11 +53,11 @@ final class LoadPlan {
     }
 }
 
-/// The stages below one: what a load that waits remembers of where it is going, in one word.
+/// The stages from one stage on: a waiting load remembers its position in one word.
 final class LowerStages {
     /// The first of them.
     private let stage: any LoadStage
-    /// Nil where the first is the last.
+    /// Nil if the first is the last.
     private let next: LowerStages?
 
     init(_ first: any LoadStage, _ others: any LoadStage...) {
@@ -71,18 +72,18 @@ final class LowerStages {
         self.next = next
     }
 
-    /// The one way to the next stage.
-    // In line, since every load that waits would keep another frame.
+    /// The only way to the next stage.
+    // Inlined, because every waiting load would otherwise keep another frame.
     @inline(__always)
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         if !hop.stands, case .answered(let answer) = try step(hop, in: load) { return answer }
         let place = hop.takePlace() ?? self
-        // The last stage asks nobody.
+        // The last stage calls no other.
         return try await place.stage.answer(hop, in: load, then: place.next ?? place)
     }
 
-    /// Takes the hop to the first stage that answers it, or where it has to wait, and then stands.
-    // Not in a loop, whose variables would be retained and released for each stage.
+    /// Takes the hop to the first stage that produces a response or has to wait; the hop then keeps that position.
+    // Not a loop, whose variables would be retained and released for each stage.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         let step = try stage.step(hop, in: load)

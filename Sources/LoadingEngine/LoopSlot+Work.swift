@@ -12,7 +12,7 @@ import LoadingStores
 import NIOCore
 
 extension LoopSlot {
-    /// Gives work to another thread, which `submit` does, and waits for what it comes to.
+    /// Runs work on another thread, by `submit`, and waits for its result.
     static func run(
         in control: LoadControl, by submit: (@escaping @Sendable () -> Void) -> Void, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
@@ -21,7 +21,8 @@ extension LoopSlot {
         return try await slot.wait()
     }
 
-    /// Waits for so long as a load with that request timeout waits for a disk that it can do without, or the disk is at it; nil after that.
+    /// Waits as long as a load with this request timeout waits for an optional disk access, or while the disk is making progress;
+    /// returns nil after that.
     func waitForDisk(
         in control: LoadControl, timeout: Double, isMoving: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {

@@ -10,9 +10,9 @@
 import LoadingModel
 import Synchronization
 
-/// Keeps what other threads say to an engine, in their order, until the event loop reads it.
+/// Queues the messages of other threads to an engine until the event loop reads them.
 ///
-/// Posting never blocks, and wakes the loop once, however much is posted before it looks.
+/// Posting never blocks, and wakes the loop once, however many messages are posted before the loop reads them.
 final class Mailbox: Sendable {
     enum Message: Sendable {
         case submit(TaskOrder, any LoadClient)
@@ -24,23 +24,23 @@ final class Mailbox: Sendable {
 
     private struct State {
         var messages: [Message] = []
-        /// Whether the loop was woken for what is posted.
+        /// Whether the loop was woken for the queued messages.
         var isAwaited = false
         /// Bytes of credit among the messages.
         var credit = 0
-        /// How many loads wait for some.
+        /// The number of loads that wait for credit.
         var waitingForCredit = 0
     }
 
-    /// Credit that the loop is woken for: half of what a load may have outstanding, so that one which waits for credit is woken before
-    /// its client has dealt with all there is.
+    /// The credit for which the loop is woken: half of what a load may have outstanding, so that a waiting load is woken before its
+    /// client has processed everything.
     private static let creditStep = Load.creditWindow / 2
-    /// Credits of so many tasks are not left lying.
+    /// The maximum number of queued messages with credit.
     private static let mostCredits = 16
 
     private let state = Mutex(State())
 
-    /// Answers whether the loop has to be woken.
+    /// Returns whether the loop has to be woken.
     func post(_ message: Message) -> Bool {
         state.withLock { state in
             state.messages.append(message)
@@ -49,10 +49,10 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Returns credit for data that was dealt with.
+    /// Returns credit for processed data.
     ///
-    /// A wake-up costs about as much as dealing with a piece of data, so the loop is woken only where a load waits for credit, and then not
-    /// for little; what lies here a load finds before it waits.
+    /// A wake-up costs about as much as processing a piece of data, so the loop is woken only if a load waits for credit, and then
+    /// not for small amounts; a load finds the queued credit before it waits.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes
@@ -68,12 +68,12 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// A load waits for credit, unless what is returned here is enough, until ``endWaitingForCredit()``.
+    /// Notes that a load waits for credit until ``endWaitingForCredit()``, and returns its queued credit, which may suffice.
     func beginWaitingForCredit(of task: TaskID) -> Int {
         state.withLock { state in
             state.waitingForCredit += 1
             var found = 0
-            // Where there are more messages, the loop was woken for them.
+            // If there are more messages, the loop was woken for them.
             for index in state.messages.indices.suffix(Self.mostCredits).reversed() {
                 guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
                 state.messages.remove(at: index)
@@ -86,7 +86,7 @@ final class Mailbox: Sendable {
 
     func endWaitingForCredit() { state.withLock { $0.waitingForCredit -= 1 } }
 
-    /// Exchanges what was posted for an empty array, whose capacity serves the next messages.
+    /// Exchanges the queued messages for an empty array, whose capacity is reused for the next messages.
     func take(into messages: inout [Message]) {
         state.withLock { state in
             state.isAwaited = false

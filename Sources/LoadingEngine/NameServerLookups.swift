@@ -12,9 +12,10 @@ import NIOCore
 import SystemLibraries
 import TransportMachines
 
-/// Look-ups by name servers that a session names, in place of the system's ways.
+/// Host name lookups by a session's own name servers, instead of the system's resolver.
 ///
-/// They have threads and a memory of their own: what others found is no answer here. Answers are kept for as long as the servers say.
+/// They have their own threads and their own cache, because results from elsewhere do not count. Results are cached for the time
+/// that the servers specify.
 enum NameServerLookups {
     static func resolver(_ servers: [String]) -> SystemResolver {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil

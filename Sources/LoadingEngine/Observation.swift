@@ -12,21 +12,21 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-// Where loads tell of their requests. Without the traits that is nowhere: the methods are empty, and nothing calls them in the end.
+// Where loads report their requests. Without the traits the methods are empty, and their calls are optimized away.
 
 #if Logging || Metrics || Tracing
-/// What a load has told of its requests.
+/// What a load has reported of its requests.
 struct Observation {
-    /// How many there were.
+    /// The number of requests.
     fileprivate var count = 0
-    /// The hop of the last one.
+    /// The hop of the last request.
     fileprivate var hop = 0
     fileprivate var last: Transaction?
 }
 #endif
 
 extension TaskOrder {
-    /// Has another order's observer hear of this one, which serves the same task.
+    /// Makes another order's observer observe this one, which serves the same task.
     mutating func observe(with other: TaskOrder) {
         #if Logging || Metrics || Tracing
         observer = other.observer
@@ -35,7 +35,7 @@ extension TaskOrder {
 }
 
 extension Load {
-    /// Tells that the request is over which was the last, if that was not told.
+    /// Reports the end of the last request, unless that was reported already.
     @inline(__always)
     func observeEnd(_ result: Result<TaskOutcome.Body, LoadError>) {
         #if Logging || Metrics || Tracing
@@ -46,7 +46,7 @@ extension Load {
 }
 
 extension Transaction {
-    /// Tells that a request is about to be sent, and has it carry what the observer wants.
+    /// Reports that a request is about to be sent, and adds the observer's header fields to it.
     @inline(__always)
     func observe(_ hop: Hop, in load: Load) {
         #if Logging || Metrics || Tracing
@@ -54,9 +54,9 @@ extension Transaction {
         #endif
     }
 
-    /// Tells that the head of the response is there.
+    /// Reports that the response head has arrived.
     ///
-    /// What follows a switch of protocols is no part of the request any more.
+    /// After a switch of protocols, the request is over.
     @inline(__always)
     func observeAnswer() {
         #if Logging || Metrics || Tracing
@@ -66,7 +66,7 @@ extension Transaction {
         #endif
     }
 
-    /// Tells that the request is over; once, however often it is called.
+    /// Reports, at most once, that the request is over.
     @inline(__always)
     func observeEnd(_ failure: LoadError? = nil) {
         #if Logging || Metrics || Tracing
@@ -75,9 +75,9 @@ extension Transaction {
     }
 
     #if Logging || Metrics || Tracing
-    /// The load failed: whether its request did.
+    /// Reports the end of the request when the load failed.
     ///
-    /// A redirect that is not followed was answered all the same.
+    /// A redirect that is not followed was received nevertheless.
     fileprivate func observeEnd(of error: LoadError) {
         let isAnswered = exchange?.record.responseEnd != nil && 300...399 ~= response?.head?.status ?? 0
         observeEnd(isAnswered ? nil : error)

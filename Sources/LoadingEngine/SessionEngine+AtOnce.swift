@@ -14,11 +14,11 @@ import HTTPWire
 package import LoadingModel
 import LoadingStores
 
-/// Answers that need no event loop: what the cache has fresh, given to the thread that asks.
+/// Responses that need no event loop: fresh ones from the cache, returned on the caller's thread.
 extension SessionEngine {
-    /// The same answer that a load would come to, where it is so simple that nobody could tell: a GET without a range, a response that
-    /// is fresh, calls for no follow-up, does not vary and is in memory, the process's or the kernel's; on a thread that carries loads,
-    /// the process's alone.
+    /// Returns the response that a load would produce, if it is simple enough to be indistinguishable: for a GET without a range, a
+    /// fresh response that needs no follow-up, does not vary and is in memory, the process's or the kernel's; on a thread that runs
+    /// loads, only the process's.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = WallClock.now()
@@ -45,7 +45,7 @@ extension SessionEngine {
         return (LoadResponse(url: url, kind: .http(head), expectedLength: length), data)
     }
 
-    /// A host that is not known of yet may have to be.
+    /// A host whose policy has not been read yet may require an upgrade.
     private nonisolated func mustUpgrade(_ origin: Origin, _ now: Double) -> Bool {
         guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else {
             return false

@@ -10,7 +10,8 @@ import HTTPTransport
 package import LoadingModel
 import NIOCore
 
-/// The way in from other threads: what is posted is carried out on the loop in the order of posting, and posting never blocks.
+/// The entrance for other threads: messages are processed on the loop in the order in which they are posted, and posting never
+/// blocks.
 extension SessionEngine: LoadingService, LoopCallee {
     package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) -> Bool { mailbox.post(.submit(order, client)) }
 
@@ -37,22 +38,23 @@ extension SessionEngine: LoadingService, LoopCallee {
         if mailbox.post(message) { wake() }
     }
 
-    /// Attends to the mailbox, on the loop.
+    /// Processes the mailbox, on the loop.
     package nonisolated func goOn() {
         if let attend = entrance.attend { attend() } else { assumeIsolated { $0.attend() } }
     }
 
-    /// The way in for who is on the loop and not on the actor: for the runtime to find out that the two are one costs more than the call.
+    /// The entrance for callers on the loop that are not isolated to the actor: the runtime's check of the isolation costs more
+    /// than the call.
     //
-    // `@unchecked`: touched on the loop alone.
+    // `@unchecked`: accessed only on the loop.
     final class Entrance: @unchecked Sendable {
         fileprivate(set) var attend: (() -> Void)?
     }
 
-    /// How many messages are carried out before the others on the loop have their turn: to begin a load takes some 20 µs.
+    /// How many messages are processed before other work on the loop gets its turn: starting a load takes about 20 µs.
     private static let messagesAtOnce = 256
 
-    /// Carries out what was posted, unless that goes on already.
+    /// Processes the posted messages, unless that is already in progress.
     func attend() {
         if entrance.attend == nil { entrance.attend = { [unowned self] in attend() } }
         if !isAttending { attendNow() }
@@ -60,7 +62,7 @@ extension SessionEngine: LoadingService, LoopCallee {
 
     private func attendNow() {
         mailbox.take(into: &messages)
-        // Taken out one by one rather than copied, and so from the end.
+        // Messages are moved out rather than copied, and therefore from the end.
         if messages.count > 1 { messages.reverse() }
         attend(part: 0)
     }
@@ -76,9 +78,9 @@ extension SessionEngine: LoadingService, LoopCallee {
             executor.turns.whenNext(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
             return
         }
-        // What a burst needed is not kept.
+        // The capacity that a burst needed is not kept.
         if messages.capacity > 128 { messages = [] }
-        // Nobody wakes the loop for what was posted since the first part.
+        // Messages posted since the first part have not woken the loop.
         if part > 0 { attendNow() }
     }
 

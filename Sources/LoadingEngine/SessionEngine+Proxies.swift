@@ -12,7 +12,7 @@ import HTTPRules
 package import LoadingModel
 
 extension SessionEngine {
-    /// The proxies that a load of `url` would be tried through, in their order; nil is none.
+    /// The proxies that a load of `url` would try, in order; nil stands for a direct connection.
     package func proxies(for url: URL) async throws(LoadError) -> [URL?] {
         let id = BackgroundLoads.next()
         let result: Result<[URL?], LoadError> = await withTaskCancellationHandler {
@@ -25,9 +25,9 @@ extension SessionEngine {
 
     private func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
         let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
-        // Waits as loads do, for as long as loads do, and sends nothing.
+        // Waits like a load, with the same limits, and sends nothing.
         guard let load = accept(order, Nobody()) else { throw .cancelled }
-        // A command that came before the load was there found none.
+        // A command that arrived before the load existed had no effect.
         if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
             var proxies: [URL?] = []
@@ -42,7 +42,7 @@ extension SessionEngine {
         }
     }
 
-    /// Whom nothing is told, and who has no answers.
+    /// A client that ignores events and has no answers.
     private final class Nobody: LoadClient {
         func tell(_ event: TaskEvent) {}
         func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
@@ -52,7 +52,7 @@ extension SessionEngine {
 }
 
 extension ProxyServer {
-    /// As `proxyEnvironment` would have it, without user and password.
+    /// The URL that `proxyEnvironment` would use, without user and password.
     fileprivate var url: URL {
         get throws(LoadError) {
             let scheme =

@@ -11,16 +11,16 @@ package import LoadingStores
 
 /// What a session remembers between requests.
 ///
-/// Sessions may share any of them.
+/// Sessions may share each of the stores.
 package struct SessionStores: Sendable {
-    /// Nil where the session has none, or the app keeps the cookies itself.
+    /// Nil if the session has no cookie storage, or the app keeps the cookies itself.
     package var cookies: CookieStore?
-    /// Nil where the session has none, or the app has a cache of its own.
+    /// Nil if the session has no cache, or the app has a cache of its own.
     package var cache: ResponseCache?
     package var strictTransportSecurity: HSTSStore?
-    /// Nil where the session has none, or the app keeps the credentials itself.
+    /// Nil if the session has no credential storage, or the app keeps the credentials itself.
     package var credentials: CredentialStore?
-    /// Seals a credential for resume data under a key that lasts; nil where the cache's serves.
+    /// Seals a credential for resume data under a persistent key; nil if the cache's key is used.
     package var resumeSeal: (@Sendable (String) -> String)?
 
     package init(
@@ -33,10 +33,10 @@ package struct SessionStores: Sendable {
         self.strictTransportSecurity = strictTransportSecurity
     }
 
-    /// Whether what every request looks at was read from its files.
+    /// Whether the stores that every request needs were read from their files.
     var areReady: Bool { (cookies?.isReady ?? true) && (strictTransportSecurity?.isReady ?? true) }
 
-    /// Reads these files away from the caller's thread, and calls back from another one.
+    /// Reads these files on another thread, and calls back on another thread.
     func prepare(_ done: @escaping @Sendable () -> Void) {
         let (cookies, strictTransportSecurity) = (cookies, strictTransportSecurity)
         let afterCookies = { @Sendable in
@@ -47,7 +47,7 @@ package struct SessionStores: Sendable {
         cookies.prepare(afterCookies)
     }
 
-    /// May wait for a disk.
+    /// May block on a disk.
     func removeAll() {
         cookies?.removeAll()
         cache?.removeAll()
@@ -55,7 +55,7 @@ package struct SessionStores: Sendable {
         credentials?.removeAll()
     }
 
-    /// Calls back, from any thread, when everything is durable.
+    /// Calls back, on any thread, once everything is durable.
     package func flush(_ completion: @escaping @Sendable () -> Void) {
         let (cookies, cache, strictTransportSecurity, credentials) = (cookies, cache, strictTransportSecurity, credentials)
         let afterSecurity = { @Sendable in

@@ -10,25 +10,27 @@ import HTTPRules
 package import HTTPTransport
 import SystemLibraries
 
-/// The content codings that libraries of the system undo, where they are there: brotli (RFC 7932) and zstd (RFC 8878).
+/// The content codings that installed system libraries can decode: brotli (RFC 7932) and zstd (RFC 8878).
 package enum SystemCodings {
-    /// In the order in which they are named to servers.
+    /// In the order in which servers are told of them.
     ///
-    /// The first use opens the libraries, which takes a fifth of a millisecond, or as long as a disk does: a session does it on the
-    /// thread that makes it, and its first request knows.
+    /// The first use opens the libraries, which takes 0.2 ms, or as long as the disk needs: a session opens them on the thread that
+    /// creates it, before its first request.
     package static let all: [LibraryCoding] = [
         Codec.brotli.map { LibraryCoding(name: "br", isSlow: hasWideWindow, by: $0) },
         Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isFrameOfZstandard, by: $0) },
     ].compactMap { $0 }
 
-    /// What requests that say nothing themselves say of the codings that are undone.
+    /// The `Accept-Encoding` of requests that have none of their own.
     package static let acceptEncoding = DefaultHeaders.acceptEncoding(all.map(\.name))
 
-    /// Windows of brotli of 8 and 16 MiB (RFC 7932, section 9.1): it decodes as far ahead of what is asked for as they reach, and of the one
-    /// byte that it takes to repeat another one that often that is 25 ms in a call; of 4 MiB, 6 ms.
+    /// Brotli windows of 8 and 16 MiB (RFC 7932, section 9.1), for which the decoder is slow.
+    ///
+    /// It produces up to a window ahead of what is requested: if the data repeat one byte, such a call takes 25 ms; with 4 MiB it
+    /// takes 6 ms.
     private static func hasWideWindow(_ start: UInt8) -> Bool { start & 1 == 1 && start >> 1 & 7 >= 6 }
 
-    /// A frame, or one to be skipped (RFC 8878, sections 3.1.1 and 3.1.2): formats of before the RFC are none.
+    /// A frame or a skippable frame (RFC 8878, sections 3.1.1 and 3.1.2); formats from before the RFC do not count.
     private static func isFrameOfZstandard(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }
 }
 

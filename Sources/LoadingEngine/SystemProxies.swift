@@ -9,16 +9,16 @@
 package import HTTPRules
 import SystemLibraries
 
-/// Which proxies the system's settings name: the environment's, as curl reads it, and where it names none those of a GNOME desktop.
+/// The proxies of the system's settings: from the environment, as curl reads it, or else from the settings of a GNOME desktop.
 package enum SystemProxies {
     private static let schema = "org.gnome.system.proxy"
 
-    /// The rules, or nil where nothing goes through a proxy.
+    /// Returns the rules, or nil if no proxy is used.
     ///
-    /// Blocks on a GNOME desktop, while its settings are read; elsewhere no library is opened for them.
+    /// Blocks on a GNOME desktop while its settings are read; on other systems no library is opened for them.
     package static func rules(_ environment: [String: String]) -> ProxyRules? {
         if let rules = ProxyText.environment({ environment[$0] }) { return rules }
-        // A list of names; desktops that have GNOME's settings name it beside themselves.
+        // A list of names; desktops with GNOME's settings list it beside their own.
         guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
         return desktop()
     }

@@ -13,33 +13,33 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// One request and its response while it happens; becomes a ``TransactionTimeline`` when the task is over.
+/// One request and its response while it runs; becomes a ``TransactionTimeline`` when the task is over.
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline
     var source = TransactionTimeline.Source.network
     var response: LoadResponse?
     var exchange: Exchange?
-    /// What the request was sent with, where there is a cache that has to know, or resume data may have to tell.
-    // Unchecked, as it is set as a whole.
+    /// The header fields that were sent, if a cache or resume data may need them.
+    // Unchecked, because it is only set as a whole.
     @exclusivity(unchecked) var sent: SentFields?
-    /// The length of the body that was sent, or -1 where it was not known.
+    /// The length of the sent body, or -1 if it was not known.
     var sentBodyLength: Int64 = 0
-    /// So many bytes of the body were sent by earlier requests.
+    /// The number of the body's bytes that earlier requests have sent.
     var sentOffset: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
-    /// A stream's or an FTP server's, with which there is no exchange.
+    /// The connection of a stream or to an FTP server, which has no exchange.
     var connection: ConnectionFacts?
-    /// When an FTP server was asked for the transfer, and when that began.
+    /// When the transfer was requested from an FTP server, and when it began.
     var asked: NIODeadline?
     var began: NIODeadline?
-    /// Bytes of a body that were sent without one.
+    /// Body bytes that were sent without an exchange.
     var sentBytes: Int64 = 0
     var bodyBytes: Int64 = 0
     var bodyBytesAfterDecoding: Int64 = 0
     #if Logging || Metrics || Tracing
-    /// Hears of it, until it is over.
+    /// The observer of the request, until it is over.
     var observer: (any RequestObserver)?
     #endif
 
@@ -48,17 +48,17 @@ final class Transaction {
         fetchStart = now
     }
 
-    /// Bytes of the body that were sent.
+    /// The number of body bytes that were sent.
     var sentBodyBytes: Int64 { exchange?.sentBodyBytes ?? sentBytes }
-    /// What is known of the connection to the server.
+    /// The facts of the connection to the server.
     var facts: ConnectionFacts? { exchange?.facts ?? connection }
-    /// Where the request goes.
+    /// The origin that the request is sent to.
     var origin: Origin? {
         guard let url = request.url else { return nil }
         return Origin(url) ?? (try? FTPTarget(url))?.origin
     }
 
-    /// The request with what it was sent with.
+    /// The request with the fields that were sent.
     var sentRequest: LoadRequest {
         var request = request
         request.sentFields = sent?.plain
@@ -99,7 +99,7 @@ final class Transaction {
 }
 
 extension TransactionTimeline {
-    /// Takes over what is known of the connection, and when it was made, unless it was made for another transaction.
+    /// Sets the connection's facts, and its times unless the connection was made for another transaction.
     fileprivate mutating func note(_ facts: ConnectionFacts) {
         connection = facts
         isProxyConnection = facts.isToProxy

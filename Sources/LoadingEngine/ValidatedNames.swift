@@ -11,9 +11,9 @@ import LoadingModel
 import NIOCore
 import SystemLibraries
 
-/// Look-ups of names whose addresses must be vouched for by DNSSEC.
+/// Lookups of host names whose addresses must be validated by DNSSEC.
 ///
-/// They have threads and a memory of their own: what was found without a check is no answer here.
+/// They have their own threads and their own cache, because results without validation do not count.
 enum ValidatedNames {
     static let lookups = NameLookups(threads: "url-dnssec") { host, family in
         switch Unbound.lookUp(host, isV6: family == .inet6) {
