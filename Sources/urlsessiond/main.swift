@@ -8,6 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 import BackgroundDaemon
+
+#if canImport(Glibc)
 import Glibc
+#else
+import Musl
+#endif
 
 exit(Daemon.main())

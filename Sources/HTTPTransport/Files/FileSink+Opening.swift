@@ -8,11 +8,16 @@
 //===----------------------------------------------------------------------===//
 
 import CLoadingSystem
-import Glibc
 package import LoadingModel
 import NIOCore
 package import SystemThreads
 import TransportMachines
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
 
 extension FileSink {
     /// The maximum free space that is required because of a length that the server announced.

@@ -7,8 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-import Glibc
 package import LoadingModel
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
 
 /// A system call's error number, with its text.
 package struct SystemFailure: Error, Sendable, Hashable, CustomStringConvertible {
