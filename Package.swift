@@ -44,9 +44,9 @@ let x509: Target.Dependency = .product(name: "X509", package: "swift-certificate
 let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let structuredFields: Target.Dependency = .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
-let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift")
 
 // What a trait is for is fetched and built where the trait is on, and nowhere else.
+let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Daemon"]))
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"]))
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
 let tracing: Target.Dependency = .product(
@@ -240,8 +240,8 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
-    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     // Of traits alone.
+    .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
     .package(url: "https://github.com/apple/swift-distributed-tracing", from: "1.7.3"),
@@ -316,12 +316,13 @@ let package = Package(
         .executable(name: "urlsessiond", targets: ["urlsessiond"]),
     ],
     traits: [
+        .trait(name: "Daemon", description: "Has urlsessiond, which carries out the transfers of background sessions."),
         .trait(name: "Logging", description: "Tells a session's Logger of swift-log what it loads."),
         .trait(name: "Metrics", description: "Measures requests for swift-metrics."),
         .trait(name: "Tracing", description: "Makes a span of each request for swift-distributed-tracing."),
         .trait(name: "HTTPTypes", description: "Takes and gives the requests and responses of swift-http-types."),
         .trait(name: "OpenCombine", description: "Has publishers of OpenCombine."),
-        .default(enabledTraits: []),
+        .default(enabledTraits: ["Daemon"]),
     ],
     dependencies: dependencies,
     targets: targets

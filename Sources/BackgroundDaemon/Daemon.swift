@@ -26,6 +26,10 @@ import Glibc
 import Musl
 #endif
 
+#if !Daemon
+#error("urlsessiond is built by the package's trait Daemon, a default one: where --traits names others, name Daemon as well")
+#endif
+
 /// The program `urlsessiond`.
 package enum Daemon {
     private static let usage = """

@@ -7,8 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-import GRDB
 import LoadingStores
+
+#if Daemon
+import GRDB
+#endif
 
 #if canImport(Glibc)
 import Glibc

@@ -8,7 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+
+#if Daemon
 import GRDB
+#endif
 
 extension TransferFile {
     /// Makes all calls durable in one transaction; where that fails, each in one of its own, so that one that does not fit does not keep

@@ -8,7 +8,10 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
+
+#if Daemon
 import GRDB
+#endif
 
 extension TransferStore.Part {
     var table: String { rawValue + "s" }

@@ -9,9 +9,12 @@
 
 import CLoadingSystem
 import FoundationEssentials
-import GRDB
 import LoadingStores
 import Synchronization
+
+#if Daemon
+import GRDB
+#endif
 
 #if canImport(Glibc)
 import Glibc

@@ -8,8 +8,11 @@
 //===----------------------------------------------------------------------===//
 
 import FoundationEssentials
-import GRDB
 import LoadingStores
+
+#if Daemon
+import GRDB
+#endif
 
 /// Keeps what the daemon must not lose, in SQLite.
 ///
