@@ -2,11 +2,13 @@
 
 import PackageDescription
 
-// What Scripts/consumers builds and runs: programs that came from FoundationNetworking.
+// What Scripts/consumers builds and runs: programs that came from FoundationNetworking. It makes the repository of a release first.
+let released = "file://\(Context.packageDirectory)/../../.build/released/swift-url-loading"
+
 let package = Package(
     name: "Consumers",
     dependencies: [
-        .package(name: "swift-url-loading", path: "../.."),
+        .package(url: released, from: "0.1.0", traits: []),
         .package(url: "https://github.com/apple/swift-http-types", from: "1.8.0"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
