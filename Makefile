@@ -84,6 +84,8 @@ ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
 TOOL = .build-static/release/urlsession
 DAEMON = .build-static/release/urlsessiond
+# The names of functions stay, for what a crash prints; lines and variables do not. STRIP=: leaves all as it is.
+STRIP = strip --strip-debug --remove-section=.swift_ast
 
 install: $(TOOL) $(DAEMON)
 	@for built in $(TOOL) $(DAEMON); do \
@@ -94,10 +96,12 @@ install: $(TOOL) $(DAEMON)
 	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
 	install -m 755 $(TOOL) "$(DESTDIR)$(PREFIX)/bin/urlsession"
 	install -m 755 $(DAEMON) "$(DESTDIR)$(PREFIX)/libexec/urlsessiond"
+	$(STRIP) "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond"
 	Scripts/manual-page $(TOOL) > $(TOOL).1
 	install -m 644 $(TOOL).1 "$(MANUAL)"
 	install -m 644 docs/urlsessiond.8 "$(DAEMON_MANUAL)"
 	$(TOOL) --generate-completion-script bash > "$(BASH_COMPLETION)"
+	sed -i '1{/^#!/d}' "$(BASH_COMPLETION)"
 	$(TOOL) --generate-completion-script zsh > "$(ZSH_COMPLETION)"
 	$(TOOL) --generate-completion-script fish > "$(FISH_COMPLETION)"
 	chmod 644 "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `make install` and `make uninstall`, with a script that runs the built tool in place of the release build.
+/// `make install` and `make uninstall`, with a script that runs the built tool in place of the release build and is not stripped.
 @Suite(.timeLimit(.minutes(3)))
 struct InstallTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -35,7 +35,8 @@ struct InstallTests {
                 [ -e tool ] || printf '#!/bin/sh\nexec "%s" "$@"\n' "$0" > tool
                 [ -e daemon ] || cp tool daemon
                 chmod +x tool daemon; umask 077; \#(before)
-                exec make -s -C "\#(Self.root.path)" \#(target) TOOL="$PWD/tool" DAEMON="$PWD/daemon" \#(variables.joined(separator: " "))
+                exec make -s -C "\#(Self.root.path)" \#(target) TOOL="$PWD/tool" DAEMON="$PWD/daemon" STRIP=: \
+                    \#(variables.joined(separator: " "))
                 """#)
     }
 
