@@ -83,7 +83,7 @@ public protocol NetworkPathMonitor: AnyObject, Sendable {
     /// Starts watching, for one session: the monitor must call `update` soon with the current path, and after each change.
     ///
     /// Called from any thread, and so may `update` be. If the monitor reports nothing for a second, the session continues as if
-    /// every network were available, but loads that exclude networks keep waiting.
+    /// every network were available; loads that exclude networks find none.
     ///
     /// - Parameter update: Receives the path.
     /// - Returns: A watch that the session keeps until it needs no more updates.
