@@ -13,10 +13,10 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Asks the server about a response that was served stale, after the app had it (RFC 5861, section 3: "attempt to revalidate it …
+/// Revalidates a response that was served stale, after the app has received it (RFC 5861, section 3: "attempt to revalidate it …
 /// without blocking").
 ///
-/// One at a time for each URL; what comes of it goes into the cache, and nobody is told.
+/// One revalidation at a time for each URL; the result goes only to the cache.
 enum BackgroundRevalidation {
     static func isBackground(_ id: TaskID) -> Bool { id < 0 }
 
@@ -26,7 +26,7 @@ enum BackgroundRevalidation {
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
-        // It begins as a load of its own, which knows nothing of the proxies before.
+        // It starts as a separate load, which knows nothing about earlier proxies.
         if hop.authentication.leftFirstProxy { request.headers.remove("Proxy-Authorization") }
         let id = BackgroundLoads.next()
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])

@@ -15,19 +15,19 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and asks whether what is stored is
-/// still good.
+/// Answers from the session's cache where the rules allow it (RFC 9111, and Apple's cache policies), and revalidates stored
+/// responses.
 ///
-/// Storing is ``ResponseCaching``'s.
+/// ``ResponseCaching`` stores responses.
 ///
-/// Downloads have nothing to do with the cache, as on Apple's platforms.
+/// Downloads do not use the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
     struct HopPart {
-        /// What the cache has for this hop, and what is to be made of it.
+        /// What the cache has for this hop, and what to do with it.
         fileprivate(set) var found: CachedAnswer?
-        /// Whether the cache may have something for this hop, which an answer that is not stored makes outdated.
+        /// Whether the cache may have a response for this hop, which a response that is not stored makes outdated.
         fileprivate(set) var mayHaveMore = false
-        /// The session's own responses, where what was found is among them.
+        /// The session's own responses, if the response was found there.
         fileprivate var own: ResponseCache?
     }
 
@@ -65,7 +65,7 @@ final class CacheStage: LoadStage {
         case .hit(let hit): return try settle(hop, hit, policy, in: load)
         case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
-            // There may be one all the same.
+            // There may be a stored response nevertheless.
             defer { hop.cache.mayHaveMore = true }
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
@@ -74,7 +74,7 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Whether what comes could not be stored, since the key of the seal was not read yet.
+    /// Whether the response could not be stored because the seal's key has not been read yet.
     private func mustReadKey(of cache: ResponseCache, for message: PreparedMessage, _ hop: Hop) -> Bool {
         guard message.head.headers.contains(.authorization) || hop.authentication.server != nil else { return false }
         return Self.sent(hop, message).hasSecrets && !cache.seal.isReady
@@ -84,20 +84,21 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields as the cache compares them in which something was found for the hop: the app's own in clear.
+    /// The message's fields as compared by the cache in which a response was found for the hop; the app's own cache gets them in
+    /// clear.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
         guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
         return sent.sealed(by: cache.seal) ?? sent.plain
     }
 
-    /// Decides: the request goes on as any other, is answered, or there is something to be asked about what is stored.
+    /// Decides whether the request is sent as usual, is answered, or revalidates or completes a stored response.
     private func settle(
         _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
         hop.cache.found = nil
         hop.cache.mayHaveMore = found != nil
-        // The session's own fields are in the message only.
+        // Only the message contains the session's own fields.
         guard let message = hop.preparation.message else { return .goOn }
         if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .goOn }
         let hit = found.flatMap {
@@ -108,7 +109,7 @@ final class CacheStage: LoadStage {
             requestHeaders: hit == nil ? message.head.headers : Self.sealed(hop, message, in: load), policy: policy,
             stored: hit?.response, now: load.now
         )
-        // The server has to see the credential, or the session would take it for accepted.
+        // The server has to see the credential; otherwise the session would consider it accepted.
         if let hit, RequestAuthentication.isUntried(hop) {
             decision = decision.validated(hit.response, method: message.head.method)
         }
@@ -141,7 +142,7 @@ final class CacheStage: LoadStage {
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
-            // A look-up that was given up says nothing.
+            // An abandoned lookup says nothing about the cache.
             if found == nil { hop.cache.mayHaveMore = true }
             if case .answered(let answer) = step { return answer }
         }
@@ -163,8 +164,8 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Whether the task waits while the server is asked: because the app has to answer, which nobody does once the task is over, or
-    /// because a redirect led here, where a load that began here would take the session's credentials.
+    /// Whether the task waits for the revalidation: because the app has to answer questions, which it does not once the task is
+    /// over, or because a redirect led here, and a load that started here would use the session's credentials.
     private func mustWait(_ hop: Hop, _ interests: TaskOrder.Interests) -> Bool {
         if hop.followUp.leftOrigin || !interests.isDisjoint(with: [.cache, .cookies]) { return true }
         return interests.contains(.challenges) && hop.preparation.message?.target.origin.isSecure != false
@@ -174,9 +175,9 @@ final class CacheStage: LoadStage {
         try await next.answer(hop, in: load)
     }
 
-    // MARK: Looking up
+    // MARK: Lookup
 
-    /// What is stored, if anything; nil where that is not known.
+    /// Returns the stored response, if there is one; the outer nil means that this is not known.
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cache.found else {
             let fields = hop.preparation.message.map { Self.sent(hop, $0).plain } ?? hop.request.headers
@@ -185,12 +186,13 @@ final class CacheStage: LoadStage {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(request)) else { return nil }
             return StoredAnswer.hit(cached, hop, fields, now: load.now)
         }
-        // Who wants nothing but what is stored waits for as long as any load does.
+        // A request that accepts only stored responses has no shorter time limit.
         let isPatient = Self.policy(hop, in: load.session) == .returnCacheDontLoad
         return try await Self.found(by: lookUp, in: load.control, timeout: isPatient ? nil : load.requestTimeout)
     }
 
-    /// What the disk has, if anything; nil where it takes too long for a load with that request timeout.
+    /// Returns the stored response from disk, if there is one; the outer nil means that it takes too long for a load with that
+    /// request timeout.
     static func found(
         by lookUp: DiskLookUp, in control: LoadControl, timeout: Double?
     ) async throws(LoadError) -> ResponseCache.Hit?? {
@@ -201,7 +203,7 @@ final class CacheStage: LoadStage {
         return try await slot.waitForDisk(in: control, timeout: timeout, isMoving: { answer.isMoving })
     }
 
-    // MARK: Asking whether it is still good
+    // MARK: Revalidation
 
     @inline(never)
     private func revalidate(
@@ -215,7 +217,7 @@ final class CacheStage: LoadStage {
         do {
             answer = try await send(hop, in: load, then: next)
         } catch {
-            // A stale connection is tried again first.
+            // A retry after a stale connection comes first.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
                 !isTriedAgain(error, hop, load.lastAttempt),
                 mayStandIn(hit, status: nil, requestHeaders, policy, now: load.now)
@@ -224,14 +226,14 @@ final class CacheStage: LoadStage {
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            // The server has to see a credential that it has just asked for, and may be the one that fails.
+            // The server has to see a credential that it has just asked for, and that may be the cause of the failure.
             guard !RequestAuthentication.isUntried(hop),
                 mayStandIn(hit, status: head.status, requestHeaders, policy, now: load.now)
             else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
-        // Nobody asked for a 304.
+        // A 304 that no condition of the cache requested.
         guard !fields.isEmpty else { return answer }
         answer.body.cancel()
         let times = answer.transaction.times
@@ -241,7 +243,7 @@ final class CacheStage: LoadStage {
                 responseTime: times.response
             )
         else {
-            // It speaks of another version than the one that is stored.
+            // The 304 concerns another version than the stored one.
             try await replace(hit, by: nil, answer, hop, in: load)
             hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
@@ -252,9 +254,9 @@ final class CacheStage: LoadStage {
         return try StoredAnswer.make(renewed, wasValidated: true, hop, in: load)
     }
 
-    /// Whether what is stored hides an error.
+    /// Whether the stored response may be served instead of an error.
     ///
-    /// Who wants it validated (``CacheDecision/Policy/reloadRevalidating``) wants to know.
+    /// Not for ``CacheDecision/Policy/reloadRevalidating``, which requires validation.
     private func mayStandIn(
         _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ policy: CacheDecision.Policy, now: Double
     ) -> Bool {
@@ -262,8 +264,8 @@ final class CacheStage: LoadStage {
             && Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: status, now: now)
     }
 
-    /// Whether a failure says no more than that a kept connection had gone, or a proxy that there are others for, so that the hop is sent
-    /// again (``FollowUpStage``).
+    /// Whether a failure only means that a kept connection was gone, or that a proxy with alternatives failed, so that the hop is
+    /// sent again (``FollowUpStage``).
     private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
         error.isOfProxy && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
@@ -275,9 +277,9 @@ final class CacheStage: LoadStage {
                 )
     }
 
-    /// Gives what is stored a new head, or removes it.
+    /// Replaces the head of a stored response, or removes the response.
     ///
-    /// Only where the answer came over a connection that what is stored could have come over as well.
+    /// Only if the new response came over a connection that the stored one could have used as well.
     private func replace(
         _ hit: ResponseCache.Hit, by response: StoredResponse?, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) {
@@ -297,12 +299,12 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Where the response is kept that was found for a hop.
+    /// Where the response that was found for a hop is kept.
     static func keeper(of hop: Hop, in load: Load) -> ResponseKeeper? {
         hop.cache.own.map { .store($0) } ?? ResponseTrust.everyonesKeeper(in: load)
     }
 
-    // MARK: Completing what is stored in part
+    // MARK: Completing a partial response
 
     @inline(never)
     private func complete(
@@ -313,7 +315,7 @@ final class CacheStage: LoadStage {
         let answer = try await send(hop, in: load, then: next)
         guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
         guard head.status == 206, let joined = ResponseCaching.joined(hit, answer, head, hop, in: load) else {
-            // The parts are of different versions, or it is none of ours.
+            // The parts are of different versions, or the response is not usable for the stored one.
             answer.body.cancel()
             if let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) {
                 keeper.store?.remove(key: hit.response.url, only: hit.response)
@@ -339,7 +341,7 @@ final class CacheStage: LoadStage {
         return CacheDecision.Policy.stricter(own, common)
     }
 
-    /// Whether a `Host` of the request's own names another server than its URL does: what is stored of the URL is not of that server.
+    /// Whether the request's own `Host` names another server than its URL: a response stored for the URL is not from that server.
     static func namesAnotherHost(_ hop: Hop) -> Bool {
         guard hop.request.hasField(.host) else { return false }
         guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,
@@ -350,7 +352,7 @@ final class CacheStage: LoadStage {
 }
 
 extension Answer {
-    /// Where it may be kept; nil where it did not come from the network, or nowhere.
+    /// Where the response may be kept; nil if it did not come from the network, or may not be kept.
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
         transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }
@@ -358,9 +360,9 @@ extension Answer {
 
 /// What the cache has for a hop.
 indirect enum CachedAnswer {
-    /// The app keeps its own cache, and is to be asked.
+    /// The app keeps its own cache and has to be asked.
     case asksApp
-    /// The disk is to be waited for.
+    /// The disk has to be read.
     case pending(DiskLookUp)
     case decided(ResponseCache.Hit, CacheDecision)
 }

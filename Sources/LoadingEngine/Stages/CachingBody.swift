@@ -17,7 +17,7 @@ import NIOCore
 
 /// A body that is stored while it is delivered.
 ///
-/// What ends early is not kept.
+/// An incomplete body is not kept.
 final class CachingBody: ResponseBody {
     private let body: any ResponseBody
     private let load: Load
@@ -29,11 +29,11 @@ final class CachingBody: ResponseBody {
     private let joint: PartJoint?
     private var window: PartWindow?
     private var writer: EntryWriter?
-    /// The body, where the app has to see it: it keeps its own cache, or is asked whether to store.
+    /// The body, if the app needs it: it keeps its own cache, or is asked whether to store.
     private var gathered: Data?
-    /// Whether the cache may have something that this takes the place of.
+    /// Whether the cache may have a response that this one replaces.
     private let mayReplace: Bool
-    /// Apple's system asks about statuses from 200 to 299 alone; there is nothing to decide about a redirect.
+    /// Apple's system asks only about statuses from 200 to 299; for a redirect there is nothing to decide.
     private let asksBeforeStoring: Bool
     private var isOver = false
 
@@ -98,7 +98,7 @@ final class CachingBody: ResponseBody {
         writer?.append(bytes)
         guard gathered != nil else { return }
         gathered?.append(contentsOf: bytes)
-        // What is larger than the cache takes is not gathered to be refused.
+        // Stops collecting a body that is larger than the cache accepts.
         if let count = gathered?.count,
             isForApp ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
         {
@@ -106,8 +106,8 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The disk is slower than the network: the load waits for it, so that nothing gathers in memory, but not for one that does not
-    /// answer, and not for one that others waited for in vain.
+    /// The disk is slower than the network: the load waits for it, so that memory use stays limited, but not for a disk that does
+    /// not respond, or for which other loads have waited in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
         guard !writer.isHopeless else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
@@ -137,7 +137,7 @@ final class CachingBody: ResponseBody {
             return
         }
         if isForApp {
-            // The app may have made another one of what it was asked about.
+            // The app may have replaced the response that it was asked about.
             proposed = obtained(proposed)
             var request = request
             request.sentFields = proposed.sentFields
@@ -147,7 +147,7 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The response with how it was obtained.
+    /// The response with the facts of how it was obtained.
     private func obtained(_ response: CachedResponse) -> CachedResponse {
         var response = response
         response.sentFields = sent?.plain
@@ -159,14 +159,16 @@ final class CachingBody: ResponseBody {
         if let writer, writer.isOpen { writer.finish() } else { forget() }
     }
 
-    /// What is not kept, because it is too large or the app does not want it, makes outdated what was kept before, as what may not be
-    /// kept does (``ResponseCaching``).
+    /// A response that is not kept, because it is too large or the app does not want it, makes the stored one outdated, like a
+    /// response that must not be kept (``ResponseCaching``).
     private func forget() {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
 
-    /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received and
-    /// append a corresponding Date header field" (RFC 9110, section 6.6.1): the app's cache knows no other time.
+    /// Adds a `Date`, since the app's cache knows no other time.
+    ///
+    /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received
+    /// and append a corresponding Date header field" (RFC 9110, section 6.6.1).
     private var dated: LoadResponse {
         guard case .http(var head) = response.kind, !head.headers.contains(.date) else { return response }
         head.headers.append("Date", HTTPDate.format(stored.responseTime + 978_307_200))
@@ -177,14 +179,14 @@ final class CachingBody: ResponseBody {
         let memoryOnly = proposed.storagePolicy == .allowedInMemoryOnly
         var stored = stored
         if let head = proposed.response.head, head.headers != dated.head?.headers {
-            // Whom it is for is the app's to say as well. The seal was ready when the response began to be kept.
+            // The app may change who the response is for. The seal was ready when storing began.
             stored.takeHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
         }
         guard proposed.data != data || stored != self.stored, let cache = keeper.store else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
             return finishOrForget()
         }
-        // The app keeps something else than what came.
+        // The app stores something other than what was received.
         writer?.abandon()
         let other = cache.writer(
             for: stored, expectedLength: Int64(proposed.data.count), userInfo: proposed.userInfo, attachment: proposed.attachment,

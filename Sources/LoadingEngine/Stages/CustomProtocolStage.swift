@@ -38,9 +38,9 @@ final class CustomProtocolStage: LoadStage {
     }
 }
 
-/// What an app's protocol has reported and the load has not yet taken.
+/// What an app's protocol has reported and the load has not processed yet.
 ///
-/// The app's protocol cannot be held back, so this may grow.
+/// There is no back-pressure for the app's protocol, so this may grow.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
     private let load: Load
@@ -89,7 +89,7 @@ final class CustomBody: ResponseBody {
         }
     }
 
-    /// Has the answer stored, unless the delegate objects.
+    /// Stores the response, unless the delegate objects.
     private func keep(_ answer: CachedResponse) async throws(LoadError) {
         var answer = answer
         if load.wants(.willCache), (200...299).contains(answer.response.head?.status ?? 200) {

@@ -11,19 +11,21 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// The body of a network response, its content coding undone.
+/// The body of a network response, with its content coding decoded.
 final class ExchangeBody: ResponseBody {
     private let exchange: Exchange
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
-    /// What is decoded in one turn of the loop, a millisecond's work, or less where that took longer: a few bytes may be much work.
+    /// The bytes to decode in one turn of the loop, about a millisecond's work; fewer if that takes longer, since a few bytes may
+    /// be expensive.
     private static let decodedPerTurn = 262_144
     private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
     private var decodedInTurn = 0
     private var timeInTurn = TimeAmount.zero
-    /// What another thread has decoded, and nobody has taken yet; few bodies have any, and an empty buffer is memory, too.
+    /// Pieces that another thread has decoded and that were not returned yet; nil for most bodies, since an empty buffer takes
+    /// memory, too.
     private var decodedElsewhere: CircularBuffer<ByteBuffer>?
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
@@ -51,7 +53,8 @@ final class ExchangeBody: ResponseBody {
         return Data(whole)
     }
 
-    /// Has the body go straight into a file, where that is possible and worth it; answers false where it is to be taken piece by piece.
+    /// Transfers the body directly into a file, if that is possible and worthwhile; returns false if it has to be read piece by
+    /// piece.
     func splice(into sink: FileSink, progress: (Int64) -> Void) async throws(LoadError) -> Bool {
         guard decoder == nil, exchange.maySplice else { return false }
         return try await exchange.splice(into: sink) { count in
@@ -61,10 +64,10 @@ final class ExchangeBody: ResponseBody {
         }
     }
 
-    /// The server answers before it has the whole request, and somebody wants to hear how that goes on.
+    /// The server responds before it has received the whole request, and the client wants to know the progress of the upload.
     private var isStillSending: Bool { !exchange.hasSentRequest && load.wants(.sentBytes) }
 
-    /// Tells how the request's body goes out until there is something of the response, or the end.
+    /// Reports the progress of the request's body until the response's body or its end arrives.
     private func tellWhileSending() async {
         load.tellSent()
         while !exchange.hasNext, !exchange.hasSentRequest {
@@ -74,7 +77,7 @@ final class ExchangeBody: ResponseBody {
     }
 
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
-        // Nothing is decoded ahead of demand, so a bomb grows no faster than it is taken.
+        // Nothing is decoded ahead of demand, so a decompression bomb grows only as fast as it is read.
         while true {
             if let piece = decodedElsewhere?.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
@@ -82,7 +85,7 @@ final class ExchangeBody: ResponseBody {
                 if decoder.isSlow {
                     if try await decodeElsewhere(by: decoder) { continue }
                 } else if let piece = try decode(by: decoder) {
-                    // Much was decoded, and nothing came of it.
+                    // Much was processed without any output.
                     guard piece.readableBytes > 0 else {
                         decodedInTurn = Self.decodedPerTurn
                         continue
@@ -120,12 +123,12 @@ final class ExchangeBody: ResponseBody {
         return piece
     }
 
-    /// Decodes on another thread what a turn of the loop would; false when more has to be pushed first.
+    /// Decodes one turn's amount on another thread; returns false if more input has to be pushed first.
     private func decodeElsewhere(by decoder: ContentDecoder) async throws -> Bool {
         let work = Elsewhere(decoder)
         let slot = LoopSlot<Result<Elsewhere.Found, DecodingFailure>>(load.control)
         let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
-        // No thread to be had: slow is better than never.
+        // No thread is available: slow is better than never.
         guard isUnderWay else {
             decodedElsewhere = CircularBuffer(try work.decode(upTo: 1).get().pieces)
             decodedInTurn = Self.decodedPerTurn
@@ -141,11 +144,12 @@ final class ExchangeBody: ResponseBody {
 
     /// Carries the decoder to another thread.
     ///
-    /// Sendable because the load waits on its event loop until the thread is done; a load that ends before leaves the decoder to the thread.
+    /// Sendable because the load waits on its event loop until the thread is done; a load that ends earlier leaves the decoder to
+    /// the thread.
     private struct Elsewhere: @unchecked Sendable {
         struct Found: Sendable {
             var pieces: [ByteBuffer] = []
-            /// Nothing comes before more is pushed.
+            /// There is no more output until more input is pushed.
             var isSpent = false
         }
 
@@ -167,14 +171,14 @@ final class ExchangeBody: ResponseBody {
                     left -= piece.readableBytes
                 }
             } catch {
-                // What came before the damage is given out first; the decoder fails again when it is asked again.
+                // The output before the damage is delivered first; the decoder then fails again on the next call.
                 if found.pieces.isEmpty { return .failure(error) }
             }
             return .success(found)
         }
     }
 
-    /// Lets others have their turn on the loop; the load may have been cancelled or suspended meanwhile.
+    /// Gives other work on the loop its turn; the load may have been canceled or suspended meanwhile.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

@@ -15,54 +15,56 @@ import NIOCore
 
 /// One step of a load.
 ///
-/// It changes the hop on the way out, or the answer on the way back, or gives the answer itself.
+/// It changes the hop on its way to the server, changes the response on its way back, or produces the response itself.
 ///
-/// A stage has no state of its own: what must be remembered is in the ``Hop`` or in the ``Load``.
+/// A stage has no state of its own: the ``Hop`` and the ``Load`` hold what has to be remembered.
 protocol LoadStage: AnyObject {
-    /// Does what takes no waiting, and says where the hop goes from there: a load that waits keeps the memory of each stage it is in.
+    /// Does what needs no waiting, and returns where the hop continues; a waiting load keeps the memory of each stage that it is
+    /// in.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
-    /// Answers the hop, by the stages below where it is not for this one to do so.
+    /// Produces the response, using the stages below unless this stage does it itself.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer
 }
 
-/// Where a hop goes from a stage.
+/// Where a hop continues after a stage.
 enum StageStep {
-    /// To the next stage: this one has done all that it has to do.
+    /// At the next stage: this stage is done.
     case goOn
-    /// Back up, with the answer.
+    /// Back up, with the response.
     case answered(Answer)
-    /// Nowhere before the load is woken: then the step is taken again.
+    /// Nowhere until the load is woken; then the step is repeated.
     case waits
-    /// Nowhere before the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own answer or for that of the stages below.
+    /// Nowhere until the stage has waited in ``LoadStage/answer(_:in:then:)``, for its own response or for that of the stages
+    /// below.
     case needsTask
 }
 
-/// One round of a load: a request as it is about to be sent.
+/// One round of a load: a request that is about to be sent.
 ///
-/// Each stage has its own part of it, which is declared beside the stage: others read it, or say what they want of it by its methods.
+/// Each stage declares its own part of the hop: other code reads it, or changes it by its methods.
 final class Hop {
     let number: Int
     private(set) var request: LoadRequest
     var proxies = ProxyChoice.HopPart()
-    // Unchecked, as every hop looks at them or sets them: their methods call nothing that could come back here.
+    // Unchecked because every hop reads or sets them; their methods do not call back into the hop.
     @exclusivity(unchecked) var followUp = FollowUpStage.HopPart()
     @exclusivity(unchecked) var authentication = RequestAuthentication.HopPart()
     @exclusivity(unchecked) var preparation = PrepareStage.HopPart()
     @exclusivity(unchecked) var cache = CacheStage.HopPart()
     @exclusivity(unchecked) var network = NetworkStage.HopPart()
     var sideEffects = ResponseSideEffects.HopPart()
-    /// Nil for all hops but those of uploads that continue.
+    /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
 
-    /// The URL is known to have none of the schemes that ``hasScheme(_:or:)`` is asked about, which it keeps.
+    /// The URL is known to have none of the schemes that ``hasScheme(_:or:)`` is called with.
     private var isOfNetwork = false
-    /// The stages that the hop has come to, where the first of them is to go on with it.
+    /// The stages from the hop's current position on, if the first of them is to continue it.
     private var place: LowerStages?
-    /// What it came to before its load had a task.
+    /// The hop's result from before its load had a task.
     private var outcome: Outcome?
 
-    /// In memory of its own: few hops have one, and the others no room for it.
+    /// Indirect, because few hops have an outcome.
     indirect enum Outcome {
         case answer(Answer)
         case failure(LoadError)
@@ -73,9 +75,10 @@ final class Hop {
         self.request = request
     }
 
-    /// Whether the URL has one of two schemes, which begin with d or f.
+    /// Whether the URL has one of two schemes, which start with d or f.
     ///
-    /// It is read off the text, as every request of the network is asked; what begins with another letter is asked once.
+    /// It compares the text because this is called for every network request, and remembers that the scheme starts with another
+    /// letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
         guard !isOfNetwork, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {
@@ -88,13 +91,13 @@ final class Hop {
         return scheme.elementsEqual(one.utf8) || scheme.elementsEqual(other.utf8)
     }
 
-    /// Whether the hop goes to an upload resource, and not where the app's request does.
+    /// Whether the hop goes to an upload resource instead of the URL of the app's request.
     var goesToUpload: Bool { upload?.goesToUpload ?? false }
 
     func stand(at place: LowerStages) { self.place = place }
     var stands: Bool { place != nil }
 
-    /// Where the hop is to go on, once.
+    /// Returns, once, the stages at which the hop continues.
     func takePlace() -> LowerStages? {
         defer { place = nil }
         return place
@@ -105,10 +108,10 @@ final class Hop {
 
     func keep(_ outcome: Outcome) { self.outcome = outcome }
 
-    /// What the hop came to before its load had a task, once.
+    /// Returns, once, the hop's result from before its load had a task.
     func takeOutcome() -> Outcome? { outcome.take() }
 
-    /// Has the request go to its host over TLS.
+    /// Changes the request to use TLS.
     func upgrade(to url: URL, mainDocumentURL: URL?) {
         var upgraded = request
         upgraded.url = url
@@ -117,15 +120,15 @@ final class Hop {
     }
 }
 
-/// A request as it goes on the wire.
+/// A request as it is sent.
 ///
-/// It never changes: who adds fields makes another one.
+/// It is immutable: adding fields creates another one.
 final class PreparedMessage {
     let outgoing: OutgoingMessage
     let target: RequestTarget
     let route: Route
     #if Logging || Metrics || Tracing
-    /// The fields without those of an observer, where it added any.
+    /// The fields without an observer's, if it added any.
     private var unobserved: HeaderBlock?
     #endif
 
@@ -137,7 +140,7 @@ final class PreparedMessage {
 
     var head: RequestHead { outgoing.head }
 
-    /// The fields that a response is selected by: those of an observer are others in each request.
+    /// The fields that a response is selected by: an observer's fields differ in each request.
     var ownHeaders: HeaderBlock {
         #if Logging || Metrics || Tracing
         if let unobserved { return unobserved }
@@ -145,7 +148,7 @@ final class PreparedMessage {
         return outgoing.head.headers
     }
 
-    /// The message with these fields, in place of those of the same name.
+    /// The message with these fields, which replace those of the same name.
     func setting(_ fields: [(String, String)]) -> PreparedMessage {
         var outgoing = outgoing
         for (name, value) in fields { outgoing.head.headers.set(name, value) }
@@ -153,14 +156,14 @@ final class PreparedMessage {
     }
 
     #if Logging || Metrics || Tracing
-    /// Fields that differ in each request, and that no response is selected by.
+    /// Fields that differ in each request, and by which no response is selected.
     private static let tracesAlone: Set<String> = ["traceparent", "tracestate"]
 
-    /// The message with the fields of an observer.
+    /// The message with an observer's fields.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
         var unobserved = head.headers
-        // Others select a response as the app's own would.
+        // Other fields select a response as the app's own would.
         for (name, value) in fields where !Self.tracesAlone.contains(name.lowercased()) { unobserved.set(name, value) }
         message.unobserved = unobserved
         return message
@@ -168,20 +171,20 @@ final class PreparedMessage {
     #endif
 }
 
-/// A response whose body is still to be taken.
+/// A response whose body has not been read yet.
 struct Answer {
     let response: LoadResponse
     let body: any ResponseBody
     let transaction: Transaction
 }
 
-/// The body of a response, piece by piece.
+/// The body of a response, in pieces.
 protocol ResponseBody: AnyObject {
-    /// The next piece, or nil at the end. Waits in the load's `LoadControl`.
+    /// Returns the next piece, or nil at the end. Waits in the load's `LoadControl`.
     func next() async throws(LoadError) -> ByteBuffer?
-    /// Lets go of what is still to come. Harmless after the end.
+    /// Discards the rest of the body. Has no effect after the end.
     func cancel()
-    /// The whole body, where it is in memory and nothing of it was taken.
+    /// Returns the whole body if it is in memory and has not been read yet.
     func takeWhole() -> Data?
 }
 

@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Answers `file:` and `data:` URLs, without the network.
+/// Loads `file:` and `data:` URLs, without the network.
 final class LocalContentStage: LoadStage {
     func step(_ hop: Hop, in load: Load) -> StageStep {
         hop.hasScheme("file", or: "data") && load.webSocket == nil ? .needsTask : .goOn

@@ -19,41 +19,41 @@ final class NetworkStage: LoadStage {
     struct HopPart {
         /// The message was sent before, at least in part.
         fileprivate(set) var wasSent = false
-        /// Whether the server was asked for 100 (Continue).
+        /// Whether the request expects a 100 (Continue) response.
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
-        /// Its transaction goes on.
+        /// Its transaction has begun.
         fileprivate var hasBegun = false
-        /// Watches the proxy that the message was sent to, where it may be passed by.
+        /// Watches the proxy that the message was sent to, if there is another route.
         fileprivate var silence: ProxySilence?
 
-        /// The proxy answers, or is not waited for any more.
+        /// The proxy responded, or the load no longer waits for it.
         fileprivate mutating func endSilence() {
             guard let silence else { return }
             silence.end()
             self.silence = nil
         }
 
-        /// It failed over a kept connection: the next one is to be new.
+        /// The hop failed on a kept connection: the next one must be new.
         mutating func askForNewConnection() { needsNewConnection = true }
     }
 
-    /// What the last attempt did on the wire, for the decision whether to try again.
+    /// What the last attempt did on the wire, for the decision whether to retry.
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
-        /// What the server said of it.
+        /// The server's evidence about the attempt.
         fileprivate(set) var evidence = RetryEvidence.none
     }
 
-    /// Decoded bytes that are let through whatever they expand from.
+    /// The number of decoded bytes that are allowed regardless of the expansion ratio.
     static let decodingFloor: Int64 = 67_108_864
 
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    /// Sends the message where there is a connection, and answers where there is a response.
+    /// Sends the message if there is a connection, and returns the response if it has arrived.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         if !hop.network.hasBegun { beginTransaction(hop, in: load) }
         guard let answer = try attempt(hop, in: load) else { return load.tunnels.isEmpty ? .waits : .needsTask }
@@ -61,7 +61,7 @@ final class NetworkStage: LoadStage {
         return .answered(answer)
     }
 
-    /// Waits in one place for all there is to wait for, so that a load that waits keeps one small frame here.
+    /// Waits for everything in one place, so that a waiting load keeps one small frame here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         while true {
             if case .answered(let answer) = try step(hop, in: load) { return answer }
@@ -74,7 +74,7 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
         hop.network.hasBegun = true
-        // The last thing that happened to the load led here.
+        // The load's last progress led here.
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         load.begin(transaction)
         transaction.observe(hop, in: load)
@@ -82,15 +82,15 @@ final class NetworkStage: LoadStage {
         load.tunnels.forget()
     }
 
-    /// Does what can be done without waiting; nil where the load has to wait for more.
+    /// Does what needs no waiting; returns nil if the load has to wait.
     @inline(never)
     private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
-            // There is no network that the load may use: where its session waits for one, so does the load.
-            // Those that wait for a script wait themselves.
+            // There is no network that the load may use: the load waits for one if its session does. For a proxy script, the loads
+            // that need the script wait.
             if error.kind == .notConnectedToInternet, !load.order.isForProxies, load.session.policy.waitsForConnectivity,
                 pool.wait(load.control)
             {
@@ -110,14 +110,14 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Takes the next step that can be taken: to a connection, to the sent request, to the head of the response.
+    /// Takes the next possible step: to a connection, to the sent request, to the head of the response.
     ///
-    /// Answers whether the head is there.
+    /// Returns whether the head has arrived.
     @inline(never)
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
-            // One in its place, and no more: a server may close whatever it accepts.
+            // Only one connection is replaced: a server may close whatever it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
                 hop.network.needsNewConnection = true
                 connection.giveUp()
@@ -129,7 +129,7 @@ final class NetworkStage: LoadStage {
         return false
     }
 
-    /// A connection of the pool, or nil where the load has to wait.
+    /// Returns a connection from the pool, or nil if the load has to wait.
     private func connection(for hop: Hop, in load: Load) throws(LoadError) -> (any HTTPConnection)? {
         if let lease = load.control.line as? ConnectionPool.Lease {
             guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
@@ -137,7 +137,7 @@ final class NetworkStage: LoadStage {
         }
         if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        // Questions about the connection it waited for are put to other loads now.
+        // Questions about the connection that it waited for now go to other loads.
         load.tunnels.forget()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
@@ -149,7 +149,8 @@ final class NetworkStage: LoadStage {
         return lease.isAnswered ? try pool.take(lease) : nil
     }
 
-    /// Looks before sending what could not be sent again (``RetryPolicy``): servers close connections without having said so.
+    /// Checks the connection before sending a message that could not be sent again (``RetryPolicy``): servers close connections
+    /// without notice.
     private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
         RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable) || !connection.isGone
     }
@@ -175,7 +176,7 @@ final class NetworkStage: LoadStage {
             load.control.stand(at: .exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
-            // What was sent is not needed while the load waits, perhaps with ten thousand others.
+            // The message is not needed while the load waits, perhaps with ten thousand others.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.sends(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
@@ -188,19 +189,19 @@ final class NetworkStage: LoadStage {
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
-            // A shared connection that ends takes nothing more, and the pool knows another way.
+            // A shared connection that ends takes no more requests, and the pool has an alternative.
             if error.kind == .connectionLost { load.lastAttempt.evidence = connection.evidenceBeforeRequest }
             pool.giveBack(connection)
             throw error
         }
     }
 
-    /// Whether the head is there.
+    /// Whether the head has arrived.
     ///
-    /// Tells meanwhile what the client wants to hear.
+    /// Reports events to the client meanwhile.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         if let silence = hop.network.silence { try silence.check(exchange) }
-        // Once more after telling: a failure may stand behind what was told, and will not wake the load again.
+        // Once more after reporting: a failure may follow the event, and will not wake the load again.
         while try exchange.hasEvent(), let event = exchange.takeEvent() {
             switch event {
             case .sent(let bytes, let total):

@@ -12,42 +12,42 @@ import HTTPTransport
 import LoadingModel
 import LoadingStores
 
-/// Responses that one session alone may be answered with, in memory: see ``ResponseTrust``.
+/// Responses in memory that only one session may use: see ``ResponseTrust``.
 ///
 /// Confined to the session's loop.
 final class OwnResponses {
-    /// Which of a session's loads accept a connection.
+    /// The loads of a session that accept a connection.
     struct Circle: Hashable {
         enum Voucher: Hashable {
             case roots
-            /// The app alone: the task's own delegate, or nil for the session's delegate.
+            /// Only the app: the task's own delegate, or nil for the session's delegate.
             case app(ConnectionHolder?)
         }
 
         var voucher: Voucher
-        /// The fingerprint of the certificate that was shown.
+        /// The fingerprint of the client certificate that was shown.
         var clientCertificate: Data?
     }
 
-    /// An app may make a delegate for each task.
+    /// An app may create a delegate for each task.
     private static let maximumParts = 4
 
     private let whole: ResponseCache
-    /// The one used last comes last.
+    /// The most recently used one is last.
     private var parts: [(circle: Circle, responses: ResponseCache)] = []
 
     init(partOf whole: ResponseCache) { self.whole = whole }
 
-    /// The part for a circle, which counts as used.
+    /// Returns the part for a circle, and marks it as used.
     ///
     /// - Parameters:
-    ///   - circle: Whose loads it is for.
-    ///   - making: Whether a missing one is made.
-    /// - Returns: The part; nil if it is missing and not made.
+    ///   - circle: The loads that the part is for.
+    ///   - making: Whether to create a missing part.
+    /// - Returns: The part; nil if it is missing and not created.
     func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)
-            // Other sessions have made too many since.
+            // Unless other sessions have created too many since.
             if !part.responses.isRetired {
                 parts.append(part)
                 return part.responses
@@ -60,18 +60,18 @@ final class OwnResponses {
         return responses
     }
 
-    /// Notes that a part answered a load.
+    /// Marks a part as used.
     func use(_ responses: ResponseCache) {
         guard let index = parts.lastIndex(where: { $0.responses === responses }), index != parts.count - 1 else { return }
         parts.append(parts.remove(at: index))
     }
 
-    /// The parts that a load may be answered from.
+    /// Returns the parts that may provide a response for a load.
     ///
     /// - Parameters:
     ///   - judge: The load's own judge of servers, if it has one.
-    ///   - identity: The one that its connection would show.
-    /// - Returns: Those that it may, the one used last first.
+    ///   - identity: The identity that its connection would show.
+    /// - Returns: The parts, most recently used first.
     func parts(admitting judge: ConnectionHolder?, _ identity: ClientIdentity?) -> [ResponseCache] {
         parts.reversed().filter { circle, _ in
             circle.clientCertificate == nil || circle.clientCertificate == identity?.fingerprint
@@ -83,7 +83,7 @@ final class OwnResponses {
         }.map(\.responses)
     }
 
-    /// What is kept for everyone takes the place of all that is kept here under its key.
+    /// Removes all responses with a key, since a response for everyone replaces them.
     func remove(key: String) {
         for part in parts { part.responses.remove(key: key) }
     }

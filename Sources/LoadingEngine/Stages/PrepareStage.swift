@@ -14,26 +14,26 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Turns a request into the message that goes on the wire: target, fields, body.
+/// Turns a request into the message that is sent: target, fields, body.
 final class PrepareStage: LoadStage {
     struct HopPart {
-        /// The message, from when it was composed until it is sent.
+        /// The message, from its composition until it is sent.
         fileprivate(set) var message: PreparedMessage?
-        /// The cookies that the app's own storage has for this hop.
+        /// The cookies of the app's own storage for this hop.
         fileprivate var cookies: String?
 
-        /// Adds fields to the message, in place of those of the same name.
+        /// Adds fields to the message, replacing those of the same name.
         mutating func add(_ fields: [(String, String)]) { message = message?.setting(fields) }
 
         #if Logging || Metrics || Tracing
-        /// Adds what an observer has the message carry.
+        /// Adds an observer's fields to the message.
         mutating func carry(_ fields: [(String, String)]) { message = message?.carrying(fields) }
         #endif
 
-        /// Takes the message back that was there before fields were added.
+        /// Restores the message from before fields were added.
         mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
 
-        /// Lets go of the message, which is on its way or is not sent at all.
+        /// Releases the message, which is being sent or is not sent at all.
         mutating func letGo() { message = nil }
     }
 
@@ -58,13 +58,13 @@ final class PrepareStage: LoadStage {
         return try await next.answer(hop, in: load)
     }
 
-    /// The stream of a message that was not sent, as where a proxy could not be reached, is still there to be read.
+    /// Returns the body; the stream of a message that was not sent, for example because a proxy was unreachable, can still be read.
     private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
         return try await UploadBody.open(hop.request.body, of: hop, in: load)
     }
 
-    /// Composes the message where that takes no waiting: where no body has to be opened first, nor anybody to be asked.
+    /// Composes the message if that needs no waiting: no body has to be opened, and the app has to answer no question.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
@@ -84,7 +84,7 @@ final class PrepareStage: LoadStage {
         return .goOn
     }
 
-    /// A GET does not have a body (differs from RFC 9110, section 9.3.1, which only advises against it: Apple's system fails it so).
+    /// Rejects a GET with a body, as Apple's system does (RFC 9110, section 9.3.1, only advises against it).
     private static func refuseContent(of request: LoadRequest) throws(LoadError) {
         switch request.body {
         case .none: return
@@ -136,7 +136,7 @@ final class PrepareStage: LoadStage {
             OutgoingMessage(
                 head: RequestHead(
                     method: method, target: isForwarded ? target.absoluteForm : target.path, headers: headers),
-                // A program's own field alone has the body wait.
+                // Only the app's own `Expect` field delays the body.
                 body: body, expectsContinue: (length ?? 0) != 0 && headers.hasToken("100-continue", in: .expect),
                 priority: load.order.priority, asksToSwitch: switches
             ),
@@ -155,12 +155,12 @@ final class PrepareStage: LoadStage {
             isForProxy: isForwarded && hop.authentication.mayShowOwn
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
-        // What an app offers by itself, nothing here could carry out.
+        // The library could not support what an app offers by itself.
         if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
         return headers
     }
 
-    /// Where the hop goes: over TLS where its host asked for it (RFC 6797), and nowhere that App Transport Security forbids.
+    /// The hop's target: over TLS if its host requires it (RFC 6797); throws if App Transport Security forbids it.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {
@@ -174,7 +174,7 @@ final class PrepareStage: LoadStage {
             try SecureUpgrade.upgrade(hop, in: load)
             known = try self.known(hop, by: load.session)
         }
-        // It is had in the system's place, which asks no app: what it says decides about no more than a way.
+        // PAC scripts are exempt from ATS: the system would fetch them, and they only choose a route.
         if let reason = known.refusal, !load.order.isForProxies {
             throw LoadError(.appTransportSecurityRequiresSecureConnection, reason, url: hop.request.url)
         }
@@ -205,7 +205,7 @@ final class PrepareStage: LoadStage {
         session.policy.usesCookies && hop.request.handlesCookies
     }
 
-    /// The cookies of the session's storage, behind those that the app set itself.
+    /// The cookies of the session's storage, after those that the app set itself.
     static func cookies(
         for target: RequestTarget, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline
     ) -> String? {
@@ -223,7 +223,7 @@ final class PrepareStage: LoadStage {
             kept = hop.preparation.cookies
         }
         guard let kept else { return nil }
-        // Those of `httpAdditionalHeaders` are for requests that have none of their own.
+        // The cookies in `httpAdditionalHeaders` are for requests that have none of their own.
         let own =
             hop.request.headers.octetText(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }

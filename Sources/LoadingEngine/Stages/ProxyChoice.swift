@@ -11,14 +11,14 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Which way a hop goes to its server, where the session has proxies.
+/// The route of a hop to its server, if the session has proxies.
 enum ProxyChoice {
     struct HopPart {
-        /// The ways that are left, the present one first; of an origin, since a hop may be sent over TLS after all.
+        /// The remaining routes, the current one first, for one origin, since a hop may still be upgraded to TLS.
         fileprivate var ways: ArraySlice<ProxyWay> = []
         fileprivate var origin: Origin?
 
-        /// Whether there is another way, should this one fail.
+        /// Whether there is another route if this one fails.
         var hasAlternatives: Bool { ways.count > 1 }
     }
 
@@ -27,9 +27,9 @@ enum ProxyChoice {
         script(for: target, hop, proxies) != nil
     }
 
-    /// Asks the script, where there is one.
+    /// Asks the script, if there is one.
     ///
-    /// Where there is no network to have it over, and the session waits for one, so does the load, as it would for its server.
+    /// If there is no network to fetch it and the session waits for one, the load waits, too, as it would for its server.
     static func prepare(
         _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) {
@@ -56,7 +56,7 @@ enum ProxyChoice {
         return script
     }
 
-    /// The proxy that the hop goes through, or nil for none.
+    /// The hop's proxy; nil for a direct connection.
     static func server(for target: RequestTarget, _ hop: Hop, _ proxies: SessionProxies?) throws(LoadError) -> ProxyServer? {
         guard let proxies else { return nil }
         if hop.proxies.origin != target.origin {
@@ -74,7 +74,7 @@ enum ProxyChoice {
         hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
-    /// The ways of a load's first hop; none of them is gone.
+    /// The routes of a load's first hop, including proxies that have failed.
     static func ways(of load: Load, _ pool: ConnectionPool) async throws(LoadError) -> [ProxyWay] {
         if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
         let hop = load.firstHop()
@@ -85,14 +85,14 @@ enum ProxyChoice {
         return Array(hop.proxies.ways)
     }
 
-    /// A response came by the hop's way.
+    /// A response arrived by the hop's route.
     @inline(never)
     static func noteAnswer(_ hop: Hop, _ proxies: SessionProxies, now: NIODeadline) {
         guard case .proxy(let server) = hop.proxies.ways.first else { return }
         proxies.failed.noteAnswer(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
-    /// The proxy could not be reached, or is silent: has the hop go the next way, if there is one.
+    /// The proxy could not be reached, or is silent: switches the hop to its next route, if there is one.
     static func goAround(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// What scripts ask by their helper functions; the answers may take as long as name servers do.
+/// Answers the helper functions of proxy scripts; this may take as long as a host name lookup.
 enum ProxyScriptHelper {
     static func answer(_ question: String, _ name: String) -> String? {
         switch question {
@@ -51,12 +51,13 @@ enum ProxyScriptHelper {
         return found
     }
 
-    /// The address that connections to elsewhere come from; nothing is sent to find it.
+    /// The local address of outgoing connections; finding it sends nothing.
     private static func ownAddress() -> String? {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Port 9 of an address of TEST-NET-1 (RFC 5737), as a `sockaddr_in` has it, whose members Swift sees in one module or another.
+        // Port 9 of an address of TEST-NET-1 (RFC 5737) in the layout of `sockaddr_in`, whose members Swift sees in one module or
+        // another.
         var address: [UInt8] = [0, 0, 0, 9, 192, 0, 2, 1] + Array(repeating: 0, count: 8)
         var length = socklen_t(address.count)
         return address.withUnsafeMutableBytes { bytes in

@@ -15,27 +15,27 @@ import NIOCore
 import Synchronization
 import SystemLibraries
 
-/// The script that says which proxies are for whom: had once, and asked for each hop, on a thread of its own.
+/// The proxy script: fetched once, and run for each hop on a thread of its own.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {
     private enum State {
         case none
-        /// Those that wait for it.
+        /// The loads that wait for it.
         case loading([LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>])
         case ready(ProxyScriptRunner, since: NIODeadline)
     }
 
-    /// How long a load waits for the script to be had, and again for its answer.
+    /// How long a load waits for the script to be fetched, and again for its result.
     static let patience = TimeAmount.seconds(10)
-    /// After that time it is had anew.
+    /// After this time it is fetched again.
     private static let lifetime = TimeAmount.hours(1)
 
     private var state = State.none
-    /// What is being had was asked for before the last ``forget()``.
+    /// The fetch in progress was started before the last ``forget()``.
     private var isOutdated = false
 
-    /// Has it anew for the next load that asks.
+    /// Has the next load fetch the script again.
     func forget() {
         switch state {
         case .none: break
@@ -44,7 +44,7 @@ final class ProxyScripts {
         }
     }
 
-    /// The ways that the script has for a target.
+    /// Returns the script's routes for a target.
     func ways(
         _ script: ProxyScript, for target: RequestTarget, of session: SessionFacts, in control: LoadControl
     ) async throws(LoadError) -> [ProxyWay] {
@@ -70,7 +70,7 @@ final class ProxyScripts {
         switch state {
         case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
         case .loading(var waiting):
-            // Of the list there is one, which is not copied for each.
+            // Avoids copying the list for each load.
             state = .none
             waiting.append(slot)
             state = .loading(waiting)
@@ -88,7 +88,7 @@ final class ProxyScripts {
         return try await slot.wait(patience: Self.patience)
     }
 
-    /// Loads the script by the session, past its proxies.
+    /// Loads the script through the session, without its proxies.
     private func fetch(_ url: URL, by session: SessionFacts) {
         var request = LoadRequest(url: url)
         request.handlesCookies = false
@@ -189,7 +189,7 @@ final class ProxyScripts {
     }
 }
 
-/// What is wrong with a script, to be read behind its name.
+/// What is wrong with a script; the text follows the script's name.
 struct ProxyScriptFailure: Error {
     let text: String
     /// Why its load failed.
@@ -200,7 +200,7 @@ struct ProxyScriptFailure: Error {
         self.cause = cause
     }
 
-    /// What becomes of a load that needs the script: for want of a network it fails, or waits, as without one.
+    /// The error of a load that needs the script: without a network it fails or waits as usual.
     func error(of script: ProxyScript) -> LoadError {
         let isOffline = cause?.kind == .notConnectedToInternet
         var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)
@@ -209,7 +209,7 @@ struct ProxyScriptFailure: Error {
     }
 }
 
-/// Numbers of loads that no task of the app has.
+/// The IDs of loads that belong to no task of the app.
 enum BackgroundLoads {
     private static let count = Atomic<Int>(0)
 
@@ -219,15 +219,15 @@ enum BackgroundLoads {
 /// A script and the thread that runs it.
 final class ProxyScriptRunner: Sendable {
     private let text: String
-    /// One: its questions take turns, and hold up nobody else's.
+    /// One thread: the script's questions take turns, and delay no other work.
     private let thread = WorkerThreads("url-proxies", maximumCount: 1)
     private let script = Mutex<Result<JavaScript, JavaScript.Failure>?>(nil)
-    /// The question that the thread is at.
+    /// The question that the thread is processing.
     private let turn = Turn()
 
     init(_ text: String) { self.text = text }
 
-    /// Asks, and waits for the answer; nil where it takes too long.
+    /// Asks the script and waits for the result; nil if that takes too long.
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
@@ -239,7 +239,7 @@ final class ProxyScriptRunner: Sendable {
         let isWaitedFor = Flag()
         defer { isWaitedFor.lower() }
         let isUnderWay = thread.run { [self] in
-            // Whoever asked may have given up while others had their turn.
+            // The load may have given up while it was queued.
             guard isWaitedFor.isUp else { return }
             slot.fill(turn.run { answer(question, host) })
         }
@@ -251,7 +251,7 @@ final class ProxyScriptRunner: Sendable {
         let known = script.withLock { script in
             if let script { return script }
             let made = Result { () throws(JavaScript.Failure) in
-                // A script with a NUL in it would end there.
+                // A NUL would end the script.
                 let text = text.replacing("\0", with: " ")
                 return try JavaScript([ProxyScript.helpers, text]) { [turn] question, name in
                     turn.pause { ProxyScriptHelper.answer(question, name) }
@@ -275,7 +275,7 @@ final class ProxyScriptRunner: Sendable {
         }
     }
 
-    /// What the thread is at, for ``RunningScripts``.
+    /// The thread's current turn, for ``RunningScripts``.
     private final class Turn: Sendable {
         private let current = Mutex<RunningScripts.Turn?>(nil)
 
@@ -292,7 +292,7 @@ final class ProxyScriptRunner: Sendable {
         }
     }
 
-    /// Up until somebody lowers it.
+    /// A flag that is up until it is lowered.
     private final class Flag: Sendable {
         private let state = Atomic(true)
         var isUp: Bool { state.load(ordering: .relaxed) }

@@ -11,11 +11,12 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Watches a proxy that a request was sent to whole, where there is another way and the request may be sent twice.
+/// Watches the forwarding proxy of a request, if there is another route and the request may be sent twice.
 ///
-/// What counts is how long nothing came or went, as for the request timeout. A body that the kernel has may still be on its way.
+/// The proxy is silent while no bytes are transferred, as for the request timeout. A body in the kernel's buffer may still be in
+/// transit.
 final class ProxySilence {
-    /// How long the peer's kernel may acknowledge nothing of what it has still to take.
+    /// How long the peer's kernel may acknowledge nothing of the remaining bytes.
     private static let pause = TimeAmount.seconds(2)
 
     private let proxy: ProxyServer
@@ -26,10 +27,10 @@ final class ProxySilence {
         control.wake()
     }
     private var isDue = false
-    /// What the peer had not acknowledged when that was asked last.
+    /// The number of bytes that the peer had not acknowledged at the last check.
     private var unacknowledged: Int64?
 
-    /// Nil where the proxy is waited for as a server is.
+    /// Nil if the proxy has no time limit of its own.
     init?(_ hop: Hop, _ route: Route, in load: Load) {
         guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy,
             let proxies = load.proxies,
@@ -43,7 +44,7 @@ final class ProxySilence {
 
     func end() { patience.end() }
 
-    /// Throws where the proxy has been silent for too long.
+    /// Throws if the proxy has been silent for too long.
     func check(_ exchange: Exchange) throws(LoadError) {
         guard isDue else { return }
         isDue = false
@@ -58,9 +59,9 @@ final class ProxySilence {
         let before = unacknowledged ?? .max
         unacknowledged = count
         if count > 0, count < before { return patience.begin(for: Self.pause) }
-        // The last of it was taken a moment ago.
+        // The last bytes were acknowledged only recently.
         if count == 0, before != 0, before != .max { return patience.begin() }
-        // It answers others: it waits for the server, as this load does.
+        // The proxy responds to other loads: it waits for the server, as this load does.
         let start = now - ProxyPatience.limit
         guard !proxies.failed.hasAnswered(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000

@@ -15,10 +15,10 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Stores responses as they come from the network, so far as the rules allow (RFC 9111, section 3), and forgets
-/// those that a response shows to be outdated (section 4.4).
+/// Stores responses from the network where the rules allow it (RFC 9111, section 3), and removes responses that a response shows to
+/// be outdated (section 4.4).
 enum ResponseCaching {
-    /// A body that is stored while it is delivered; nil where nothing is stored.
+    /// Returns a body that is stored while it is delivered; nil if nothing is stored.
     static func keep(
         _ body: any ResponseBody, _ response: LoadResponse, _ head: ResponseHead, _ hop: Hop, _ transaction: Transaction,
         in load: Load
@@ -33,7 +33,7 @@ enum ResponseCaching {
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)
-        // Most responses: there is nothing to store, nor anything that could be outdated.
+        // Most responses: there is nothing to store, and nothing that could be outdated.
         if !mayStore, head.status != 304, hop.request.method == "GET", !mayReplace(hop, in: load.session) { return nil }
         guard hop.request.method == "GET" || hop.request.method == "HEAD" else {
             invalidate(by: head, of: exchange, hop, in: load)
@@ -45,8 +45,8 @@ enum ResponseCaching {
             update(by: answered)
             return nil
         }
-        // The app's own cache is asked by the task, which is the same for a redirect and what it leads to: it is given, as by Apple's
-        // system, statuses from 200 to 299 alone.
+        // The task asks the app's own cache, and is the same for a redirect and its target: like Apple's system, it offers only
+        // statuses from 200 to 299.
         guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
             if head.status != 304 {
                 forget(answered, in: load.session)
@@ -58,7 +58,7 @@ enum ResponseCaching {
         return store(body, response, answered, in: load)
     }
 
-    /// A response from the network, what it answers, and where it may be kept.
+    /// A response from the network, its request, and where it may be kept.
     private struct Answered {
         let head: ResponseHead
         let hop: Hop
@@ -68,13 +68,13 @@ enum ResponseCaching {
 
         var instant: NIODeadline { exchange.control.lastProgress }
 
-        /// The request's fields as they were sent; nil where nothing may be stored that they obtained.
+        /// The request's fields as they were sent; nil if their response must not be stored.
         var sentFields: HeaderBlock? { keeper.fields(of: transaction.sent) }
 
         var times: (request: Double, response: Double) { transaction.times }
     }
 
-    /// The request's fields, with the directives that the session gives to those without.
+    /// The request's fields, with the session's directives if the request has none.
     private static func directives(_ hop: Hop, in session: SessionFacts) -> HeaderBlock {
         var headers = hop.request.headers
         if let value = session.cacheControl, !headers.contains(.cacheControl) {
@@ -109,7 +109,7 @@ enum ResponseCaching {
             body, stored, response, expectedLength: response.expectedLength, answered.hop, answered.keeper, in: load)
     }
 
-    /// What is stored of a URL is outdated once the origin answered something else that is not stored.
+    /// Removes a stored response that is outdated, since the origin sent another response that is not stored.
     private static func forget(_ answered: Answered, in session: SessionFacts) {
         let hop = answered.hop
         guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url,
@@ -118,7 +118,7 @@ enum ResponseCaching {
         switch answered.head.status {
         case 200...299, 404, 410: cache.remove(key: CacheKey.text(of: url))
         case 300...399:
-            // Another redirect takes the place of one. A success may be right again when what leads elsewhere for now is over.
+            // A redirect replaces a redirect. A stored success may be valid again after a temporary redirect.
             withStored(answered) { stored, cache in
                 if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
@@ -126,16 +126,16 @@ enum ResponseCaching {
         }
     }
 
-    /// What is stored of a redirect that leads round is forgotten, so far as the answer may say so.
+    /// Removes a stored redirect that is part of a loop, if the response may do that.
     static func forget(_ url: URL, _ answer: Answer, _ hop: Hop, in load: Load) {
         let keeper = answer.transaction.exchange == nil ? CacheStage.keeper(of: hop, in: load) : answer.keeper(hop, in: load)
         keeper?.store?.remove(key: CacheKey.text(of: url))
     }
 
-    /// Whether something may be stored that the answer to a hop takes the place of.
+    /// Whether there may be a stored response that the hop's response replaces.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
         if hop.cache.mayHaveMore { return true }
-        // A reload did not look whether something is stored.
+        // A reload did not check for a stored response.
         return switch CacheStage.policy(hop, in: session) {
         case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
         case .useProtocol, .returnCacheElseLoad, .returnCacheDontLoad, .reloadRevalidating: false
@@ -144,7 +144,7 @@ enum ResponseCaching {
 
     // MARK: Parts
 
-    /// A part that is stored together with one that was stored before.
+    /// Stores a part together with an earlier stored part.
     private static func join(
         _ body: any ResponseBody, _ part: StoredResponse, _ sentFields: HeaderBlock, _ response: LoadResponse,
         _ answered: Answered,
@@ -154,7 +154,7 @@ enum ResponseCaching {
         let (hop, keeper) = (answered.hop, answered.keeper)
         func join(with hit: ResponseCache.Hit) -> (any ResponseBody)? {
             guard hit.response.security == part.security, let (combined, joint) = joint(hit, part, response) else {
-                // What is complete is worth more than a part of it.
+                // A complete response is worth more than a part.
                 return hit.response.isComplete && hit.response.isSuccess ? body : nil
             }
             return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, keeper, in: load)
@@ -171,9 +171,9 @@ enum ResponseCaching {
         }
     }
 
-    /// The whole answer of a part that is stored and the rest that comes; nil where they do not fit.
+    /// Combines a stored part with the received rest; nil if they do not fit.
     ///
-    /// It is kept only where both came over connections that the same loads accept.
+    /// The result is kept only if both parts came over connections that the same loads accept.
     static func joined(
         _ hit: ResponseCache.Hit, _ answer: Answer, _ head: ResponseHead, _ hop: Hop, in load: Load
     ) -> Answer? {
@@ -234,12 +234,14 @@ enum ResponseCaching {
         }
     }
 
-    /// Renews what is stored by a 304 that a condition of the app's own brought: "when a cache receives a 304 (Not Modified)
-    /// response, it needs to identify stored responses that are suitable for updating" (section 4.3.4).
+    /// Updates a stored response after a 304 to the app's own conditional request.
+    ///
+    /// Section 4.3.4: "when a cache receives a 304 (Not Modified) response, it needs to identify stored responses that are suitable
+    /// for updating".
     @inline(never)
     private static func renew(by answered: Answered, in session: SessionFacts) {
         let hop = answered.hop
-        // What the cache asked itself, it deals with itself.
+        // The cache handles the response to its own conditional requests itself.
         let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
             hop.request.headers.contains(name) || session.headers.sessionValue(name) != nil
         }
@@ -258,9 +260,9 @@ enum ResponseCaching {
         }
     }
 
-    /// Calls back with what is stored for a hop, if anything is: at once, or once the disk has answered.
+    /// Calls back with the stored response for a hop, if there is one: at once, or after reading the disk.
     ///
-    /// What the app keeps is the app's.
+    /// The app owns its own cache.
     private static func withStored(_ answered: Answered, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void) {
         guard let cache = answered.keeper.store, let url = answered.hop.request.url,
             let requestHeaders = answered.transaction.sent?.sealed(by: cache.seal)
@@ -291,7 +293,7 @@ enum ResponseCaching {
 }
 
 extension ResponseCache {
-    /// Does to a stored response what an answer that renews it leads to.
+    /// Applies the outcome of a renewal to a stored response.
     func apply(_ outcome: ResponseRenewal.Outcome, to stored: StoredResponse) {
         switch outcome {
         case .update(let renewed): update(renewed, replacing: stored)
@@ -301,7 +303,7 @@ extension ResponseCache {
     }
 }
 
-/// How a stored part and one that comes lie together: bytes that are here, a window of what comes, bytes that are here.
+/// How a stored part and a received one fit together: stored bytes, a window of the received ones, stored bytes.
 struct PartJoint {
     let before: Data
     let window: Range<Int64>
@@ -330,14 +332,14 @@ struct PartJoint {
     }
 }
 
-/// The window of a body that comes in pieces.
+/// A window of a body that arrives in pieces.
 struct PartWindow {
     private let window: Range<Int64>
     private var position: Int64 = 0
 
     init(_ window: Range<Int64>) { self.window = window }
 
-    /// What of the next piece lies in the window.
+    /// Returns the part of the next piece that is in the window.
     mutating func part(of piece: ByteBuffer) -> ByteBuffer? {
         let range = (position..<position + Int64(piece.readableBytes)).clamped(to: window)
         let start = position
@@ -347,7 +349,7 @@ struct PartWindow {
     }
 }
 
-/// A body of which the beginning or the end was stored.
+/// A body whose beginning or end was stored.
 final class CompletedBody: ResponseBody {
     private let body: any ResponseBody
     private var before: Data

@@ -14,17 +14,16 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Keeps what a response asks a session to remember: cookies, that the host is to be reached over TLS only, and where else it can be
-/// reached.
+/// Stores what a response asks a session to remember: cookies, the requirement to use TLS, and alternative services.
 ///
-/// Every response from the network says it here, also the informational ones, and those that are followed up.
+/// Every response from the network is processed here, including informational ones and those that are followed up.
 enum ResponseSideEffects {
     struct HopPart {
-        /// The `Set-Cookie` fields that came, for the app that keeps the cookies itself.
+        /// The received `Set-Cookie` fields, for an app that keeps the cookies itself.
         fileprivate var cookiesForApp: [String] = []
     }
 
-    /// Cookies are `isForApp` where the app keeps them itself.
+    /// Processes the fields; `isForApp` says that the app keeps the cookies itself.
     static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
         if headers.contains(.setCookie) { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
         if headers.contains(.strictTransportSecurity) { keepSecurity(headers, of: hop, exchange, in: session) }
@@ -35,7 +34,7 @@ enum ResponseSideEffects {
     private static func keepCookies(
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool
     ) {
-        // `httpShouldSetCookies` is about sending; what is kept is the acceptance's affair.
+        // `httpShouldSetCookies` concerns sending; the acceptance policy decides what is stored.
         guard hop.request.handlesCookies else { return }
         if isForApp {
             hop.sideEffects.cookiesForApp += headers.octetTexts(of: "Set-Cookie")
@@ -64,10 +63,10 @@ enum ResponseSideEffects {
         }
     }
 
-    /// Only the first field counts, and only over a connection "with no underlying secure transport errors or warnings" (RFC 6797,
-    /// section 8.1): the app's word for a certificate is not enough.
+    /// Stores the policy of the first field, and only from a connection "with no underlying secure transport errors or warnings"
+    /// (RFC 6797, section 8.1): the app's approval of a certificate is not enough.
     ///
-    /// What the session's own roots vouch for is for this session alone.
+    /// A policy from a server that only the session's own roots trust applies only to this session.
     @inline(never)
     private static func keepSecurity(
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts
@@ -94,7 +93,7 @@ enum ResponseSideEffects {
         )
     }
 
-    /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil where there are none, or it does not want them.
+    /// The `Set-Cookie` fields for an app that keeps the cookies itself; nil if there are none, or it does not accept them.
     static func cookiesForApp(_ hop: Hop, acceptance: SessionPolicy.CookieAcceptance) -> [String]? {
         let fields = hop.sideEffects.cookiesForApp
         hop.sideEffects.cookiesForApp = []

@@ -14,15 +14,15 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Decides which stored responses a load may be answered with, and where the responses that it brings are kept.
+/// Decides which stored responses a load may use, and where its own responses are kept.
 ///
-/// What other sessions read (``SessionStores``) takes only what came over a connection that every session would have accepted: in clear, or
-/// to a server that the system's roots vouch for, that was shown no client certificate, and that was found where the URL and the system's
-/// look-ups lead. All else is this session's alone (``OwnResponses``).
+/// Stores that other sessions read (``SessionStores``) take only responses from connections that every session would have accepted:
+/// in clear text, or to a server that the system's roots trust and that was shown no client certificate; in both cases the server
+/// was found by the URL and the system's lookup. All other responses belong to this session only (``OwnResponses``).
 enum ResponseTrust {
-    // MARK: What comes
+    // MARK: Received responses
 
-    /// Whether what came over a connection may be kept where other sessions read it.
+    /// Whether a response from a connection may be kept where other sessions read it.
     @inline(__always)
     static func isForEveryone(_ facts: ConnectionFacts, _ request: LoadRequest, in session: SessionFacts) -> Bool {
         if session.leavesSystemsWay {
@@ -36,7 +36,7 @@ enum ResponseTrust {
 
     /// Where the response to a hop is kept.
     ///
-    /// Nil where the session has no cache. Where the app keeps the cache itself, nil also for what is not everyone's.
+    /// Nil if the session has no cache. If the app keeps the cache itself, also nil for responses that are not for everyone.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }
@@ -46,13 +46,13 @@ enum ResponseTrust {
         return session.own?.part(for: circle(of: exchange.facts), making: stores).map { .store($0) }
     }
 
-    /// The session's cache, which others may read.
+    /// The session's cache, which other sessions may read.
     static func everyonesKeeper(in load: Load) -> ResponseKeeper? {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
-    /// Whether an answer tells that something has changed which the session reads of everyone's: it came from a server that all accept,
-    /// also where the answer itself is for this session alone.
+    /// Whether a response may change what the session reads from the shared stores: it came from a server that all sessions accept,
+    /// even if the response itself is for this session only.
     static func speaksForEveryone(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
         guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }
@@ -67,18 +67,18 @@ enum ResponseTrust {
             voucher: facts.isVerified ? .roots : .app(trust.judge), clientCertificate: trust.clientCertificate)
     }
 
-    /// What the connection of an exchange was like, to be kept with its response; nil in clear.
+    /// The TLS properties of an exchange's connection, to be stored with its response; nil in clear text.
     static func security(of facts: ConnectionFacts) -> ConnectionSecurity? {
         guard let trust = facts.trust, !facts.isForwarded, let version = facts.tlsVersion else { return nil }
         return ConnectionSecurity(
             version: version, cipherSuite: facts.tlsCipherSuite, hasStrongKeys: trust.hasStrongKeys, keys: trust.keys)
     }
 
-    // MARK: What is stored
+    // MARK: Stored responses
 
-    /// Whether a load to an origin may be answered from what every session accepts.
+    /// Whether a load to an origin may use responses that every session accepts.
     ///
-    /// Not where it would be sent to another server than theirs, nor where the session trusts other roots.
+    /// Not if it would be sent to another server than theirs, nor if the session trusts other roots.
     @inline(__always)
     static func mayTakeEveryones(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
         session.leavesSystemsWay ? mayTakeEveryones(origin(), by: session.policy) : true
@@ -88,9 +88,9 @@ enum ResponseTrust {
         !(origin.isSecure && policy.hasOwnTrustRoots || policy.substitutes(origin))
     }
 
-    /// Whether a load would have accepted the connection that a stored response came over, as far as its session's settings decide.
+    /// Whether a load would have accepted the connection of a stored response, as far as its session's settings decide.
     ///
-    /// What an app stored by its own hand came over none, and is the app's word.
+    /// A response that the app stored itself came over no connection; the app is responsible for it.
     static func admits(
         _ stored: StoredResponse, _ origin: Origin, by security: AppTransportSecurity, _ policy: SessionPolicy
     ) -> Bool {
@@ -107,7 +107,7 @@ enum ResponseTrust {
         return connection.satisfies(demands, versions: lowest...max(lowest, policy.maximumTLSVersion ?? .max))
     }
 
-    /// What is stored for this session alone.
+    /// Returns a response that is stored for this session only.
     static func ownHit(_ target: RequestTarget, _ sent: SentFields, in load: Load) -> (ResponseCache.Hit, ResponseCache)? {
         guard let own = load.session.own else { return nil }
         let server = ServerName(host: target.origin.host, port: target.origin.port)
@@ -124,7 +124,7 @@ enum ResponseTrust {
 
     // MARK: Failures
 
-    /// Whether a failure means that the server is not to be trusted, or that the app does not want it: what is stored does not hide that.
+    /// Whether a failure means that the server is not trusted, or that the app rejects it: a stored response does not hide that.
     static func isRefusal(_ error: LoadError) -> Bool {
         switch error.kind {
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
@@ -136,16 +136,16 @@ enum ResponseTrust {
     }
 }
 
-/// What may be made of a stored response that an answer renews.
+/// What may be done with a stored response that a received one renews.
 struct ResponseRenewal: Sendable {
     enum Outcome {
         case update(StoredResponse)
         case remove
-        /// It stays as it is.
+        /// The stored response is left unchanged.
         case nothing
     }
 
-    /// Of the answer.
+    /// The connection security of the received response.
     private let security: ConnectionSecurity?
     private let isOfKnownCredential: Bool
 
@@ -156,10 +156,10 @@ struct ResponseRenewal: Sendable {
 
     /// Decides about a response.
     ///
-    /// It answers only loads afterwards that would have accepted both connections: it stays as it is where the server is another one, though
-    /// the roots vouch for it. What a credential renewed that cannot be told from others is not kept.
+    /// Afterwards it serves only loads that would have accepted both connections: it is left unchanged if the server is another
+    /// one, even if the roots trust it. A response is not kept if the credential that renewed it cannot be told from others.
     ///
-    /// - Parameter renewed: With the fields of the answer; nil where it is not to be kept.
+    /// - Parameter renewed: The response with the received fields; nil if it must not be kept.
     /// - Returns: What to do.
     func outcome(_ renewed: StoredResponse?) -> Outcome {
         guard var renewed, isOfKnownCredential else { return .remove }
@@ -175,7 +175,7 @@ struct ResponseRenewal: Sendable {
 
 /// Where a response is kept.
 enum ResponseKeeper {
-    /// In the app's own cache, which is asked.
+    /// In the app's own cache, which has to be asked.
     case app
     case store(ResponseCache)
 
@@ -183,11 +183,12 @@ enum ResponseKeeper {
         if case .store(let store) = self { store } else { nil }
     }
 
-    /// The fields that a request was sent with, as the keeper compares them; nil where nothing is kept that they obtained: the credential
-    /// cannot be told from others, or the key of the seal was not read yet.
+    /// The fields that a request was sent with, as the keeper compares them.
+    ///
+    /// Nil if their response must not be kept: the credential cannot be told from others, or the seal's key has not been read yet.
     func fields(of sent: SentFields?) -> HeaderBlock? {
         guard let sent, sent.credential != .unknown else { return nil }
-        // The app's own cache gets the credential in clear.
+        // The app's own cache gets the credential in clear text.
         guard let seal = store?.seal else { return sent.plain }
         return sent.sealed(by: seal)
     }

@@ -10,17 +10,18 @@
 package import NIOCore
 import Synchronization
 
-/// The proxy scripts of the process that run now, so that one which cannot be ended is the only one.
+/// The running proxy scripts of the process, so that there is at most one that cannot be terminated.
 ///
-/// JavaScriptCore ends a script after its time wherever it looks at the clock. Within a search in a text of megabytes, say, it does not:
-/// such a script keeps its thread, and no other is begun beside it, whichever session wants it and however often networks change.
+/// JavaScriptCore terminates a script after its time wherever it checks the clock. A search in a text of megabytes, for example,
+/// does not check it: such a script keeps its thread, and no other script is started, whichever session needs it and however often
+/// networks change.
 package final class RunningScripts: Sendable {
     package static let shared = RunningScripts()
 
-    /// Far longer than a script may take on a machine that has much to do.
+    /// Far longer than a script may take on a busy machine.
     package static let longest = TimeAmount.seconds(60)
 
-    /// A script that computes since some moment, or asks about a name, which takes as long as it takes.
+    /// A script that has been computing since some time; host name lookups are excluded, since they take as long as they take.
     package struct Turn: Sendable {
         fileprivate let number: Int
     }
@@ -35,7 +36,7 @@ package final class RunningScripts: Sendable {
 
     package init(now: @escaping @Sendable () -> NIODeadline = { .now() }) { self.now = now }
 
-    /// Whether one of them goes on for ever.
+    /// Whether one of them does not end.
     package var includeEndless: Bool {
         let now = now()
         return state.withLock { $0.since.values.contains { now - $0 > Self.longest } }
@@ -54,7 +55,7 @@ package final class RunningScripts: Sendable {
         state.withLock { $0.since[turn.number] = nil }
     }
 
-    /// Runs what the script asks of the system in between.
+    /// Runs a helper function that the script calls.
     package func pause<Answer>(_ turn: Turn, for ask: () -> Answer) -> Answer {
         end(turn)
         defer {

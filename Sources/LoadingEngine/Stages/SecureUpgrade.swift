@@ -13,10 +13,10 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Has a request go over TLS because its host asked for that (RFC 6797, section 8.3), before anything leaves.
+/// Upgrades a request to TLS because its host requires that (RFC 6797, section 8.3), before anything is sent.
 ///
-/// The metrics show it as a transaction of its own that used no network: its response is a 307 with `Non-Authoritative-Reason: HSTS`,
-/// as browsers show it. It is no redirect to the app: nobody is asked, and it does not count.
+/// The metrics show it as a transaction of its own that used no network: its response is a 307 with `Non-Authoritative-Reason:
+/// HSTS`, as browsers show it. For the app it is not a redirect: it asks no question and does not count.
 enum SecureUpgrade {
     @inline(never)
     static func upgrade(_ hop: Hop, in load: Load) throws(LoadError) {
@@ -45,6 +45,8 @@ enum SecureUpgrade {
         load.tell(.requestChanged(hop.request))
     }
 
+    /// The URL with the secure scheme.
+    ///
     /// "The UA MUST replace the URI scheme with https … If the URI contains an explicit port component of 80, the UA MUST convert
     /// the port component to be 443 … otherwise the port component MUST be preserved".
     ///

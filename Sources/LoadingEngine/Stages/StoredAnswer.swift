@@ -15,9 +15,9 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Makes answers of what the cache keeps.
+/// Creates answers from stored responses.
 enum StoredAnswer {
-    /// The answer to a hop; its transaction used no network.
+    /// Returns the answer to a hop; its transaction used no network.
     @inline(never)
     static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
@@ -48,8 +48,9 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// The answer to a request that is `only-if-cached`, where nothing stored may be used: "respond with a 504 (Gateway Timeout) status
-    /// code" (RFC 9111, section 5.2.1.7).
+    /// The response to an `only-if-cached` request without a usable stored response.
+    ///
+    /// RFC 9111, section 5.2.1.7: "respond with a 504 (Gateway Timeout) status code".
     @inline(never)
     static func gatewayTimeout(_ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
@@ -67,12 +68,12 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// The request's own fields, where the message is gone: the range is among them.
+    /// The request's own fields, when the message was released; they include the range.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
         hop.request.headers.contains(.range) ? hop.request.headers : nil
     }
 
-    /// A status of 0 stands for a response of the app's that is not HTTP's.
+    /// A status of 0 stands for a response of the app that is not an HTTP response.
     private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
         guard status == 0 else {
             return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))
@@ -82,10 +83,10 @@ enum StoredAnswer {
 
     // MARK: The app's cache
 
-    /// What the app's cache gave, in the terms of ours.
+    /// Converts a response from the app's cache.
     ///
-    /// An entry that the app made itself does not say which request obtained it: it is taken to have been obtained without credential and
-    /// cookies, and with the other fields of this request.
+    /// An entry that the app created does not tell which request obtained it: it is assumed to have been sent without a credential
+    /// and cookies, and with the other fields of this request.
     static func hit(_ cached: CachedResponse, _ hop: Hop, _ fields: HeaderBlock, now: Double) -> ResponseCache.Hit? {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
         let sentFields: HeaderBlock
@@ -96,7 +97,7 @@ enum StoredAnswer {
             for name in ["Authorization", "Cookie"] { unknown.remove(name) }
             sentFields = unknown
         }
-        // When it came is not known; its date tells how old it is.
+        // Its arrival time is not known; its `Date` determines its age.
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentFields,
             status: head.status,
@@ -109,7 +110,7 @@ enum StoredAnswer {
         )
     }
 
-    /// What ours has, for the app's cache; nil where the body is not in memory.
+    /// Converts a stored response for the app's cache; nil if the body is not in memory.
     static func cachedResponse(_ hit: ResponseCache.Hit, _ hop: Hop, _ sentFields: HeaderBlock?) -> CachedResponse? {
         guard case .bytes(let data) = hit.body, let url = hop.request.url else { return nil }
         let stored = hit.response
@@ -124,7 +125,7 @@ enum StoredAnswer {
 }
 
 extension Transaction {
-    /// When the request was sent and its answer came, in seconds since the reference date.
+    /// When the request was sent and its response arrived, in seconds since the reference date.
     var times: (request: Double, response: Double) {
         let request = exchange?.record.requestStart ?? fetchStart
         return (WallClock.seconds(request), WallClock.seconds(exchange?.record.responseStart ?? request))
