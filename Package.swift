@@ -142,7 +142,7 @@ var targets: [Target] = [
     // What was loaded as HTTP Archive (HAR).
     room("URLLoadingArchive", ["URLLoading", "HTTPRules"]),
     // For the tests of programs that load URLs.
-    room("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", nioCore, nioPosix]),
+    room("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", "LoadingEngine", nioCore, nioPosix]),
     .executableTarget(
         name: "urlsession",
         dependencies: [
@@ -223,12 +223,13 @@ var targets: [Target] = [
     // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),
+    example("EventStream"),
     example("Pinning"),
     example("BackgroundDownload"),
     .target(name: "Weather", dependencies: ["URLLoading"], path: "Examples/MockedSession/Sources/Weather"),
     .testTarget(
         name: "WeatherTests", dependencies: ["Weather", "URLLoading"], path: "Examples/MockedSession/Tests/WeatherTests"),
-    tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "Pinning", "BackgroundDownload"]),
+    tests("ExampleTests", ["LoadingTestKit", "ResumableDownload", "FanOut", "EventStream", "Pinning", "BackgroundDownload"]),
 ]
 
 var dependencies: [Package.Dependency] = [

@@ -37,7 +37,7 @@ struct AppRetries {
             return nil
         }
         guard rules.statuses.contains(head.status) else {
-            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host, now: load.now) }
+            if let host = Self.host(of: hop) { RetryBudgets.noteSuccess(host, now: WallClock.seconds(load.control.lastProgress)) }
             return nil
         }
         let asked = head.headers.first("Retry-After").flatMap {
@@ -61,7 +61,7 @@ struct AppRetries {
     private mutating func pause(
         _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, _ hop: Hop, in load: Load
     ) -> Double? {
-        guard let host = Self.host(of: hop), !isOfHost || RetryBudgets.noteFailure(host, now: load.now), count < rules.limit,
+        guard let host = Self.host(of: hop), !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
             hop.request.body.isReplayable, rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
             (retryAfter ?? 0) <= rules.longestRetryAfter
         else { return nil }

@@ -28,20 +28,32 @@ final class DeadlineClock {
     /// The loads by the slots that the machine gave them.
     @exclusivity(unchecked) private var watched: [Load?] = []
     private var timer: Scheduled<Void>?
+    /// Tells the time in place of the system; nil outside tests.
+    private let clock: SteppedClock?
+    private var follower: Int?
+    /// When the loop heard of the last steps of that clock, and the time since.
+    private var steps: [(instant: NIODeadline, elapsed: Int64)] = []
 
     private static let pause = TimeAmount.milliseconds(50)
 
-    init(_ executor: LoopExecutor) {
+    init(_ executor: LoopExecutor, clock: SteppedClock?) {
         loop = executor.loop
         turns = executor.turns
+        self.clock = clock
+    }
+
+    deinit {
+        if let follower { clock?.removeFollower(follower) }
     }
 
     /// Watches a load, whose time begins now.
     func add(_ load: Load, now: NIODeadline) {
+        if let clock, follower == nil { follow(clock) }
+        let now = time(of: now)
         let (slot, actions) = machine.add(
             idleTimeout: Self.nanoseconds(load.requestTimeout),
-            deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { Self.instant(now, after: $0) },
-            now: Int64(now.uptimeNanoseconds)
+            deadline: Self.nanoseconds(load.session.policy.resourceTimeout).map { now.addingSaturating($0) },
+            now: now
         )
         load.deadline.slot = slot
         if slot == watched.count { watched.append(load) } else { watched[slot] = load }
@@ -64,14 +76,16 @@ final class DeadlineClock {
             if load.control.isHeldUp, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
-            machine.progress(load.deadline.slot, now: Int64(idleSince.uptimeNanoseconds))
+            machine.progress(load.deadline.slot, now: time(of: idleSince))
         }
-        perform(machine.timerFired(now: Int64(now.uptimeNanoseconds)))
+        perform(machine.timerFired(now: time(of: now)))
     }
 
     private func perform(_ actions: [DeadlineMachine.Action]) {
         for action in actions {
             switch action {
+            // Each step of a test's clock looks what is due.
+            case .startTimer where clock != nil: break
             case .startTimer(let instant):
                 timer?.cancel()
                 let bound = NIOLoopBound(self, eventLoop: loop)
@@ -101,7 +115,39 @@ final class DeadlineClock {
         return Int64(seconds * 1e9)
     }
 
-    private static func instant(_ start: NIODeadline, after nanoseconds: Int64) -> Int64 {
-        Int64(clamping: start.uptimeNanoseconds).addingSaturating(nanoseconds)
+    // MARK: A test's clock
+
+    /// The instant in nanoseconds, by the clock that the session has.
+    private func time(of instant: NIODeadline) -> Int64 {
+        guard clock != nil else { return Int64(clamping: instant.uptimeNanoseconds) }
+        return steps.last { $0.instant <= instant }?.elapsed ?? 0
     }
+
+    private func follow(_ clock: SteppedClock) {
+        steps = [(.uptimeNanoseconds(0), clock.elapsed)]
+        let loop = loop
+        let bound = NIOLoopBound(Follower(clock: self), eventLoop: loop)
+        follower = clock.add { elapsed, done in
+            loop.execute {
+                bound.value.clock?.stepped(to: elapsed)
+                done()
+            }
+        }
+    }
+
+    private struct Follower {
+        weak var clock: DeadlineClock?
+    }
+
+    private func stepped(to elapsed: Int64) {
+        let now = NIODeadline.now()
+        // An instant before those that are kept is taken for the first of them.
+        if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
+        steps.append((now, elapsed))
+        // The server did not keep these waiting.
+        for load in watched where load?.control.isHeldUp == true { load?.control.markProgress(now) }
+        fire()
+    }
+
+    private static let maximumSteps = 1_024
 }

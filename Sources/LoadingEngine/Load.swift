@@ -175,7 +175,7 @@ final class Load: LoopCallee {
 
     /// The time of the last progress in seconds since the reference date; the load uses it for its decisions, to avoid reading the
     /// clock.
-    var now: Double { WallClock.seconds(control.lastProgress) }
+    var now: Double { session.seconds(control.lastProgress) }
 
     /// The session's proxies, unless this load fetches a proxy script.
     var proxies: SessionProxies? {

@@ -21,7 +21,7 @@ extension SessionEngine {
     /// loads, only the process's.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET" else { return nil }
-        let now = WallClock.now()
+        let now = stores.clock?.seconds ?? WallClock.now()
         let touchingDisk = !Self.isOnLoop
         guard cache.mayHaveAny(now: now, touchingDisk: touchingDisk), case .none = request.body, let url = request.url,
             !request.hasField(.range), !request.hasField(.authorization), OutgoingHeaders.ownHost(request.headers) == nil,

@@ -111,7 +111,7 @@ package actor SessionEngine {
         dialer.observer = policy.connectionObserver
         #endif
         plan = LoadPlan(pool: pool)
-        deadlines = DeadlineClock(executor)
+        deadlines = DeadlineClock(executor, clock: stores.clock)
     }
 
     /// Whether the calling thread carries loads, and must not be kept waiting by what an app does.
@@ -170,7 +170,7 @@ package actor SessionEngine {
 
     /// Where else an origin said that it can be reached, for what speaks other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
-        session.alternatives.services(of: origin, now: WallClock.now())
+        session.alternatives.services(of: origin, now: session.seconds(.now()))
     }
 
     // MARK: One load
@@ -323,16 +323,14 @@ package actor SessionEngine {
     private func begin(_ load: Load) async throws(LoadError) {
         try await load.control.waitWhileSuspended()
         guard let begin = load.order.earliestBegin else { return }
-        let delay = begin - WallClock.now()
-        if delay > 0 {
+        if session.seconds(.now()) < begin {
             // The time until then is the app's own: no timeout counts it.
             deadlines.remove(load)
-            let bound = NIOLoopBound(load, eventLoop: loop)
-            let timer = loop.scheduleTask(in: .nanoseconds(Int64(min(delay, 1e9) * 1e9))) { bound.value.control.wake() }
-            defer { timer.cancel() }
-            while WallClock.now() < begin {
-                try load.control.check()
-                await load.control.wait()
+            // A clock may be set back meanwhile.
+            while true {
+                let left = begin - session.seconds(.now())
+                guard left > 0 else { break }
+                try await session.wait(left, in: load.control)
             }
             load.control.markProgress(.now())
             deadlines.add(load, now: load.control.lastProgress)

@@ -85,6 +85,33 @@ final class SessionFacts {
         http1Origins.insert(origin)
     }
 
+    /// The time of day of an instant, in seconds since the reference date.
+    func seconds(_ instant: NIODeadline) -> Double { stores.clock?.seconds ?? WallClock.seconds(instant) }
+
+    /// Waits so many seconds of the session's time.
+    func wait(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
+        let length = Int64(min(max(0, seconds), 1e9) * 1e9)
+        let bound = NIOLoopBound(control, eventLoop: loop)
+        if let clock = stores.clock {
+            let end = clock.elapsed.addingSaturating(length)
+            let loop = loop
+            let wait = clock.wait(until: end) { loop.execute { bound.value.wake() } }
+            defer { clock.cancel(wait) }
+            while clock.elapsed < end {
+                try control.check()
+                await control.wait()
+            }
+        } else {
+            let end = NIODeadline.now() + .nanoseconds(length)
+            let timer = loop.scheduleTask(deadline: end) { bound.value.wake() }
+            defer { timer.cancel() }
+            while NIODeadline.now() < end {
+                try control.check()
+                await control.wait()
+            }
+        }
+    }
+
     /// The store for hosts that this session alone knows of.
     func keepingOwnSecurity() -> HSTSStore {
         if let ownSecurity { return ownSecurity }

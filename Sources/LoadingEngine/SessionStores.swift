@@ -22,6 +22,8 @@ package struct SessionStores: Sendable {
     package var credentials: CredentialStore?
     /// Seals a credential for resume data under a persistent key; nil if the cache's key is used.
     package var resumeSeal: (@Sendable (String) -> String)?
+    /// What tells the time in place of the system; nil outside tests.
+    package var clock: SteppedClock?
 
     package init(
         cookies: CookieStore? = nil, cache: ResponseCache? = nil, strictTransportSecurity: HSTSStore? = nil,

@@ -67,6 +67,25 @@ struct ExampleTests {
         }
     }
 
+    @Test func `an answer is printed as its events come, and a refusal is an error`() async throws {
+        let folder = try TemporaryDirectory()
+        try await withScriptedServer(reply: { request in
+            guard request.header("Authorization") == "Bearer key" else { return .status(401) }
+            let events = ["Hel", "lo"].map { #"data: {"choices":[{"delta":{"content":"\#($0)"}}]}"# + "\n\n" }.joined()
+            return .ok(": waiting\n\n" + events + "data: [DONE]\n\n", [("Content-Type", "text/event-stream")])
+        }) { server in
+            let arguments = [server.url("/v1/chat").absoluteString, "small", "Who?"]
+            let answered = try await ExampleProgram.run("EventStream", arguments, in: folder, environment: ["API_KEY": "key"])
+            #expect(answered.output == "Hello\n")
+            #expect(answered.code == 0)
+            let body = try #require(server.requests.first).body
+            #expect(String(decoding: body, as: UTF8.self).contains(#""content":"Who?""#))
+            let refused = try await ExampleProgram.run("EventStream", arguments, in: folder)
+            #expect(refused.code == 1)
+            #expect(refused.output.hasPrefix("failed: "))
+        }
+    }
+
     @Test func `the pinned key is accepted, and another server's gets no request`() async throws {
         let folder = try TemporaryDirectory()
         let certificates = try TestCertificates.shared.get()

@@ -97,10 +97,10 @@ enum DownloadDelivery {
         let isContinuing = !load.resumption.rangeFields.isEmpty
         let isKept = load.wants(.resumePoints) && error.isForWantOfSpace
         if isWanted, download.total > 0,
-            mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing),
+            mayResume(answer, after: isKept ? nil : error, load.order.request, isContinuing: isContinuing, in: load),
             let kept = await sink.waitAtEnd(in: load.control, for: load.wants(.resumePoints) ? sink.keep : sink.close), kept > 0
         {
-            error.resumeData = resumePoint(download, answer, kept, load.order.request)?.encodedIfPossible()
+            error.resumeData = resumePoint(download, answer, kept, load.order.request, in: load)?.encodedIfPossible()
         }
         // A file that cannot be resumed is deleted.
         if error.resumeData == nil { _ = await sink.waitAtEnd(in: load.control, for: sink.abort) }
@@ -112,14 +112,14 @@ enum DownloadDelivery {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
         guard load.session.headers.sessionValue("Range") == nil,
-            mayResume(answer, after: nil, request, isContinuing: isContinuing)
+            mayResume(answer, after: nil, request, isContinuing: isContinuing, in: load)
         else { return nil }
-        return resumePoint(download, answer, download.total, request)?.encodedIfPossible()
+        return resumePoint(download, answer, download.total, request, in: load)?.encodedIfPossible()
     }
 
     /// Describes the app's own request, before any redirect: header fields that were dropped for another origin are sent again.
     private static func resumePoint(
-        _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest
+        _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest, in load: Load
     ) -> ResumePoint? {
         var point = ResumePoint(
             url: answer.response.url, originalURL: request.url ?? answer.response.url, headers: request.headers,
@@ -131,7 +131,7 @@ enum DownloadDelivery {
         case .http(let head):
             point.entityTag = head.headers.octetText(.etag)
             point.lastModified = head.headers.first("Last-Modified")
-            point.serverDate = ResumePoint.serverDate(of: head.headers, receivedAt: received(answer))
+            point.serverDate = ResumePoint.serverDate(of: head.headers, receivedAt: received(answer, in: load))
             point.response = ResumePoint.Response(head, expectedLength: answer.response.expectedLength)
         case .ftp(let file): point.lastModified = file.modified
         case .local, .application: return nil
@@ -145,12 +145,12 @@ enum DownloadDelivery {
     }
 
     /// The time of the response, in seconds since 1970.
-    private static func received(_ answer: Answer) -> Double {
-        answer.transaction.times.response + Date.timeIntervalBetween1970AndReferenceDate
+    private static func received(_ answer: Answer, in load: Load) -> Double {
+        answer.transaction.times(in: load.session).response + Date.timeIntervalBetween1970AndReferenceDate
     }
 
     private static func mayResume(
-        _ answer: Answer, after error: LoadError?, _ ordered: LoadRequest, isContinuing: Bool
+        _ answer: Answer, after error: LoadError?, _ ordered: LoadRequest, isContinuing: Bool, in load: Load
     ) -> Bool {
         switch error?.kind {
         case .cannotWriteToFile, .cannotDecodeRawData, .cannotDecodeContentData: return false
@@ -166,7 +166,7 @@ enum DownloadDelivery {
         let request = answer.transaction.request
         return ResumeDecision.mayResume(
             method: request.method, asked: request.headers, isContinuing: isContinuing, status: head.status,
-            headers: head.headers, receivedAt: received(answer)
+            headers: head.headers, receivedAt: received(answer, in: load)
         )
     }
 }

@@ -236,7 +236,7 @@ final class CacheStage: LoadStage {
         // A 304 that no condition of the cache requested.
         guard !fields.isEmpty else { return answer }
         answer.body.cancel()
-        let times = answer.transaction.times
+        let times = answer.transaction.times(in: load.session)
         guard
             let merged = Revalidation.merged(
                 hit.response, with304: head.headers, requestHeaders: requestHeaders, requestTime: times.request,

@@ -105,7 +105,7 @@ final class FollowUpStage {
             guard let upload = load.upload else {
                 guard let pause = load.followUp.retries.pause(after: answer, hop, in: load) else { return answer }
                 await discard(answer, in: load.control)
-                try await self.pause(pause, in: load.control)
+                try await self.pause(pause, in: load)
                 continue
             }
             switch try await upload.follow(answer, hop, self, in: load) {
@@ -138,7 +138,7 @@ final class FollowUpStage {
         else {
             if load.upload == nil, let pause = load.followUp.retries.pause(after: error, hop, in: load) {
                 hop.followUp.note(evidence, error)
-                return try await self.pause(pause, in: load.control)
+                return try await self.pause(pause, in: load)
             }
             var error = error
             // Without a new stream there is no other attempt.
@@ -147,7 +147,7 @@ final class FollowUpStage {
             throw error
         }
         hop.followUp.note(evidence, error)
-        if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load.control) }
+        if case .notProcessed = evidence { return try await pause(refusals.pause(jitter: .random(in: 0...1)), in: load) }
         if evidence == .wantsHTTP1, let origin = hop.request.url.flatMap({ Origin($0) }) { load.session.noteHTTP1(origin) }
         guard evidence != .wantsHTTP1 else { return }
         leaveConnections(of: hop)
@@ -161,20 +161,11 @@ final class FollowUpStage {
     }
 
     /// Waits so many seconds, which are no lateness of the server's.
-    func pause(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
+    func pause(_ seconds: Double, in load: Load) async throws(LoadError) {
         guard seconds > 0 else { return }
-        let end = NIODeadline.now() + .nanoseconds(Int64(seconds * 1e9))
-        let bound = NIOLoopBound(control, eventLoop: control.loop)
-        let timer = control.loop.scheduleTask(deadline: end) { bound.value.wake() }
-        control.hold(now: .now())
-        defer {
-            timer.cancel()
-            control.letGo(now: .now())
-        }
-        while NIODeadline.now() < end {
-            try control.check()
-            await control.wait()
-        }
+        load.control.hold(now: .now())
+        defer { load.control.letGo(now: .now()) }
+        try await load.session.wait(seconds, in: load.control)
     }
 
     // MARK: Responses

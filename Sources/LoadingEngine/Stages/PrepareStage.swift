@@ -217,7 +217,7 @@ final class PrepareStage: LoadStage {
                     target: target, mainDocumentURL: hop.request.mainDocumentURL, method: hop.request.method,
                     partition: hop.request.cookiePartition
                 ),
-                now: WallClock.seconds(instant)
+                now: session.seconds(instant)
             )
         } else {
             kept = hop.preparation.cookies

@@ -40,7 +40,7 @@ enum ResponseCaching {
             return nil
         }
         guard let keeper = ResponseTrust.keeper(of: exchange, hop, in: load) else { return nil }
-        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper)
+        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper, session: load.session)
         if hop.request.method == "HEAD" {
             update(by: answered)
             return nil
@@ -65,13 +65,14 @@ enum ResponseCaching {
         let exchange: Exchange
         let transaction: Transaction
         let keeper: ResponseKeeper
+        let session: SessionFacts
 
         var instant: NIODeadline { exchange.control.lastProgress }
 
         /// The request's fields as they were sent; nil if their response must not be stored.
         var sentFields: HeaderBlock? { keeper.fields(of: transaction.sent) }
 
-        var times: (request: Double, response: Double) { transaction.times }
+        var times: (request: Double, response: Double) { transaction.times(in: session) }
     }
 
     /// The request's fields, with the session's directives if the request has none.
@@ -177,7 +178,7 @@ enum ResponseCaching {
     static func joined(
         _ hit: ResponseCache.Hit, _ answer: Answer, _ head: ResponseHead, _ hop: Hop, in load: Load
     ) -> Answer? {
-        let times = answer.transaction.times
+        let times = answer.transaction.times(in: load.session)
         let keeper = answer.keeper(hop, in: load)
         let sentFields = keeper?.fields(of: answer.transaction.sent)
         let part = StoredResponse(
@@ -267,7 +268,7 @@ enum ResponseCaching {
         guard let cache = answered.keeper.store, let url = answered.hop.request.url,
             let requestHeaders = answered.transaction.sent?.sealed(by: cache.seal)
         else { return }
-        let now = WallClock.seconds(answered.instant)
+        let now = answered.session.seconds(answered.instant)
         guard cache.mayHaveAny(now: now, touchingDisk: false) else { return }
         let found = cache.lookUp(key: CacheKey.text(of: url), requestHeaders: requestHeaders, now: now, touchingDisk: false)
         switch found {

@@ -43,7 +43,7 @@ enum ResponseSideEffects {
         guard let store = session.stores.cookies, let request = request(of: hop) else { return }
         store.store(
             headers.octetTexts(of: "Set-Cookie"), from: request, policy: policy(session.policy.cookieAcceptance),
-            now: WallClock.seconds(exchange.control.lastProgress)
+            now: session.seconds(exchange.control.lastProgress)
         )
     }
 
@@ -78,7 +78,7 @@ enum ResponseSideEffects {
         let isForEveryone = ResponseTrust.isForEveryone(exchange.facts, hop.request, in: session)
         let store = isForEveryone ? shared : session.keepingOwnSecurity()
         store.note(
-            field, host: origin.host, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)
+            field, host: origin.host, isVerified: exchange.facts.isVerified, now: session.seconds(exchange.control.lastProgress)
         )
     }
 
@@ -89,7 +89,7 @@ enum ResponseSideEffects {
     ) {
         guard exchange.head?.status != 421, let origin = hop.request.url.flatMap(Origin.init) else { return }
         session.alternatives.note(
-            headers, origin: origin, isVerified: exchange.facts.isVerified, now: WallClock.seconds(exchange.control.lastProgress)
+            headers, origin: origin, isVerified: exchange.facts.isVerified, now: session.seconds(exchange.control.lastProgress)
         )
     }
 

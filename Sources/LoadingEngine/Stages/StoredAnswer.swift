@@ -126,9 +126,9 @@ enum StoredAnswer {
 
 extension Transaction {
     /// When the request was sent and its response arrived, in seconds since the reference date.
-    var times: (request: Double, response: Double) {
+    func times(in session: SessionFacts) -> (request: Double, response: Double) {
         let request = exchange?.record.requestStart ?? fetchStart
-        return (WallClock.seconds(request), WallClock.seconds(exchange?.record.responseStart ?? request))
+        return (session.seconds(request), session.seconds(exchange?.record.responseStart ?? request))
     }
 }
 

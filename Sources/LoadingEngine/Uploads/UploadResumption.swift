@@ -269,7 +269,7 @@ final class UploadResumption {
                 await stage.discard(answer, in: load.control)
             }
             if !keepsResponse { dropKept() }
-            try await stage.pause(seconds, in: load.control)
+            try await stage.pause(seconds, in: load)
             return .hop(try next(part: nil, hop, load))
         case .append(let part):
             dropKept()

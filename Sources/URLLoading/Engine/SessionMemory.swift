@@ -47,6 +47,7 @@ struct SessionMemory: Sendable {
         if settings.policy.usesStrictTransportSecurity {
             stores.strictTransportSecurity = settings.strictTransportSecurity ?? Self.programSecurity
         }
+        stores.clock = settings.clock
         self.stores = stores
         var interests: TaskOrder.Interests = []
         if self.cookies != nil { interests.insert(.cookies) }

@@ -151,7 +151,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             var fresh = EventStreamReader(lastIdentifier: reader.lastIdentifier, limit: source.maximumEventSize)
             fresh.retry = reader.retry
             reader = fresh
-            try await Task.sleep(for: .seconds(Swift.min(pause, 86_400)))
+            try await source.session.wait(Swift.min(pause, 86_400))
         }
 
         private nonisolated(nonsending) mutating func open() async throws {
@@ -190,7 +190,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 try await session.bytes(for: patient, delegate: nil, leftOrigin: leftOrigin)
             }
             let timer = Task {
-                try await Task.sleep(for: .seconds(allowed))
+                try await session.wait(allowed)
                 late.isSo.store(true, ordering: .relaxed)
                 loading.cancel()
             }

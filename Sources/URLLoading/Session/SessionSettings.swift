@@ -73,6 +73,8 @@ struct SessionSettings: Sendable {
     var strictTransportSecurity: HSTSStore?
     var maximumDecompressionRatio = 200
     var retryPolicy: URLSessionConfiguration.RetryPolicy?
+    /// Tells the time in place of the system, for tests.
+    var clock: SteppedClock?
     #if Logging || Metrics || Tracing
     var observers = ObserverSettings()
     #endif

@@ -1,0 +1,14 @@
+// swift-tools-version:6.2
+
+import PackageDescription
+
+let package = Package(
+    name: "EventStream",
+    dependencies: [
+        // In a package of your own: .package(url: …) or the path of your clone.
+        .package(name: "swift-url-loading", path: "../..")
+    ],
+    targets: [
+        .executableTarget(name: "EventStream", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")])
+    ]
+)

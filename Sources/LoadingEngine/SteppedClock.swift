@@ -1,0 +1,202 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPWire
+import Synchronization
+
+/// Time that stands still until a test moves it; a session's timeouts, pauses and stores use it in place of the system's clocks.
+package final class SteppedClock: Sendable {
+    /// Is told of each step, with the nanoseconds since the clock's start, and calls back when what is due has been done.
+    package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
+
+    private struct Wait {
+        let end: Int64
+        let wake: @Sendable () -> Void
+    }
+
+    private struct Watcher {
+        let count: Int
+        let continuation: CheckedContinuation<Void, Never>
+    }
+
+    private struct State {
+        var elapsed: Int64 = 0
+        var lastNumber = 0
+        var followers: [Int: Follower] = [:]
+        var waits: [Int: Wait] = [:]
+        var watchers: [Int: Watcher] = [:]
+
+        mutating func number() -> Int {
+            lastNumber += 1
+            return lastNumber
+        }
+
+        mutating func satisfied() -> [Watcher] {
+            let satisfied = watchers.filter { $0.value.count <= waits.count }
+            for number in satisfied.keys { watchers[number] = nil }
+            return Array(satisfied.values)
+        }
+    }
+
+    /// When the clock started, in seconds since the reference date of `Date`.
+    private let start: Double
+    private let state = Mutex(State())
+
+    package init(start: Double) { self.start = start }
+
+    /// Nanoseconds since the start.
+    package var elapsed: Int64 { state.withLock(\.elapsed) }
+
+    /// The time of day, in seconds since the reference date of `Date`.
+    package var seconds: Double { start + Double(elapsed) / 1e9 }
+
+    /// Moves the time, and returns when what was due has been done or woken.
+    package func step(by nanoseconds: Int64) async {
+        let (elapsed, followers) = state.withLock { state in
+            let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
+            state.elapsed = overflow ? .max : sum
+            return (state.elapsed, Array(state.followers.values))
+        }
+        // Followers first: what a wait holds up must not count the step as idle time.
+        for follower in followers {
+            await withCheckedContinuation { continuation in follower(elapsed) { continuation.resume() } }
+        }
+        let due = state.withLock { state in
+            let due = state.waits.filter { $0.value.end <= elapsed }
+            for number in due.keys { state.waits[number] = nil }
+            return due.values.sorted { $0.end < $1.end }
+        }
+        for wait in due { wait.wake() }
+    }
+
+    // MARK: Followers
+
+    package func add(_ follower: @escaping Follower) -> Int {
+        state.withLock { state in
+            let number = state.number()
+            state.followers[number] = follower
+            return number
+        }
+    }
+
+    package func removeFollower(_ number: Int) { state.withLock { $0.followers[number] = nil } }
+
+    // MARK: Waits
+
+    /// Calls back once the time has come, which may be at once.
+    ///
+    /// - Returns: What ``cancel(_:)`` takes.
+    package func wait(until end: Int64, _ wake: @escaping @Sendable () -> Void) -> Int? {
+        let (number, satisfied) = state.withLock { state -> (Int?, [Watcher]) in
+            guard state.elapsed < end else { return (nil, []) }
+            let number = state.number()
+            state.waits[number] = Wait(end: end, wake: wake)
+            return (number, state.satisfied())
+        }
+        if number == nil { wake() }
+        for watcher in satisfied { watcher.continuation.resume() }
+        return number
+    }
+
+    /// - Returns: Whether the wait had not ended.
+    @discardableResult
+    package func cancel(_ number: Int?) -> Bool {
+        guard let number else { return false }
+        return state.withLock { $0.waits.removeValue(forKey: number) != nil }
+    }
+
+    /// Waits so many seconds.
+    ///
+    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    package func sleep(for seconds: Double) async throws {
+        try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)))
+    }
+
+    /// Waits until the time has come.
+    ///
+    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    package func sleep(until end: Int64) async throws {
+        let sleeper = Sleeper()
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                sleeper.begin(continuation)
+                let number = wait(until: end) { sleeper.end() }
+                sleeper.note(number, of: self)
+            }
+        } onCancel: {
+            sleeper.cancel()
+        }
+        try Task.checkCancellation()
+    }
+
+    /// Waits until so many wait for this clock at the same time.
+    ///
+    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    package func waits(atLeast count: Int) async throws {
+        let number = state.withLock { $0.number() }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isOver = state.withLock { state in
+                    guard state.waits.count < count, !Task.isCancelled else { return true }
+                    state.watchers[number] = Watcher(count: count, continuation: continuation)
+                    return false
+                }
+                if isOver { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: number) }?.continuation.resume()
+        }
+        try Task.checkCancellation()
+    }
+}
+
+/// A Swift task that sleeps by a ``SteppedClock``: it is woken once, by the clock or because it is cancelled.
+private final class Sleeper: Sendable {
+    private struct State {
+        var continuation: CheckedContinuation<Void, Never>?
+        var wait: (number: Int, clock: SteppedClock)?
+        var isOver = false
+    }
+
+    private let state = Mutex(State())
+
+    func begin(_ continuation: CheckedContinuation<Void, Never>) {
+        let isOver = state.withLock { state in
+            if !state.isOver { state.continuation = continuation }
+            return state.isOver
+        }
+        if isOver { continuation.resume() }
+    }
+
+    func note(_ number: Int?, of clock: SteppedClock) {
+        guard let number else { return }
+        let isOver = state.withLock { state in
+            if !state.isOver { state.wait = (number, clock) }
+            return state.isOver
+        }
+        if isOver { clock.cancel(number) }
+    }
+
+    func end() {
+        let continuation = state.withLock { state in
+            defer { state = State(isOver: true) }
+            return state.continuation
+        }
+        continuation?.resume()
+    }
+
+    func cancel() {
+        let (continuation, wait) = state.withLock { state in
+            defer { state = State(isOver: true) }
+            return (state.continuation, state.wait)
+        }
+        wait?.clock.cancel(wait?.number)
+        continuation?.resume()
+    }
+}

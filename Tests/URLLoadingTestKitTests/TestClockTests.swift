@@ -1,0 +1,198 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+import URLLoadingTestKit
+
+/// Sessions whose time the test moves.
+@Suite(.timeLimit(.minutes(1)))
+struct TestClockTests {
+    private let clock = TestClock()
+
+    private func withClock(
+        _ configure: (URLSessionConfiguration) -> Void = { _ in }, _ test: (URLSession) async throws -> Void
+    ) async throws {
+        let configuration = URLSessionConfiguration.ephemeral
+        configuration.testClock = clock
+        configure(configuration)
+        let session = URLSession(configuration: configuration)
+        defer { session.invalidateAndCancel() }
+        try await test(session)
+    }
+
+    private func expectTimeout(of load: Task<String, any Error>) async {
+        await #expect { try await load.value } throws: { ($0 as? URLError)?.code == .timedOut }
+    }
+
+    @Test func `a request times out when the clock says so, and no sooner`() async throws {
+        try await withScriptedServer(reply: { $0.path == "/stall" ? [.stall] : .ok("body") }) { (server) async throws in
+            try await withClock {
+                $0.timeoutIntervalForRequest = 60
+            } _: { (session) async throws in
+                let load = Task { try await session.text(server.url("/stall")) }
+                _ = try await server.waitForRequests(1)
+                await clock.advance(by: .seconds(59))
+                // It would have ended before this one.
+                #expect(try await session.text(server.url("/other")) == "body")
+                await clock.advance(by: .seconds(1))
+                await expectTimeout(of: load)
+            }
+        }
+    }
+
+    @Test func `a load has no longer than the resource's timeout, whatever arrives`() async throws {
+        try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
+            try await withClock {
+                $0.timeoutIntervalForRequest = 1_000_000
+                $0.timeoutIntervalForResource = 604_800
+            } _: { (session) async throws in
+                let load = Task { try await session.text(server.url()) }
+                _ = try await server.waitForRequests(1)
+                await clock.advance(by: .seconds(604_800))
+                await expectTimeout(of: load)
+            }
+        }
+    }
+
+    /// Answers a redirect when the test says so.
+    private final class Pondering: NSObject, URLSessionTaskDelegate {
+        let asked = Watched<(@Sendable () -> Void)?>(nil)
+
+        func urlSession(
+            _ session: URLSession, task: URLSessionTask, willPerformHTTPRedirection response: HTTPURLResponse,
+            newRequest request: URLRequest, completionHandler: @escaping @Sendable (URLRequest?) -> Void
+        ) {
+            asked.change { $0 = { completionHandler(request) } }
+        }
+    }
+
+    @Test func `time that the app takes for an answer is not the server's`() async throws {
+        try await withScriptedServer(reply: { request in
+            request.path == "/old" ? .redirect(302, to: "/new") : .ok("body")
+        }) { (server) async throws in
+            try await withClock { (session) async throws in
+                let delegate = Pondering()
+                let load = Task { try await session.data(from: server.url("/old"), delegate: delegate).0 }
+                let answer = try await delegate.asked.value(where: { $0 })
+                await clock.advance(by: .seconds(3_600))
+                answer()
+                #expect(try await load.value == Data("body".utf8))
+            }
+        }
+    }
+
+    @Test func `the pause before another attempt ends with the clock`() async throws {
+        try await withScriptedServer(reply: { request in
+            request.order == 0 ? .status(503, [("Retry-After", "45")]) : .ok("body")
+        }) { (server) async throws in
+            try await withClock {
+                $0.retryPolicy = .init()
+            } _: { (session) async throws in
+                let load = Task { try await session.text(server.url()) }
+                try await clock.waitForSleepers()
+                await clock.advance(by: .seconds(44))
+                try await clock.waitForSleepers()
+                #expect(server.requests.count == 1)
+                await clock.advance(by: .seconds(1))
+                #expect(try await load.value == "body")
+            }
+        }
+    }
+
+    @Test func `a task begins at its date`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            try await withClock { (session) async throws in
+                let done = Watched<Bool>(false)
+                let task = session.dataTask(with: server.url()) { _, _, _ in done.change { $0 = true } }
+                task.earliestBeginDate = clock.date.addingTimeInterval(86_400)
+                task.resume()
+                try await clock.waitForSleepers()
+                await clock.advance(by: .seconds(86_399))
+                try await clock.waitForSleepers()
+                #expect(server.requests.isEmpty)
+                await clock.advance(by: .seconds(1))
+                _ = try await done.value(where: { $0 ? true : nil })
+                #expect(server.requests.count == 1)
+            }
+        }
+    }
+
+    @Test func `what is stored is as fresh, and cookies are as old, as the clock says`() async throws {
+        try await withScriptedServer(reply: { request in
+            .ok(
+                request.header("Cookie") ?? "none",
+                request.path == "/" ? [("Cache-Control", "max-age=60"), ("Set-Cookie", "a=b; Max-Age=90")] : [])
+        }) { (server) async throws in
+            try await withClock { (session) async throws in
+                #expect(try await session.text(server.url()) == "none")
+                #expect(try await session.text(server.url("/cookie")) == "a=b")
+                await clock.advance(by: .seconds(59))
+                #expect(try await session.text(server.url()) == "none")
+                #expect(server.requests.count == 2)
+                await clock.advance(by: .seconds(1))
+                #expect(try await session.text(server.url()) == "a=b")
+                await clock.advance(by: .seconds(90))
+                #expect(try await session.text(server.url("/cookie")) == "none")
+            }
+        }
+    }
+
+    @Test func `events are asked for again after the pause of the clock`() async throws {
+        try await withScriptedServer(reply: { request in
+            request.order < 2
+                ? .ok("retry: 30000\nid: \(request.order)\ndata: \(request.order)\n\n", [("Content-Type", "text/event-stream")])
+                : .status(204)
+        }) { (server) async throws in
+            try await withClock { (session) async throws in
+                let reading = Task {
+                    var events: [String] = []
+                    for try await event in session.serverSentEvents(for: URLRequest(url: server.url())) { events.append(event.data) }
+                    return events
+                }
+                for count in 1...2 {
+                    try await clock.waitForSleepers()
+                    #expect(server.requests.count == count)
+                    await clock.advance(by: .seconds(60))
+                }
+                #expect(try await reading.value == ["0", "1"])
+                #expect(server.requests.map { $0.header("Last-Event-ID") } == [nil, "0", "1"])
+            }
+        }
+    }
+
+    @Test func `code of the app sleeps by it, until it is cancelled`() async throws {
+        let (first, second) = (Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) })
+        try await clock.waitForSleepers(2)
+        await clock.advance(by: .seconds(10))
+        try await first.value
+        #expect(clock.now == TestClock.Instant(elapsed: .seconds(10)))
+        second.cancel()
+        await #expect(throws: CancellationError.self) { try await second.value }
+        let watcher = Task { try await clock.waitForSleepers() }
+        watcher.cancel()
+        await #expect(throws: CancellationError.self) { try await watcher.value }
+        try await clock.sleep(until: clock.now)
+    }
+
+    @Test func `a session has ended before its clock moves`() async throws {
+        try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
+            try await withClock { (session) async throws in
+                #expect(try await session.text(server.url()) == "body")
+            }
+            await clock.advance(by: .seconds(1_000))
+        }
+    }
+}
+
+extension URLSession {
+    fileprivate func text(_ url: URL) async throws -> String { String(decoding: try await data(from: url).0, as: UTF8.self) }
+}
