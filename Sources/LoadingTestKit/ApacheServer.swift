@@ -10,17 +10,17 @@
 import Crypto
 package import Foundation
 
-/// A real Apache httpd on loopback ports of its own, that authenticates in every way it can.
+/// An Apache httpd on its own loopback ports, with all its authentication methods.
 ///
-/// Below the root, each with `page.txt` and with `echo`, which answers a POST with its body; PUT makes a file:
-/// - `/open/`: nobody is asked.
-/// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` is another realm below it, "other".
-/// - `/int/`: the same as `/digest/`, whose nonces are good for a second only.
-/// - `/negotiate/`, `/negotiate-or-basic/`: where there is a Kerberos realm; Basic then checks its passwords.
+/// Each of these folders has `page.txt` and `echo`, which responds to a POST with its body; PUT creates a file:
+/// - `/open/`: without authentication.
+/// - `/basic/`, `/digest/`: realms "basic" and "digest" (MD5, auth); `/digest/other/` is another realm within it, "other".
+/// - `/int/`: like `/digest/`, with nonces that are valid for one second.
+/// - `/negotiate/`, `/negotiate-or-basic/`: if there is a Kerberos realm; Basic then checks its passwords.
 ///
-/// Answers say in X-User who asked, and in X-Client whose certificate was shown.
+/// Responses contain the user in X-User, and the subject of the client certificate in X-Client.
 package final class ApacheServer: Sendable {
-    /// A port, what it wants of a client's certificate, and what is spoken there.
+    /// A port, with its client certificate policy and protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure, optionalCertificate, requiredCertificate
         /// HTTP/2 by ALPN, and with prior knowledge in clear.
@@ -39,10 +39,10 @@ package final class ApacheServer: Sendable {
         self.ports = ports
     }
 
-    /// Starts a server that shows ``TestCertificates/valid`` and trusts clients of the same root.
+    /// Starts a server that presents ``TestCertificates/valid`` and trusts clients of the same root.
     ///
-    /// The users, with their passwords, are those of Basic and Digest. A Kerberos realm makes it a service there; stop that one after
-    /// this.
+    /// The users and passwords apply to Basic and Digest. With a Kerberos realm, the server is a service there; stop the server
+    /// before the realm.
     package static func start(
         _ certificates: TestCertificates, users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil
     ) throws -> ApacheServer {
@@ -84,11 +84,11 @@ package final class ApacheServer: Sendable {
         return url
     }
 
-    /// What a file below the root holds, as after a PUT.
+    /// The content of a file below the root, for instance after a PUT.
     package func content(at path: String) throws -> [UInt8] { Array(try Data(contentsOf: directory.file("html" + path))) }
 
     package var errorLog: String { directory.text(of: "error.log") }
-    /// Of each request: connection's port, user, status, method, path.
+    /// For each request: the connection's port, user, status, method, path.
     package var accessLog: String { directory.text(of: "access.log") }
     package func logs(_ condition: (String) -> Bool) throws -> Bool { try directory.log("access.log", says: condition) }
 

@@ -9,16 +9,16 @@
 
 import Foundation
 
-/// Suites of this test program in a network of their own, with Avahi's daemon on a bus that is the system's for them; root's alone.
+/// Runs suites of this test program in their own network namespace, with Avahi's daemon on a private system bus; needs root.
 package enum AvahiNetwork {
     package static let host = "peer"
 
     /// Runs a suite there.
     ///
     /// - Parameters:
-    ///   - suite: Its name.
+    ///   - suite: The name of the suite.
     ///   - hasDaemon: Whether Avahi's daemon runs on the bus.
-    /// - Throws: What it wrote, where it failed.
+    /// - Throws: The output of a failed run.
     package static func run(_ suite: String, hasDaemon: Bool = true) async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(bus.utf8), to: "bus.conf")
@@ -27,7 +27,7 @@ package enum AvahiNetwork {
             try ServerProcess.program("dbus-daemon", package: "dbus"),
             try ServerProcess.program("avahi-daemon", package: "avahi-daemon")
         )
-        // Both return when they serve. With a namespace of processes they end when the program does.
+        // Both commands return when the daemons are ready. With a process namespace, the daemons end with the program.
         let start =
             "set -e; mount -t tmpfs none /run; mkdir /run/avahi-daemon; ip link set lo up; cd '\(folder.path)';"
             + " \(dbus) --config-file=bus.conf --fork 2>/dev/null;"
@@ -41,11 +41,11 @@ package enum AvahiNetwork {
     /// Publishes a service of this host until the process is stopped.
     ///
     /// - Parameters:
-    ///   - name: Its own name; the type is `_echo._tcp`.
-    ///   - port: Where it is.
+    ///   - name: The instance name; the type is `_echo._tcp`.
+    ///   - port: The port of the service.
     ///   - text: The entries of its TXT record.
-    /// - Returns: The process, when the service is there.
-    /// - Throws: What kept it from starting.
+    /// - Returns: The process, after the service was published.
+    /// - Throws: An error if it does not start.
     package static func publish(_ name: String, port: Int, text: [String] = []) async throws -> ServerProcess {
         let program = try ServerProcess.program("avahi-publish", package: "avahi-utils")
         let address = ProcessInfo.processInfo.environment["DBUS_SYSTEM_BUS_ADDRESS"] ?? ""

@@ -9,14 +9,14 @@
 
 import Foundation
 
-/// Bodies in brotli (RFC 7932), for tests of the decoder.
+/// Brotli-compressed bodies (RFC 7932), for tests of the decoder.
 package enum BrotliBytes {
-    /// What the command-line tool makes of a body.
+    /// Compresses a body with the command-line tool.
     package static func compress(_ content: some Sequence<UInt8>, _ options: [String] = []) throws -> [UInt8] {
         try CompressionTool.run(ServerProcess.program("brotli", package: "brotli"), ["-c"] + options, on: content)
     }
 
-    /// 128 MiB of zeros, in 102 bytes and with a window of 16 MiB: `brotli -q 9 -w 24`.
+    /// 128 MiB of zeros in 102 bytes, with a window of 16 MiB: `brotli -q 9 -w 24`.
     package static let bomb = [UInt8](
         Data(
             base64Encoded: """
@@ -27,8 +27,8 @@ package enum BrotliBytes {
     )
     package static let bombLength: Int64 = 128 << 20
 
-    /// So many zeros, one by one, each behind 462 bytes of headers that take a quarter of a millisecond: 256 block types and as many prefix codes of
-    /// literals, and the largest map of contexts, to be moved to front 16,384 times (sections 7.3 and 9.2).
+    /// A stream of `count` zeros, each preceded by 462 bytes of headers that take 250 µs to decode: 256 block types and as many
+    /// literal prefix codes, and the largest context map, with 16,384 entries and move-to-front (sections 7.3 and 9.2).
     package static func headers(_ count: Int) -> [UInt8] {
         var bits = Bits()
         bits.write(0, 1)
@@ -37,24 +37,24 @@ package enum BrotliBytes {
         return bits.bytes
     }
 
-    /// A meta-block of one byte.
+    /// Writes a meta-block of one byte.
     private static func writeBlock(to bits: inout Bits) {
-        // Not the last one, and with content of one byte that is compressed.
+        // ISLAST is 0, and the content is one compressed byte.
         bits.write(0, 20)
-        // 256 types of literals' blocks, with prefix codes of one symbol for types and counts; the first block has one literal.
+        // 256 literal block types, with single-symbol prefix codes for types and counts; the first block has one literal.
         bits.write(127 << 4 | 0xF, 11)
         bits.writeCode(0, 9)
         bits.writeCode(0, 5)
         bits.write(0, 2)
-        // One type of the other blocks, no direct distances, and the first context mode for all.
+        // One type for the other blocks, no direct distances, and the first context mode for all.
         bits.write(0, 2 + 6)
         for _ in 0..<256 { bits.write(0, 2) }
-        // 256 codes of literals, and the last one for all contexts, by a map that is to be moved to front.
+        // 256 literal prefix codes; all contexts use the last one, with a move-to-front map.
         bits.write(127 << 4 | 0xF, 11)
         bits.write(0, 1)
         bits.writeCode(255, 8)
         bits.write(1, 1)
-        // One of distances.
+        // One distance prefix code.
         bits.write(0, 1)
         for _ in 0..<256 { bits.writeCode(0, 8) }
         // Insert one literal.
@@ -86,7 +86,7 @@ package enum BrotliBytes {
     }
 }
 
-/// A program that compresses what it reads.
+/// A program that compresses its input.
 enum CompressionTool {
     static func run(_ program: String, _ options: [String], on content: some Sequence<UInt8>) throws -> [UInt8] {
         let directory = try TemporaryDirectory()

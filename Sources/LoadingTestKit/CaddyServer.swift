@@ -9,10 +9,10 @@
 
 package import Foundation
 
-/// Caddy, whose HTTP/2 is Go's, on loopback ports of its own: by ALPN over TLS, and with prior knowledge in clear.
+/// A Caddy server, which uses Go's HTTP/2, on its own loopback ports: by ALPN over TLS, and with prior knowledge in clear.
 ///
-/// Below the root every file by its path; `/gzip/` compresses, `/old` redirects to `/new`, and `/echo` sends a request's method and length
-/// back.
+/// It serves the files below its root; `/gzip/` compresses, `/old` redirects to `/new`, and `/echo` responds with the request's
+/// method and length.
 package final class CaddyServer: Sendable {
     package let directory: TemporaryDirectory
     package let port: Int
@@ -45,7 +45,7 @@ package final class CaddyServer: Sendable {
         return CaddyServer(directory: directory, port: ports[0], securePort: ports[1], process: process)
     }
 
-    /// Puts a file below the root.
+    /// Writes a file below the root.
     package func put(_ bytes: some Sequence<UInt8>, at path: String) throws {
         try directory.write(bytes, to: "html" + path)
     }

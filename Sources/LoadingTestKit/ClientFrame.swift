@@ -10,23 +10,23 @@
 import Crypto
 import Foundation
 
-/// A WebSocket frame that a client sent, with its key (RFC 6455, section 5.2).
+/// A WebSocket frame that a client sent, with its masking key (RFC 6455, section 5.2).
 package struct ClientFrame: Sendable, Equatable {
     package var first: UInt8
     package var key: [UInt8]?
-    /// The length as in the second byte, without the mask bit.
+    /// The length in the second byte, without the mask bit.
     package var shortLength: UInt8
     package var payload: [UInt8]
 
     package var opcode: UInt8 { first & 0x0F }
 
-    /// All whole frames; what is left over is no frame.
+    /// All complete frames; the rest is ignored.
     package static func all(_ bytes: [UInt8]) -> [ClientFrame] {
         var rest = bytes
         return taken(from: &rest)
     }
 
-    /// Takes the whole frames that bytes begin with.
+    /// Removes the complete frames from the beginning of the bytes.
     static func taken(from bytes: inout [UInt8]) -> [ClientFrame] {
         var (frames, rest) = ([ClientFrame](), bytes[...])
         while let (frame, length) = one(rest) {
@@ -63,7 +63,7 @@ package struct ClientFrame: Sendable, Equatable {
 }
 
 extension RecordedRequest {
-    /// What the server has to answer to the key (RFC 6455, section 4.2.2).
+    /// The accept value for the request's key (RFC 6455, section 4.2.2).
     package var acceptValue: String {
         let text = (header("Sec-WebSocket-Key") ?? "") + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
         return Data(Insecure.SHA1.hash(data: Data(text.utf8))).base64EncodedString()
@@ -71,7 +71,7 @@ extension RecordedRequest {
 }
 
 extension ScriptedReply {
-    /// A 101 that accepts, with more fields, and frames behind it.
+    /// A 101 response that accepts the handshake, with further fields, followed by frames.
     package static func webSocket(
         _ request: RecordedRequest, _ fields: [(String, String)] = [], then frames: [UInt8] = []
     ) -> ScriptedReply {

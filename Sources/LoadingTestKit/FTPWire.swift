@@ -13,13 +13,13 @@ import NIOEmbedded
 import NIOSSL
 import NIOTLS
 
-/// A TCP connection of a scripted FTP server, which may begin TLS; used by one thread alone.
+/// A TCP connection of a scripted FTP server, with optional TLS; used by one thread.
 package final class FTPWire {
     package let descriptor: Int32
-    /// Whether each byte is sent by itself.
+    /// Whether each byte is sent separately.
     private let isSplit: Bool
     private var buffer: [UInt8] = []
-    /// TLS, between the bytes of the socket and those of the script.
+    /// The TLS layer between the socket and the script.
     private var secure: EmbeddedChannel?
 
     package init(_ descriptor: Int32, isSplit: Bool = false) {
@@ -45,13 +45,13 @@ package final class FTPWire {
         }
     }
 
-    /// Sends what fits, until the client has taken nothing for a while.
+    /// Sends until all is sent, or the client has received nothing for a while.
     ///
     /// - Parameters:
-    ///   - bytes: In clear.
-    ///   - milliseconds: How long a while is.
-    /// - Returns: How many bytes the socket took.
-    /// - Throws: ``ScriptedFTP/Failure`` where the connection ends.
+    ///   - bytes: Bytes to send in clear.
+    ///   - milliseconds: The time without progress after which to stop.
+    /// - Returns: The number of bytes that the socket accepted.
+    /// - Throws: ``ScriptedFTP/Failure`` if the connection ends.
     package func writeUntilStalled(_ bytes: [UInt8], milliseconds: Int32 = 700) throws -> Int {
         var count = 0
         while count < bytes.count {
@@ -77,14 +77,14 @@ package final class FTPWire {
         }
     }
 
-    /// What comes until the client's end.
+    /// All bytes until the client ends its side.
     package func rest() -> [UInt8] {
         while fill() {}
         defer { buffer = [] }
         return buffer
     }
 
-    /// At least so many bytes, or all that there are.
+    /// At least `count` bytes, or all until the end.
     package func take(_ count: Int) -> [UInt8] {
         while buffer.count < count, fill() {}
         defer { buffer = [] }
@@ -121,7 +121,7 @@ package final class FTPWire {
 
     // MARK: TLS
 
-    /// Makes the server's side of a TLS handshake.
+    /// Performs the server's side of a TLS handshake.
     func startTLS(_ context: NIOSSLContext) throws {
         let (channel, end) = (EmbeddedChannel(), HandshakeEnd())
         try channel.pipeline.syncOperations.addHandlers([NIOSSLServerHandler(context: context), end])
@@ -130,14 +130,14 @@ package final class FTPWire {
         while !end.isReached { guard fill() else { throw ScriptedFTP.Failure.ended } }
     }
 
-    /// Says that nothing follows (close_notify), where there is TLS.
+    /// Sends close_notify, if TLS is active.
     package func endTLS() {
         guard let secure, secure.isActive else { return }
         secure.close(promise: nil)
         try? sendSecured()
     }
 
-    /// Has TLS end without a word.
+    /// Ends TLS without close_notify.
     package func cutTLS() { secure = nil }
 
     private func sendSecured() throws {

@@ -13,12 +13,12 @@ package import Foundation
 import Glibc
 #endif
 
-/// Waits for what is written to the files of a folder, by inotify.
+/// Waits for changes of the files in a folder, by inotify.
 package final class FileChanges {
-    /// Milliseconds after which it is looked again whether something deeper in the folder changed.
+    /// Milliseconds between checks of the condition, for changes deeper in the folder.
     private static let pause: Int32 = 50
 
-    /// Waits until something holds that changes of files below a folder bring about.
+    /// Waits until a condition holds that depends on files below a folder.
     package static func waitBelow(_ folder: URL, until holds: @escaping @Sendable () -> Bool) async throws {
         let isOver = Watched(false)
         Thread.detachNewThread {
@@ -41,8 +41,7 @@ package final class FileChanges {
 
     deinit { close(descriptor) }
 
-    /// Waits for a change since the last one: true; or false where the other end of a pipe is closed first, or nothing comes for so
-    /// long.
+    /// Waits for a change; returns false if the other end of a pipe is closed first, or after a timeout.
     @discardableResult
     package func wait(orEndOf pipe: Int32 = -1, milliseconds: Int32 = -1) -> Bool {
         var events = [pollfd(fd: descriptor, events: Int16(POLLIN), revents: 0), pollfd(fd: pipe, events: 0, revents: 0)]

@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// The server's side of GSSAPI with a channel binding of its own, which no server here checks: in Python, on MIT's library.
+/// A GSSAPI acceptor with a channel binding, which none of the other servers checks: in Python, with MIT's library.
 ///
-/// Its keys and its realm are those of this process's environment: KRB5_KTNAME, KRB5_CONFIG.
+/// The keys and the realm come from this process's environment: KRB5_KTNAME, KRB5_CONFIG.
 package enum GSSAPIAcceptor {
     private static let script = """
         import ctypes, sys
@@ -31,7 +31,7 @@ package enum GSSAPIAcceptor {
 
         """
 
-    /// 0 if it takes the token, else GSSAPI's routine error (RFC 2744, section 3.9.1).
+    /// 0 if the token is accepted, otherwise GSSAPI's routine error (RFC 2744, section 3.9.1).
     package static func error(of token: [UInt8], binding: [UInt8]) throws -> String {
         let directory = try TemporaryDirectory()
         let file = try directory.write(script.utf8, to: "acceptor.py")

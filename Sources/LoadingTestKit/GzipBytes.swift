@@ -33,7 +33,7 @@ package enum GzipBytes {
         return bytes
     }
 
-    /// The same in zlib's wrapping (RFC 1950), which is what HTTP calls deflate.
+    /// The content in zlib format (RFC 1950), which HTTP calls deflate.
     package static func zlib(_ content: [UInt8]) -> [UInt8] {
         var a: UInt32 = 1
         var b: UInt32 = 0
@@ -46,8 +46,8 @@ package enum GzipBytes {
             + [UInt8(sum >> 24), UInt8(sum >> 16 & 0xFF), UInt8(sum >> 8 & 0xFF), UInt8(sum & 0xFF)]
     }
 
-    /// The start of a member that goes on with zero bytes, each of which becomes ``bombRatio`` zeros: one dynamic block in which a
-    /// match of 258 bytes takes one bit, and its distance another.
+    /// The start of a member that continues with zero bytes, each of which becomes ``bombRatio`` zeros: one dynamic block in
+    /// which a match of 258 bytes takes one bit, and its distance another.
     package static let bombStart: [UInt8] =
         header + [
             0xED, 0xC0, 0x81, 0, 0, 0, 0, 0x80, 0xA0, 0xFD, 0xA9, 0x17, 0xA9, 0,

@@ -9,11 +9,11 @@
 
 import Foundation
 
-/// What the program behind a ``HTTP2ScriptedServer`` says: a line of JSON.
+/// An event of the program behind a ``HTTP2ScriptedServer``: a line of JSON.
 struct HTTP2Event: Decodable {
     enum Name: String, Decodable {
         case accepted, secured, frame, request, end, blocked, reached, ending, closed, violation, error
-        /// Goes on when it is told that all before it has been taken.
+        /// The script continues when the server confirms that it has processed all earlier events.
         case mark
     }
 
@@ -30,22 +30,22 @@ struct HTTP2Event: Decodable {
     /// Of PING and GOAWAY.
     let data: Data?
     let fields: [[String]]?
-    /// How many requests were open when this one came, itself included.
+    /// The number of open requests when this one arrived, including itself.
     let open: Int?
     let sha256: String?
     let body: Data?
-    /// Of a gate, a point of the script, a server (SNI), a mark.
+    /// The name of a gate, a point of the script, a server (SNI), or a mark.
     let name: String?
-    /// Chosen by ALPN.
+    /// The protocol selected by ALPN.
     let `protocol`: String?
     let how: String?
     let text: String?
 }
 
-/// What a ``HTTP2ScriptedServer`` tells the program behind it: a line of JSON.
+/// An order from a ``HTTP2ScriptedServer`` to the program behind it: a line of JSON.
 struct HTTP2Order: Encodable {
     enum Name: String, Encodable {
-        /// The first steps of a connection, which is read from then on.
+        /// Runs the first steps of a connection, and starts reading.
         case begin
         case run, open, stopListening
     }

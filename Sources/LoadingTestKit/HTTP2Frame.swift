@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Frames of HTTP/2 (RFC 9113, section 6), as a ``HTTP2ScriptedServer`` received and sends them.
+/// An HTTP/2 frame (RFC 9113, section 6) that a ``HTTP2ScriptedServer`` received.
 package struct HTTP2Frame: Sendable {
     package enum Kind: UInt8, Sendable, Codable, CaseIterable {
         case data, headers, priority, resetStream, settings, pushPromise, ping, goAway, windowUpdate, continuation
@@ -26,13 +26,13 @@ package struct HTTP2Frame: Sendable {
         package static let priority = Flags(rawValue: 32)
     }
 
-    /// RFC 9113, section 7.
+    /// Error codes (RFC 9113, section 7).
     package enum ErrorCode: UInt32, Sendable, Codable {
         case noError, protocolError, internalError, flowControlError, settingsTimeout, streamClosed, frameSizeError
         case refusedStream, cancel, compressionError, connectError, enhanceYourCalm, inadequateSecurity, http11Required
     }
 
-    /// RFC 9113, section 6.5.2; RFC 9218, section 2.1.
+    /// Settings (RFC 9113, section 6.5.2; RFC 9218, section 2.1).
     package enum Setting: UInt16, Sendable {
         case headerTableSize = 1
         case enablePush, maxConcurrentStreams, initialWindowSize, maxFrameSize, maxHeaderListSize
@@ -40,23 +40,23 @@ package struct HTTP2Frame: Sendable {
         case noRFC7540Priorities = 9
     }
 
-    /// nil for a type that the RFC does not know.
+    /// nil for a type that the RFC does not define.
     package let kind: Kind?
     package let flags: Flags
     package let stream: Int
-    /// Of the payload.
+    /// The length of the payload.
     package let length: Int
-    /// Of RST_STREAM and GOAWAY.
+    /// The error code of RST_STREAM and GOAWAY.
     package let code: UInt32?
-    /// The last stream, of GOAWAY.
+    /// The last stream of GOAWAY.
     package let last: Int?
-    /// Of WINDOW_UPDATE.
+    /// The increment of WINDOW_UPDATE.
     package let increment: Int?
-    /// Of PING; the debug data of GOAWAY.
+    /// The data of PING, or the debug data of GOAWAY.
     package let data: [UInt8]
-    /// Of SETTINGS, in order.
+    /// The settings of SETTINGS, in order.
     package let settings: [(UInt16, UInt32)]
-    /// Which connection of the server it came on, from 0.
+    /// The number of the server's connection, from 0.
     package let connection: Int
 
     package var errorCode: ErrorCode? { code.flatMap(ErrorCode.init) }

@@ -9,12 +9,12 @@
 
 import Foundation
 
-/// What happened at a ``HTTP2ScriptedServer``: what its waiters look at.
+/// The record of events at a ``HTTP2ScriptedServer``, which tests wait for.
 struct HTTP2Journal: Sendable {
     struct Connection: Sendable {
-        /// Chosen by ALPN.
+        /// The protocol selected by ALPN.
         var `protocol`: String?
-        /// Whom the client asked for (SNI).
+        /// The server name that the client sent (SNI).
         var serverName: String?
         var frames: [HTTP2Frame] = []
         /// How the client ended its direction: eof, close_notify, tls.
@@ -25,14 +25,14 @@ struct HTTP2Journal: Sendable {
     var connections: [Connection] = []
     var requests: [HTTP2Request] = []
     var reached: [String: Int] = [:]
-    /// The bytes sent to a stream when its window was used up.
+    /// The number of bytes sent on a stream when its window was exhausted.
     var blocked: [HTTP2ScriptedServer.StreamID: Int] = [:]
-    /// What the client did that RFC 9113 forbids, and what went wrong in scripts.
+    /// The client's violations of RFC 9113, and errors in scripts.
     var errors: [String] = []
     /// Whether the program behind the server has ended.
     var hasEnded = false
 
-    /// Takes what the program behind the server says; a request that has come needs an answer.
+    /// Records an event; returns a request that needs a response.
     mutating func take(_ event: HTTP2Event) -> HTTP2Request? {
         if event.event == .accepted { connections.append(Connection()) }
         guard let connection = event.connection, connections.indices.contains(connection) else {

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 extension HTTP2Python {
-    /// What the server sends: the rest of the class that ``program`` begins, and the program itself.
+    /// The sending part of the program: the rest of the class that ``program`` begins, and the main program.
     static let writing = #"""
             # What the server sends
 

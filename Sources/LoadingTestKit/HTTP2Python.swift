@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The program behind a ``HTTP2ScriptedServer``: it reads and writes frames of HTTP/2, decodes and encodes field blocks by hpack, in the
-/// folder where `Scripts/install-needs test` puts it, and carries out ``HTTP2Step``s.
+/// The program behind a ``HTTP2ScriptedServer``: it reads and writes HTTP/2 frames, decodes and encodes field blocks with hpack,
+/// in the folder where `Scripts/install-needs test` installs it, and runs ``HTTP2Step``s.
 ///
-/// It listens on socket 3, reads a ``HTTP2Order`` per line from socket 4, and writes a ``HTTP2Event`` per line. Its arguments, for TLS,
-/// are the PEM files of a certificate chain and its key, and the protocols for ALPN.
+/// It listens on socket 3, reads one ``HTTP2Order`` per line from socket 4, and writes one ``HTTP2Event`` per line. Its
+/// arguments, for TLS, are the PEM files of a certificate chain and its key, and the protocols for ALPN.
 enum HTTP2Python {
     static let program = reading + writing
 
-    /// What clients send.
+    /// The receiving part of the program.
     private static let reading = #"""
         import asyncio, base64, hashlib, json, os, socket, ssl, struct, sys, threading
         import hpack

@@ -9,19 +9,19 @@
 
 import Crypto
 
-/// One request as a ``HTTP2ScriptedServer`` received it.
+/// A request that a ``HTTP2ScriptedServer`` received.
 package struct HTTP2Request: Sendable {
-    /// In order, the pseudo-header fields among them; of HTTP/1.1 `:method` and `:path` are made of the request line.
+    /// In order, including pseudo-header fields; for HTTP/1.1, `:method` and `:path` are taken from the request line.
     package let fields: [(name: String, value: String)]
-    /// 0 on a connection that speaks HTTP/1.1.
+    /// 0 on an HTTP/1.1 connection.
     package let stream: Int
-    /// Which connection of the server it came on, from 0.
+    /// The number of the server's connection, from 0.
     package let connection: Int
-    /// How many requests of the connection were open when it came, itself included.
+    /// The number of open requests on the connection when this one arrived, including itself.
     package let openCount: Int
-    /// Which request of the server it is, from 0.
+    /// The number of the request at the server, from 0.
     package let order: Int
-    /// Up to 64 KiB; it is there, with what is below, when the request is complete.
+    /// Up to 64 KiB; set, like the properties below, when the request is complete.
     package internal(set) var body: [UInt8] = []
     package internal(set) var bodyLength = 0
     /// SHA-256 of the body in hexadecimal digits.
@@ -34,7 +34,7 @@ package struct HTTP2Request: Sendable {
 
     package func values(of name: String) -> [String] { fields.filter { $0.name == name }.map(\.value) }
 
-    /// What ``bodyHash`` is for a body.
+    /// The value of ``bodyHash`` for a body.
     package static func hash(of body: [UInt8]) -> String {
         SHA256.hash(data: body).map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
     }

@@ -13,14 +13,16 @@ package import Foundation
 import Glibc
 #endif
 
-/// An HTTP/2 server on a loopback port of its own that answers by script, and breaks RFC 9113 by script.
+/// An HTTP/2 server on its own loopback port that responds, and violates RFC 9113, by script.
 ///
-/// A program in Python (``HTTP2Python``) reads and writes the frames; its field blocks are those of an implementation of HPACK that was
-/// not written for this project. It records what the client sends, and holds it to the RFC: a violation fails ``close()``. Without a
-/// script it acknowledges SETTINGS and PING and gives windows back. What a step waited for is recorded before the next one is carried out. A connection that does not begin with HTTP/2's preface is one of
-/// HTTP/1.1, whose requests are answered by ``HTTP2Step/write(_:)-(String)``.
+/// A Python program (``HTTP2Python``) reads and writes the frames; its field blocks come from an independent HPACK
+/// implementation. It records what the client sends and checks it against the RFC: a violation makes ``close()`` throw. Without a
+/// script, it acknowledges SETTINGS and PING and returns flow control credit. A condition that a step waits for is recorded
+/// before the next step runs. A connection that does not begin with HTTP/2's preface uses HTTP/1.1; its requests are answered by
+/// ``HTTP2Step/write(_:)-(String)``.
 ///
-/// Tests wait for what it sees; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
+/// Tests wait for recorded events; no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time
+/// limit).
 package final class HTTP2ScriptedServer: Sendable {
     package typealias Greeting = @Sendable (_ connection: Int) -> [HTTP2Step]
     package typealias Reply = @Sendable (HTTP2Request) throws -> [HTTP2Step]
@@ -54,12 +56,12 @@ package final class HTTP2ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - identity: certificate and key; with them the server speaks TLS.
-    ///   - protocols: what it has for ALPN, the best first.
-    ///   - greeting: steps for a new connection, before anything is read.
-    ///   - reply: steps for a request whose head has come.
-    /// - Returns: the server, listening.
-    /// - Throws: what kept it from starting.
+    ///   - identity: The certificate and key; if present, the server uses TLS.
+    ///   - protocols: The protocols for ALPN, the preferred one first.
+    ///   - greeting: The steps for a new connection, before anything is read.
+    ///   - reply: The steps for a request whose head has arrived.
+    /// - Returns: The listening server.
+    /// - Throws: An error if it does not start.
     package static func start(
         identity: TestCertificates.Identity? = nil,
         protocols: [String] = ["h2", "http/1.1"],
@@ -108,7 +110,7 @@ package final class HTTP2ScriptedServer: Sendable {
             journal: journal)
     }
 
-    /// Stops the server and throws what went wrong in its script, and what the client did that it may not do.
+    /// Stops the server; throws the errors of its script and the client's violations.
     package func close() async throws {
         process.stop(SIGKILL)
         try await journal.value { $0.hasEnded ? () : nil }
@@ -117,15 +119,15 @@ package final class HTTP2ScriptedServer: Sendable {
         if !errors.isEmpty { throw ScriptedServer.ScriptError(description: errors.joined(separator: "\n")) }
     }
 
-    /// Stops listening; connections stay.
+    /// Stops listening; connections stay open.
     package func stopListening() { orders.send(HTTP2Order(do: .stopListening)) }
 
-    /// Carries out steps on a connection, beside those that it has.
+    /// Runs steps on a connection, concurrently with its other steps.
     package func run(_ steps: HTTP2Step..., on connection: Int, stream: Int? = nil) {
         orders.send(HTTP2Order(do: .run, connection: connection, stream: stream, steps: steps))
     }
 
-    /// Opens a gate for good.
+    /// Opens a gate permanently.
     package func open(_ gate: String) { orders.send(HTTP2Order(do: .open, name: gate)) }
 
     // MARK: Addresses
@@ -136,14 +138,14 @@ package final class HTTP2ScriptedServer: Sendable {
         return url
     }
 
-    // MARK: What it saw
+    // MARK: Records
 
     package var requests: [HTTP2Request] { journal.read(\.requests) }
     package var connectionCount: Int { journal.read(\.connections.count) }
     package var openConnectionCount: Int { journal.read { $0.connections.filter { !$0.isClosed }.count } }
     package var errors: [String] { journal.read(\.errors) }
 
-    /// What came on a connection, in order.
+    /// The frames received on a connection, in order.
     package func frames(on connection: Int = 0) -> [HTTP2Frame] {
         journal.read { $0.connections.indices.contains(connection) ? $0.connections[connection].frames : [] }
     }
@@ -152,9 +154,9 @@ package final class HTTP2ScriptedServer: Sendable {
         frames(on: connection).filter { $0.kind == kind }
     }
 
-    /// What ALPN chose on each connection.
+    /// The protocol that ALPN selected on each connection.
     package var protocols: [String?] { journal.read { $0.connections.map(\.protocol) } }
-    /// Whom the client asked for (SNI) on each connection.
+    /// The server name that the client sent (SNI) on each connection.
     package var serverNames: [String?] { journal.read { $0.connections.map(\.serverName) } }
 
     private func seen<Found: Sendable>(_ pick: @escaping @Sendable (HTTP2Journal) -> Found?) async throws -> Found {
@@ -166,7 +168,7 @@ package final class HTTP2ScriptedServer: Sendable {
         return found
     }
 
-    /// Waits until a request, counted from 0, has come in full.
+    /// Waits until a request, counted from 0, is complete.
     package func request(_ order: Int) async throws -> HTTP2Request {
         try await seen { journal in
             guard journal.requests.count > order, journal.requests[order].isComplete else { return nil }
@@ -174,17 +176,17 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
-    /// Waits until the head of a request, counted from 0, has come.
+    /// Waits until the head of a request, counted from 0, has arrived.
     package func head(_ order: Int) async throws -> HTTP2Request {
         try await seen { $0.requests.count > order ? $0.requests[order] : nil }
     }
 
-    /// Waits until as many connections were accepted.
+    /// Waits until that number of connections was accepted.
     package func waitForConnections(_ count: Int) async throws {
         try await seen { $0.connections.count >= count ? () : nil }
     }
 
-    /// Waits for the first frame that is as wanted; nil for any connection.
+    /// Waits for the first frame that meets the condition, on any connection if nil.
     @discardableResult
     package func frame(
         _ kind: HTTP2Frame.Kind, on connection: Int? = nil,
@@ -198,7 +200,8 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
-    /// Waits for the first frame by which the client gives a stream up, or the whole connection; nil where it leaves without a word.
+    /// Waits for the first frame with which the client resets a stream or closes the connection; nil if it disconnects without
+    /// one.
     package func verdict(on stream: Int, of connection: Int) async throws -> HTTP2Frame? {
         try await seen { journal -> HTTP2Frame?? in
             guard journal.connections.indices.contains(connection) else { return nil }
@@ -209,7 +212,7 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
-    /// Waits until a connection, counted from 0, is no more, or the client has ended its direction.
+    /// Waits until a connection, counted from 0, is closed, or the client has ended its direction.
     package func waitForEnd(of connection: Int) async throws {
         try await seen { journal -> Void? in
             guard journal.connections.indices.contains(connection) else { return nil }
@@ -222,22 +225,22 @@ package final class HTTP2ScriptedServer: Sendable {
         try await seen { $0.connections.allSatisfy(\.isClosed) ? () : nil }
     }
 
-    /// Waits until the window of a stream, or of its connection, was used up, and says how much of the body had gone out.
+    /// Waits until the window of a stream or its connection is exhausted; returns the number of body bytes sent by then.
     package func blocked(stream: Int, on connection: Int = 0) async throws -> Int {
         let id = StreamID(connection: connection, stream: stream)
         return try await seen { $0.blocked[id] }
     }
 
-    /// Waits until as many scripts have come to a gate or a point.
+    /// Waits until that number of scripts has reached a gate or a point.
     package func reached(_ name: String, times: Int = 1) async throws {
         try await seen { $0.reached[name, default: 0] >= times ? () : nil }
     }
 
-    /// How often a point of the script was reached.
+    /// The number of times that a point of the script was reached.
     package func count(of name: String) -> Int { journal.read { $0.reached[name, default: 0] } }
 }
 
-/// Runs a test against a server, stops the server, and throws what went wrong in its script and what the client may not do.
+/// Runs a test with a server, and stops the server; throws the errors of its script and the client's violations.
 package func withHTTP2Server(
     identity: TestCertificates.Identity? = nil,
     protocols: [String] = ["h2", "http/1.1"],

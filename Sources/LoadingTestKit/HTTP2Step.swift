@@ -9,11 +9,10 @@
 
 import Foundation
 
-/// One thing a ``HTTP2ScriptedServer`` does: it sends a frame or bytes, waits for the client or the test, or does something to the
-/// connection.
+/// A step of a ``HTTP2ScriptedServer``: it sends a frame or bytes, waits for the client or the test, or changes the connection.
 ///
-/// Steps are carried out in order, each when the one before is done; those of a connection and those of its requests beside each other.
-/// A stream that is not said is that of the request whose steps these are, and 0 in the steps of a connection.
+/// Steps run in order, each after the previous one is done; those of a connection and those of its requests run concurrently. The
+/// default stream is that of the request whose steps these are, and 0 in the steps of a connection.
 package struct HTTP2Step: Sendable, Encodable {
     private enum Action: String, Encodable {
         case policy, preface, raw, frame, headers, data, `repeat`
@@ -21,13 +20,13 @@ package struct HTTP2Step: Sendable, Encodable {
         case gate, reach, pause, stall, stopReading, startReading, close, closeAbruptly, shutdownOutput, reset
     }
 
-    /// What the server does by itself.
+    /// The automatic behavior of the server.
     package enum Policy: String, Sendable {
         /// SETTINGS and PING are acknowledged. On by default.
         case ackSettings, ackPings
-        /// What DATA took of the windows is given back at once. On by default.
+        /// Flow control credit for DATA is returned immediately. On by default.
         case credit
-        /// The connection stays when the client has ended its direction. Off by default.
+        /// The connection stays open when the client has ended its direction. Off by default.
         case lingers
     }
 
@@ -56,7 +55,7 @@ package struct HTTP2Step: Sendable, Encodable {
 
     // MARK: Frames
 
-    /// Any frame, well-formed or not; `length` is what its head says, where that is not the payload's.
+    /// Any frame, valid or not; `length` overrides the length in its header.
     package static func frame(
         _ type: UInt8, flags: HTTP2Frame.Flags = [], stream: Int? = nil, _ payload: [UInt8] = [], length: Int? = nil
     ) -> HTTP2Step {
@@ -79,9 +78,9 @@ package struct HTTP2Step: Sendable, Encodable {
         frame(.settings, stream: 0, values.flatMap { bytes(of: $0.rawValue) + bytes(of: $1) })
     }
 
-    /// The server's SETTINGS on a connection that turns out to speak HTTP/2, for greetings.
+    /// In a greeting: sends SETTINGS if the connection turns out to use HTTP/2.
     ///
-    /// One that speaks HTTP/1.1 is told nothing.
+    /// Sends nothing on an HTTP/1.1 connection.
     package static func preface(_ values: KeyValuePairs<HTTP2Frame.Setting, UInt32> = [:]) -> HTTP2Step {
         make(.preface) { $0.bytes = Data(values.flatMap { bytes(of: $0.rawValue) + bytes(of: $1) }) }
     }
@@ -110,7 +109,7 @@ package struct HTTP2Step: Sendable, Encodable {
         return frame(.pushPromise, flags: .endHeaders, stream: stream, bytes(of: promised) + HPACKBytes.literals(fields))
     }
 
-    /// A field section, compressed, in frames of at most as many bytes of it as said.
+    /// A compressed field section, in frames with at most `size` bytes of it.
     package static func headers(
         _ fields: [(String, String)], ends: Bool = false, stream: Int? = nil, huffman: Bool = true, size: Int? = nil
     ) -> HTTP2Step {
@@ -123,7 +122,7 @@ package struct HTTP2Step: Sendable, Encodable {
         }
     }
 
-    /// A field block as it is.
+    /// A field block, sent unchanged.
     package static func block(_ bytes: [UInt8], ends: Bool = false, stream: Int? = nil, size: Int? = nil) -> HTTP2Step {
         make(.headers) {
             $0.bytes = Data(bytes)
@@ -133,7 +132,8 @@ package struct HTTP2Step: Sendable, Encodable {
         }
     }
 
-    /// A body, or a part of it: as many times these bytes, in frames that keep within the client's windows, each with as much padding.
+    /// A body, or a part of it: the bytes repeated `times` times, in frames within the client's flow control windows, each with
+    /// `padding` bytes.
     package static func data(
         _ bytes: [UInt8], times: Int = 1, ends: Bool = true, stream: Int? = nil, padding: UInt8? = nil
     ) -> HTTP2Step {
@@ -150,18 +150,18 @@ package struct HTTP2Step: Sendable, Encodable {
         data(Array(text.utf8), ends: ends, stream: stream)
     }
 
-    /// A frame's bytes, for what is written many at a time.
+    /// The bytes of a frame, for steps that write many frames at once.
     package static func bytes(
         of kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int = 0, _ payload: [UInt8] = []
     ) -> [UInt8] {
         bytes(of: UInt32(payload.count)).dropFirst() + [kind.rawValue, flags.rawValue] + bytes(of: UInt32(stream)) + payload
     }
 
-    /// Bytes as they are, which the server does not look at.
+    /// Bytes that are sent unchanged and without any check.
     package static func write(_ bytes: [UInt8]) -> HTTP2Step { make(.raw) { $0.bytes = Data(bytes) } }
     package static func write(_ text: String) -> HTTP2Step { write(Array(text.utf8)) }
 
-    /// Steps many times over; `Int.max` means until the client goes away.
+    /// Repeats steps; `Int.max` means until the client disconnects.
     package static func repeating(_ count: Int, _ steps: HTTP2Step...) -> HTTP2Step {
         make(.repeat) {
             $0.count = count
@@ -178,7 +178,7 @@ package struct HTTP2Step: Sendable, Encodable {
 
     // MARK: Waiting
 
-    /// Waits until the connection has brought as many such frames, counted from its beginning; nil for those of any stream.
+    /// Waits until the connection has received `count` such frames, counted from its beginning, on any stream if nil.
     package static func awaitFrame(
         _ kind: HTTP2Frame.Kind, _ flags: HTTP2Frame.Flags = [], stream: Int? = nil, count: Int = 1
     ) -> HTTP2Step {
@@ -190,41 +190,41 @@ package struct HTTP2Step: Sendable, Encodable {
         }
     }
 
-    /// Waits until the request has come in full, or the client has reset it.
+    /// Waits until the request is complete, or the client has reset it.
     package static let awaitRequestEnd = make(.awaitEnd)
 
-    /// Waits until as many bytes of the request's body have come, or its end.
+    /// Waits until `count` bytes of the request's body have arrived, or its end.
     package static func awaitBody(_ count: Int) -> HTTP2Step { make(.awaitBody) { $0.count = count } }
 
-    /// Waits until as many requests have begun on the connection.
+    /// Waits until `count` requests have begun on the connection.
     package static func awaitRequests(_ count: Int) -> HTTP2Step { make(.awaitRequests) { $0.count = count } }
 
-    /// Waits until the test opens the gate; ``HTTP2ScriptedServer/reached(_:times:)`` tells the test that a script stands there.
+    /// Waits until the test opens the gate; the test can wait for this step with ``HTTP2ScriptedServer/reached(_:times:)``.
     package static func gate(_ name: String) -> HTTP2Step { make(.gate) { $0.name = name } }
 
-    /// Tells the test that this point was reached, and goes on.
+    /// Records that this point was reached, and continues.
     package static func reach(_ name: String) -> HTTP2Step { make(.reach) { $0.name = name } }
 
-    /// Waits for a time, for tests of timeouts that data put off.
+    /// Waits for a time, for tests of timeouts that data extends.
     package static func pause(milliseconds: Int) -> HTTP2Step { make(.pause) { $0.count = milliseconds } }
 
     // MARK: The connection
 
     /// Does nothing more until the client closes.
     package static let stall = make(.stall)
-    /// Reads no more, so that the client's send buffer fills.
+    /// Stops reading, so that the client's send buffer fills.
     package static let stopReading = make(.stopReading)
     package static let startReading = make(.startReading)
-    /// Closes; with TLS says so first (close_notify).
+    /// Closes; with TLS, sends close_notify first.
     package static let close = make(.close)
-    /// Closes; with TLS without saying so.
+    /// Closes; with TLS, without close_notify.
     package static let closeAbruptly = make(.closeAbruptly)
-    /// Ends the server's direction and goes on reading.
+    /// Ends the server's direction and continues to read.
     package static let shutdownOutput = make(.shutdownOutput)
     /// Closes with a TCP reset.
     package static let resetConnection = make(.reset)
 
-    /// A number, the highest byte first.
+    /// The bytes of a number, big-endian.
     package static func bytes(of number: some FixedWidthInteger) -> [UInt8] {
         withUnsafeBytes(of: number.bigEndian) { Array($0) }
     }
@@ -238,7 +238,7 @@ extension HTTP2Step: CustomStringConvertible {
 }
 
 extension [HTTP2Step] {
-    /// A whole answer, when the request is there.
+    /// A complete response, after the request is complete.
     package static func status(_ status: Int, _ headers: [(String, String)] = [], body: [UInt8] = []) -> [HTTP2Step] {
         let head = [(":status", "\(status)")] + headers
         let rest: [HTTP2Step] = body.isEmpty ? [] : [.data(body)]

@@ -11,16 +11,16 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Holds the event loops that sessions live on, as a turn of theirs that takes long does: what comes from the network meanwhile waits in
-/// the sockets, and what the app orders is done first when the turn is over.
+/// Blocks the event loops of sessions, like one very long turn of the loop: network data waits in the sockets, and the app's
+/// orders are processed first after the turn.
 ///
-/// The scripted server has loops of its own.
+/// The scripted server has its own loops.
 package final class HeldLoops: Sendable {
     private let held = Watched(0)
     private let gate = NSCondition()
     private let isOpen = Watched(false)
 
-    /// Runs a test while all loops are held.
+    /// Runs a test while all loops are blocked.
     package static func during(_ test: () async throws -> Void) async throws {
         let loops = HeldLoops()
         let count = loops.hold()

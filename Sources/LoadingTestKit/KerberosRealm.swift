@@ -9,9 +9,9 @@
 
 package import Foundation
 
-/// A Kerberos realm of its own: a MIT KDC on loopback, with users, services and their keytab.
+/// A Kerberos realm for tests: a MIT KDC on loopback, with users, services and their keytab.
 ///
-/// The library reads KRB5_CONFIG and the other variables of ``environment`` when it is first used, so they belong to a process from its
+/// The library reads KRB5_CONFIG and the other variables of ``environment`` on first use, so that a process needs them from its
 /// start: tests run the tool, or curl, with them.
 package final class KerberosRealm: Sendable {
     package static let name = "URLLOADING.TEST"
@@ -27,7 +27,7 @@ package final class KerberosRealm: Sendable {
         self.kdc = kdc
     }
 
-    /// Starts a KDC that knows these users, by passwords without spaces and quotes.
+    /// Starts a KDC with these users, whose passwords must not contain spaces and quotes.
     package static func start(users: [String: String] = ["ada": "lovelace"]) throws -> KerberosRealm {
         let directory = try ServerDirectory()
         let keytab = directory.file("services.keytab")
@@ -60,10 +60,10 @@ package final class KerberosRealm: Sendable {
         return KerberosRealm(directory: directory, keytab: keytab, kdc: kdc)
     }
 
-    /// For a client that has no ticket yet.
+    /// The environment of a client without a ticket.
     package var environment: [String: String] { Self.environment(directory) }
 
-    /// Gets a ticket for a user, as kinit does at the start of a day; gives back the environment of a client that has it.
+    /// Obtains a ticket for a user with kinit; returns the environment of a client that has it.
     package func ticket(for user: String, password: String, lifetime: String = "1h") throws -> [String: String] {
         let variables = environment.merging(["KRB5CCNAME": "FILE:\(directory.path)/tickets-\(user)"]) { $1 }
         let program = try ServerProcess.program("kinit", package: "krb5-user")
@@ -78,7 +78,7 @@ package final class KerberosRealm: Sendable {
         return variables
     }
 
-    /// What the KDC has to say about whom it gave tickets to, and whom not.
+    /// The KDC's log of granted and refused tickets.
     package var log: String { directory.text(of: "kdc.log") }
 
     package func stop() { kdc.stop() }
@@ -88,7 +88,7 @@ package final class KerberosRealm: Sendable {
             "KRB5_CONFIG": "\(directory.path)/krb5.conf",
             "KRB5_KDC_PROFILE": "\(directory.path)/kdc.conf",
             "KRB5CCNAME": "FILE:\(directory.path)/no-tickets",
-            // Servers may not write here, and their clocks are ours: no replay cache.
+            // Servers must not write here, and their clocks are the same: no replay cache is needed.
             "KRB5RCACHENAME": "none:",
         ]
     }

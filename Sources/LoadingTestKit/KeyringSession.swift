@@ -7,21 +7,21 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The Secret Service as GNOME Keyring gives it: unlocked, on a session bus of the test's own.
+/// A Secret Service provided by GNOME Keyring: unlocked, on a private session bus.
 package enum KeyringSession {
-    /// Runs a suite of this test program, and what it starts, with such a service.
+    /// Runs a suite of this test program, and the programs that it starts, with such a service.
     package static func run(_ suite: String) async throws {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
         let keyring = try ServerProcess.program("gnome-keyring-daemon", package: "gnome-keyring")
-        // Unlocked; returns when it is there, and goes with the bus.
+        // Unlocks the keyring, returns when it is ready, and ends with the bus.
         let script = #"printf 'master\n' | "$0" --unlock --components=secrets >/dev/null && exec "$@""#
         try await OwnProcess.run(
             suite, environment: environment(home), wrapper: [dbus, "--", "/bin/sh", "-c", script, keyring]
         )
     }
 
-    /// No bus and no display of whoever runs the tests, and a home whose path is short enough for the names of sockets.
+    /// An environment without the user's bus and display, and with a home whose path is short enough for socket paths.
     package static func environment(_ home: ServerDirectory) -> [String: String] {
         [
             "HOME": home.path, "XDG_DATA_HOME": home.path + "/data", "XDG_CONFIG_HOME": home.path + "/config",

@@ -11,8 +11,8 @@
 import Glibc
 #endif
 
-/// 127.0.0.1 and a port as the system's calls want them: the bytes of a `sockaddr_in`, whose members Swift sees in one module or another,
-/// as the order of compilation has it.
+/// 127.0.0.1 and a port for system calls: the bytes of a `sockaddr_in`, whose members Swift finds in different modules, depending
+/// on the order of compilation.
 struct LoopbackAddress {
     private var bytes = [UInt8](repeating: 0, count: 16)
 

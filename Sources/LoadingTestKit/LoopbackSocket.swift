@@ -72,7 +72,7 @@ package enum LoopbackSocket {
     }
 }
 
-/// Holds threads of a server until the test opens it.
+/// Blocks threads of a server until the test opens it.
 package final class ThreadGate: Sendable {
     private let condition = NSCondition()
     private let isOpen = Watched(false)

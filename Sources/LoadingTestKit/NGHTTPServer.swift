@@ -9,9 +9,9 @@
 
 package import Foundation
 
-/// nghttpd, the server of nghttp2, on a loopback port of its own: HTTP/2 alone, by ALPN over TLS or with prior knowledge in clear.
+/// nghttpd, the server of nghttp2, on its own loopback port: only HTTP/2, by ALPN over TLS or with prior knowledge in clear.
 ///
-/// It serves the files below its root; with `--echo-upload` it sends a request's body back.
+/// It serves the files below its root; with `--echo-upload` it responds with the request's body.
 package final class NGHTTPServer: Sendable {
     package let directory: TemporaryDirectory
     package let port: Int
@@ -25,7 +25,7 @@ package final class NGHTTPServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server with options of nghttpd's; without an identity it speaks in clear.
+    /// Starts a server with options of nghttpd; without an identity, it does not use TLS.
     package static func start(
         _ identity: TestCertificates.Identity? = nil, options: [String] = []
     ) throws -> NGHTTPServer {
@@ -48,7 +48,7 @@ package final class NGHTTPServer: Sendable {
         return NGHTTPServer(directory: directory, port: ports[0], isSecure: identity != nil, process: process)
     }
 
-    /// Puts a file below the root.
+    /// Writes a file below the root.
     package func put(_ bytes: some Sequence<UInt8>, at path: String) throws {
         try directory.write(bytes, to: "html" + path)
     }
@@ -59,7 +59,7 @@ package final class NGHTTPServer: Sendable {
         return url
     }
 
-    /// The frames that it saw and sent.
+    /// The frames that it received and sent.
     package var log: String { (try? String(contentsOf: directory.file("log"), encoding: .utf8)) ?? "" }
 
     package func stop() { process.stop() }

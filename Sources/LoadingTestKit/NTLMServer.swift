@@ -13,12 +13,12 @@ package import Foundation
 import Glibc
 #endif
 
-/// A server on a loopback port that wants NTLM, by a program (pyspnego) that was not written for this project.
+/// A server on a loopback port that requires NTLM, with an independent implementation (pyspnego).
 ///
-/// By the first part of the path: `/ntlm`, `/negotiate` (SPNEGO with NTLM inside), `/both`, `/ntlm-or-basic`, `/closing` (ends the
-/// connection after the first 401), `/bound` (over TLS only: demands the channel binding); everything else is open. A connection that
-/// is authenticated stays so. The body says method, path, length and SHA-256 of what was sent; X-User who it was, X-Connection on which
-/// connection.
+/// By the first part of the path: `/ntlm`, `/negotiate` (SPNEGO with NTLM inside), `/both`, `/ntlm-or-basic`, `/closing` (closes
+/// the connection after the first 401), `/bound` (only over TLS: requires the channel binding); everything else is open. An
+/// authenticated connection stays authenticated. The body contains the method, path, length and SHA-256 of the request; X-User
+/// the user, X-Connection the connection.
 package final class NTLMServer: Sendable {
     package static let domain = "LOADING"
 
@@ -34,7 +34,7 @@ package final class NTLMServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server for these users, with TLS if it has an identity to show.
+    /// Starts a server for these users, with TLS if there is an identity.
     package static func start(
         users: [String: String] = ["ada": "lovelace"], _ identity: TestCertificates.Identity? = nil
     ) throws -> NTLMServer {
@@ -62,7 +62,7 @@ package final class NTLMServer: Sendable {
         return url
     }
 
-    /// Why somebody was turned away.
+    /// The reasons for refusals.
     package var log: String { directory.text(of: "log") }
 
     package func stop() { process.stop() }

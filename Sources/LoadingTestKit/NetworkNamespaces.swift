@@ -9,13 +9,13 @@
 import Foundation
 import Synchronization
 
-/// Two network namespaces with a cable between them, which belong to the test: `client` at 10.213.9.1, `server` at 10.213.9.2.
+/// Two network namespaces for a test, connected by a cable: `client` at 10.213.9.1, `server` at 10.213.9.2.
 ///
-/// Needs the right to make namespaces, as root has it.
+/// Needs permission to create namespaces, as root has.
 package final class NetworkNamespaces: Sendable {
     package static let clientAddress = "10.213.9.1"
     package static let serverAddress = "10.213.9.2"
-    /// Of the server too; the client needs a route to it, by ``serverAddress``.
+    /// Another address of the server; the client needs a route to it through ``serverAddress``.
     package static let farAddress = "198.51.100.7"
 
     private static let counter = Mutex(0)
@@ -48,7 +48,7 @@ package final class NetworkNamespaces: Sendable {
         }
     }
 
-    /// Changes the client's namespace: what comes after `ip -n NAME`.
+    /// Changes the client's namespace, with the arguments after `ip -n NAME`.
     package func client(_ command: String) async throws { try await run("-n \(client) \(command)") }
 
     private func run(_ command: String) async throws {
@@ -56,7 +56,7 @@ package final class NetworkNamespaces: Sendable {
             ServerProcess.Order([ip] + command.split(separator: " ").map(String.init), output: .nothing))
     }
 
-    /// What a shell does to become a program in the client's namespace: `exec "$0" "$@"` follows.
+    /// The shell command that runs a program in the client's namespace, for the program in `$0` and its arguments.
     package var enteringClient: String { "exec \(ip) netns exec \(client) \"$0\" \"$@\"" }
 
     /// Starts a program in the server's namespace, and waits until its output shows that it is ready.
@@ -66,9 +66,9 @@ package final class NetworkNamespaces: Sendable {
         try await ServerProcess.start([ip, "netns", "exec", server] + arguments, until: isReady).0
     }
 
-    /// Serves GET at both addresses, port 8000: ten bytes, of which `/half` gives four.
+    /// Serves GET at both addresses, port 8000: ten bytes, of which `/half` sends four.
     ///
-    /// Of `/held` the rest comes after somebody asked for `/go`, and two seconds in which its client did not hang up.
+    /// For `/held`, the rest follows after a request for `/go` and a pause of two seconds, which ends early if the client disconnects.
     package func serveTenBytes() async throws -> ServerProcess {
         let python = try ServerProcess.program("python3", package: "python3")
         let script = """

@@ -14,15 +14,15 @@ import Synchronization
 import Glibc
 #endif
 
-/// A real nginx on loopback ports of its own, with files of its own.
+/// An nginx on its own loopback ports, with its own files.
 ///
-/// The listening sockets are made here and handed down (nginx takes them over by the variable NGINX, as in its binary upgrade), so
-/// that a connection is accepted from the first moment and no port is guessed.
+/// The listening sockets are created here and passed on (nginx takes them from the variable NGINX, as in its binary upgrade), so
+/// that connections are accepted from the beginning and no port is guessed.
 ///
-/// Below the root: every file by its path; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` takes PUT and DELETE; `/old`
-/// redirects to `/new`; `/basic/` wants to know that it is ada, by Basic.
+/// It serves the files below its root; `/gzip/` compresses; `/slow/` sends 256 KiB/s; `/upload/` accepts PUT and DELETE; `/old`
+/// redirects to `/new`; `/basic/` requires Basic authentication of the user ada.
 package final class NginxServer: Sendable {
-    /// A port, and what is spoken there.
+    /// A port, with its protocol.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure
         /// HTTP/2 by ALPN, and with prior knowledge in clear.
@@ -39,9 +39,9 @@ package final class NginxServer: Sendable {
         self.process = process
     }
 
-    /// Starts a server; with cipher suites, as OpenSSL names them, it speaks TLS 1.2 by these alone.
+    /// Starts a server; with cipher suites, in OpenSSL's notation, it only uses TLS 1.2 with these.
     ///
-    /// A connection takes so many requests.
+    /// A connection accepts `requestsPerConnection` requests.
     package static func start(
         _ identity: TestCertificates.Identity, ciphers: String? = nil, requestsPerConnection: Int = 1_000_000
     ) throws -> NginxServer {
@@ -65,12 +65,12 @@ package final class NginxServer: Sendable {
         return NginxServer(directory: directory, ports: sockets.map(\.port), process: process)
     }
 
-    /// Puts a file below the root.
+    /// Writes a file below the root.
     package func put(_ bytes: some Sequence<UInt8>, at path: String) throws {
         try directory.write(bytes, to: "html" + path)
     }
 
-    /// What a file below the root holds, as after a PUT.
+    /// The content of a file below the root, for instance after a PUT.
     package func content(at path: String) throws -> [UInt8] { Array(try Data(contentsOf: directory.file("html" + path))) }
 
     package var errorLog: String { (try? String(contentsOf: directory.file("error.log"), encoding: .utf8)) ?? "" }

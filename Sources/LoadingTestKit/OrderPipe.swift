@@ -14,15 +14,15 @@ import Synchronization
 import Glibc
 #endif
 
-/// Orders on their way to the program behind a ``HTTP2ScriptedServer``, one line each.
+/// Sends orders to the program behind a ``HTTP2ScriptedServer``, one per line.
 ///
-/// The program reads them on a thread of its own, so that nobody waits here for long.
+/// The program reads them on a separate thread, so that callers do not wait for long.
 final class OrderPipe: Sendable {
     private let descriptor: Mutex<Int32>
 
     private init(_ descriptor: Int32) { self.descriptor = Mutex(descriptor) }
 
-    /// A pipe, and the end that the program reads from, which is the caller's to close.
+    /// Makes a pipe, and the end that the program reads from, which the caller closes.
     static func make() throws -> (OrderPipe, end: Int32) {
         var ends: [Int32] = [0, 0]
         guard socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, &ends) == 0 else {
@@ -31,7 +31,7 @@ final class OrderPipe: Sendable {
         return (OrderPipe(ends[1]), ends[0])
     }
 
-    /// Nothing happens where the program has ended, which the server finds out by itself.
+    /// Does nothing if the program has ended, which the server detects by itself.
     func send(_ order: HTTP2Order) {
         guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order is no JSON") }
         line.append(0x0A)
@@ -52,7 +52,7 @@ final class OrderPipe: Sendable {
     deinit { _ = descriptor.withLock { Glibc.close($0) } }
 }
 
-/// Cuts what comes into lines, and gives each away.
+/// Splits data into lines, and passes each on.
 final class LineSplitter: Sendable {
     private let rest = Mutex(Data())
     private let line: @Sendable (Data) -> Void
@@ -63,7 +63,7 @@ final class LineSplitter: Sendable {
         self.end = end
     }
 
-    /// Takes bytes, none at the end.
+    /// Adds bytes; empty data is the end.
     func take(_ data: Data) {
         let lines = rest.withLock { rest in
             rest += data

@@ -9,18 +9,18 @@
 
 package import Foundation
 
-/// A suite of this test program in a process of its own: for what a program reads once, and to trace its files.
+/// Runs a suite of this test program in a separate process: for values that a program reads once, and to trace its files.
 package enum OwnProcess {
     private static let variable = "URL_LOADING_OWN_PROCESS"
 
-    /// Whether this process was made for the suite, which is enabled by nothing else.
+    /// Whether this process was started for the suite; the suite is only enabled in such a process.
     package static func isHere(_ suite: String) -> Bool { ProcessInfo.processInfo.environment[variable] == suite }
 
     package static func executable() throws -> URL {
         URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
     }
 
-    /// How a process of the suite is started: its arguments, and what its environment must have.
+    /// The arguments to run a suite, and the environment variables that it requires.
     package static func command(_ suite: String, by executable: URL) -> (arguments: [String], variables: [String: String]) {
         (
             [executable.path, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(suite)/"],
@@ -28,15 +28,15 @@ package enum OwnProcess {
         )
     }
 
-    /// Runs the suite and says what it wrote; fails with that if it fails or finds nothing to do.
+    /// Runs the suite; fails with its output if it fails or has no tests.
     ///
     /// - Parameters:
-    ///   - suite: Its name.
+    ///   - suite: The name of the suite.
     ///   - executable: A copy of this program, or this one if nil.
-    ///   - environment: What it has besides, or in place of, this process's; nil for what it has not.
-    ///   - wrapper: A command that is given the program to run.
-    /// - Returns: What it wrote.
-    /// - Throws: What it wrote, where it failed.
+    ///   - environment: Changes of this process's environment; nil removes a variable.
+    ///   - wrapper: A command that takes the program as arguments.
+    /// - Returns: The output.
+    /// - Throws: The output of a failed run.
     @discardableResult
     package static func run(
         _ suite: String, by executable: URL? = nil, environment: [String: String?], wrapper: [String] = []

@@ -9,8 +9,7 @@
 
 package import Foundation
 
-/// Another vendor's TLS server on a loopback port of the system's choice: `openssl s_server`, or nginx with a configuration of the
-/// test's.
+/// Another implementation's TLS server on a loopback port: `openssl s_server`, or nginx with the test's configuration.
 package final class PeerProcess: Sendable {
     package let port: Int
     private let process: ServerProcess
@@ -28,7 +27,7 @@ package final class PeerProcess: Sendable {
         return url
     }
 
-    /// Answers every GET with a page about the handshake, on a connection that it closes then.
+    /// Starts a server that responds to every GET with a page about the handshake, and then closes the connection.
     package static func openSSL(chain: String, key: String, root: String, _ options: [String] = []) async throws -> PeerProcess {
         let folder = try TemporaryDirectory()
         let root = try folder.write(root.utf8, to: "root.pem").path
@@ -47,14 +46,15 @@ package final class PeerProcess: Sendable {
         return PeerProcess(port: port, process: process, folder: folder)
     }
 
-    /// Keeps connections; asks for a client's certificate, takes any, and says in each answer whose it was.
+    /// Starts a server that keeps connections open, requests a client certificate, accepts any, and returns its subject in each
+    /// response.
     package static func nginx(
         _ identity: TestCertificates.Identity, verify: String = "optional_no_ca"
     ) async throws -> PeerProcess {
         var output = ""
         for _ in 0..<5 {
             let folder = try TemporaryDirectory()
-            // Free while it is held; should another process be quicker, nginx ends, and another port is tried.
+            // The port is reserved meanwhile; if another process takes it afterwards, nginx ends, and another port is tried.
             let port = try RefusingPort().number
             try folder.write(identity.chainPEM.utf8, to: "chain.pem")
             try folder.write(identity.keyPEM.utf8, to: "key.pem")

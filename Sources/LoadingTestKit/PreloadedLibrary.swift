@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// A library made from C when it is wanted, with the compiler that comes with Swift, to preload into a process.
+/// A library that is compiled from C on demand, with the compiler of the Swift toolchain, to preload into a process.
 package struct PreloadedLibrary: Sendable {
-    /// The library's, and its user's.
+    /// The folder of the library, also for files of the test.
     package let folder: TemporaryDirectory
     private var path: String { folder.file("preloaded.so").path }
 
@@ -39,7 +39,7 @@ package struct PreloadedLibrary: Sendable {
         throw ServerProcess.Failure(description: "none of clang, cc, gcc in PATH")
     }
 
-    /// What a process's environment needs; what is preloaded already, as by `Scripts/sanitize thread`, stays.
+    /// The environment for a process; libraries that are already preloaded, as by `Scripts/sanitize thread`, are kept.
     package var environment: [String: String] {
         let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { [$0] } ?? []
         return ["LD_PRELOAD": ([path] + others.filter { !$0.isEmpty }).joined(separator: ":")]

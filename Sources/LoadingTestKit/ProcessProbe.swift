@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Looks at what this process holds: descriptors, threads and memory.
+/// Measures this process: file descriptors, threads and memory.
 package enum ProcessProbe {
     /// The number of open file descriptors.
     package static func openDescriptors() throws -> Int {

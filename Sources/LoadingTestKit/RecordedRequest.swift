@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One request as a ``ScriptedServer`` received it, fields in order and nothing repaired.
+/// A request that a ``ScriptedServer`` received, with its fields in order and unmodified.
 package struct RecordedRequest: Sendable {
     package var method = ""
     package var target = ""
@@ -15,20 +15,20 @@ package struct RecordedRequest: Sendable {
     package var headers: [(name: String, value: String)] = []
     /// The bytes of the request line and the field lines.
     package var rawHead: [UInt8] = []
-    /// The body without its coding; kept up to 64 MiB.
+    /// The body without its transfer coding; up to 64 MiB are kept.
     package var body: [UInt8] = []
     /// The length of the whole body, kept or not.
     package var bodyLength = 0
-    /// The sizes of the chunks, where the body came in chunks.
+    /// The sizes of the chunks, if the body is chunked.
     package var chunks: [Int] = []
     package var trailers: [(name: String, value: String)] = []
-    /// Which connection of the server it came on, from 0.
+    /// The number of the server's connection, from 0.
     package var connection = 0
-    /// Which request on that connection it is, from 0.
+    /// The number of the request on its connection, from 0.
     package var number = 0
-    /// Which request of the server it is, from 0.
+    /// The number of the request at the server, from 0.
     package var order = 0
-    /// Whether all of it came before the connection ended.
+    /// Whether the request was complete before the connection ended.
     package var isComplete = false
 
     package init() {}
@@ -43,7 +43,7 @@ package struct RecordedRequest: Sendable {
     package var bodyText: String { String(decoding: body, as: UTF8.self) }
     package var headText: String { String(decoding: rawHead, as: UTF8.self) }
 
-    /// The values of a field's lines, octet for octet.
+    /// The values of a field's lines, as bytes.
     package func octets(of name: String) -> [[UInt8]] {
         rawHead.split(separator: 0x0A).compactMap { line in
             let start = Array((name + ": ").utf8)

@@ -9,7 +9,7 @@
 
 import Glibc
 
-/// A loopback port at which every connection is refused, for as long as this lives: it is taken, but nobody listens.
+/// A loopback port that refuses every connection during the lifetime of this object: it is bound, but not listening.
 package final class RefusingPort: Sendable {
     package let number: Int
     private let descriptor: Int32

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Finds requests in the bytes of a connection (RFC 9112), forgiving whatever can be understood.
+/// Parses requests from the bytes of a connection (RFC 9112), as leniently as possible.
 struct RequestReader {
     enum Event {
         case head(RecordedRequest)
@@ -24,12 +24,12 @@ struct RequestReader {
     private var buffer: [UInt8] = []
     private var position = 0
     private var stage = Stage.head
-    /// What was read of the request at hand; nil between requests.
+    /// The part of the current request that was read; nil between requests.
     private(set) var current: RecordedRequest?
 
     init() {}
 
-    /// Whether bytes of an unfinished request are there.
+    /// Whether there are bytes of an incomplete request.
     var isInsideRequest: Bool { current != nil || position < buffer.count }
 
     mutating func feed(_ bytes: some Collection<UInt8>) -> [Event] {
@@ -49,7 +49,7 @@ struct RequestReader {
             case .broken: return nil
             case .head:
                 while position < buffer.count, buffer[position] == 0x0D || buffer[position] == 0x0A { position += 1 }
-                // A TLS record (RFC 8446, section 5.1) in the place of a request: the script deals with it.
+                // A TLS record (RFC 8446, section 5.1) instead of a request: the script handles it.
                 if position == 0, buffer.starts(with: [0x16, 0x03]) {
                     stage = .broken
                     return nil

@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import Foundation
 
-/// What `Scripts/sanitize` has this process run with, for the programs that tests start with an environment of their own.
+/// The variables that `Scripts/sanitize` sets, for programs that tests start with a different environment.
 package enum SanitizerEnvironment {
     package static let variables = ProcessInfo.processInfo.environment.filter { name, _ in
         ["LD_PRELOAD", "TSAN_OPTIONS", "ASAN_OPTIONS"].contains(name)

@@ -15,7 +15,7 @@ import NIOSSL
 import Glibc
 #endif
 
-/// Carries out a script on one accepted connection, bound to its event loop.
+/// Runs a script on one accepted connection, on its event loop.
 final class ScriptedConnection: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
@@ -29,17 +29,17 @@ final class ScriptedConnection: ChannelInboundHandler {
     private let number: Int
     private let greeting: [SocketEffect]
     private var reader = RequestReader()
-    /// What came since reading was stopped; nil while it is read.
+    /// The bytes received since reading was stopped; nil while reading.
     private var held: [UInt8]?
-    /// The beginning of a WebSocket frame; nil while what comes are requests.
+    /// The beginning of a WebSocket frame; nil while the connection carries requests.
     private var frame: [UInt8]?
     private var frameCount = 0
     private var effects: [SocketEffect] = []
     private var waiting = Waiting.nothing
     private var requestCount = 0
-    /// The position of the request being read in the journal.
+    /// The position of the current request in the journal.
     private var order = 0
-    /// Whether the request being read was answered when its head came.
+    /// Whether the current request was answered when its head arrived.
     private var isAnswered = false
     private var bodyLength = 0
     private var bytesReceived = 0
@@ -77,7 +77,8 @@ final class ScriptedConnection: ChannelInboundHandler {
             let room = ServerJournal.keptBytes - journal.connections[number].received.count
             if room > 0 { journal.connections[number].received.append(contentsOf: bytes.prefix(room)) }
         }
-        // What comes though reading was stopped, as at the end of the connection, is read when it is begun again.
+        // Bytes that arrive although reading was stopped, as at the end of the connection, are processed when reading starts
+        // again.
         if held != nil { held?.append(contentsOf: bytes) } else { feed(bytes) }
         advance()
     }
@@ -234,7 +235,7 @@ final class ScriptedConnection: ChannelInboundHandler {
         close()
     }
 
-    /// Closes the socket without a word from TLS.
+    /// Closes the socket without close_notify.
     private static func closeTransport(_ context: ChannelHandlerContext) {
         let pipeline = context.pipeline.syncOperations
         if let secure = try? pipeline.context(handlerType: NIOSSLServerHandler.self) {
@@ -269,7 +270,7 @@ final class ScriptedConnection: ChannelInboundHandler {
         waiting = mayPass ? .nothing : .gate
     }
 
-    /// Goes on after a write or a gate.
+    /// Continues after a write or a gate.
     private func go() {
         if case .forever = waiting { return }
         waiting = .nothing

@@ -11,7 +11,7 @@ package import Foundation
 import Glibc
 import NIOSSL
 
-/// An FTP server that behaves, except where a test says otherwise; a thread serves each control connection.
+/// An FTP server that behaves correctly except where a test's rule overrides it; one thread serves each control connection.
 package final class ScriptedFTP: Sendable {
     package enum Failure: Error { case ended, noData, noURL }
 
@@ -25,15 +25,15 @@ package final class ScriptedFTP: Sendable {
         }
     }
 
-    /// A line of a client.
+    /// A command of a client.
     package struct Order: Sendable {
         package var word: String
         package var argument: String
-        /// How many of the word came before, to the whole server.
+        /// The number of earlier commands with the same word, at the whole server.
         package var count: Int
     }
 
-    /// Returns true where it did all that the order wants.
+    /// Returns true if it handled the command completely.
     package typealias Rule = @Sendable (Visit, Order) throws -> Bool
 
     /// The server's side of TLS.
@@ -44,9 +44,9 @@ package final class ScriptedFTP: Sendable {
 
         /// - Parameters:
         ///   - identities: Certificates and keys.
-        ///   - isImplicit: Whether TLS begins with the first byte, and not with `AUTH TLS`.
-        ///   - choice: Which of them a control connection is shown; its data connections are shown the same.
-        /// - Throws: What is wrong with the certificates.
+        ///   - isImplicit: Whether TLS begins with the first byte rather than with `AUTH TLS`.
+        ///   - choice: The index of the identity for a control connection; its data connections use the same.
+        /// - Throws: An error for invalid certificates.
         package init(
             _ identities: [TestCertificates.Identity], isImplicit: Bool = false, choice: @escaping @Sendable () -> Int = { 0 }
         ) throws {
@@ -65,7 +65,7 @@ package final class ScriptedFTP: Sendable {
         package fileprivate(set) var connections = 0
         package fileprivate(set) var ends = 0
         package fileprivate(set) var dataConnections = 0
-        /// The most control connections that the client had at a time.
+        /// The maximum number of control connections that the client had open at once.
         package fileprivate(set) var most = 0
         fileprivate var controls: Set<Int32> = []
         fileprivate var descriptors: Set<Int32> = []
@@ -82,13 +82,13 @@ package final class ScriptedFTP: Sendable {
     private let rule: Rule
 
     /// - Parameters:
-    ///   - files: By their absolute paths; `/home` is where a login begins.
-    ///   - security: Without it the server has no TLS.
-    ///   - isSplit: Whether replies come byte by byte.
+    ///   - files: The files by their absolute paths; `/home` is the initial directory.
+    ///   - security: The TLS configuration; nil disables TLS.
+    ///   - isSplit: Whether replies are sent byte by byte.
     ///   - isIPv6: Whether it listens at ::1.
-    ///   - greeting: What it does when a client comes.
-    ///   - rule: Where it does not behave.
-    /// - Throws: What kept it from listening.
+    ///   - greeting: Called when a client connects.
+    ///   - rule: Overrides the server's behavior.
+    /// - Throws: An error if it cannot listen.
     package init(
         _ files: [String: File], security: Security? = nil, isSplit: Bool = false, isIPv6: Bool = false,
         greeting: @escaping @Sendable (Visit) throws -> Void, rule: @escaping Rule
@@ -103,7 +103,7 @@ package final class ScriptedFTP: Sendable {
         Thread.detachNewThread { [self] in listen() }
     }
 
-    /// What clients said, line by line.
+    /// The commands of all clients, line by line.
     package var orders: [String] { state.read(\.orders) }
     package var connectionCount: Int { state.read(\.connections) }
     package var dataCount: Int { state.read(\.dataConnections) }
@@ -120,13 +120,13 @@ package final class ScriptedFTP: Sendable {
         try await state.value { $0.orders.contains { $0 == word || $0.hasPrefix(word + " ") } ? () : nil }
     }
 
-    /// Notes what a rule saw, for the test to wait for.
+    /// Records a note of a rule, for the test to wait for.
     package func note(_ text: String) { state.change { $0.notes.append(text) } }
     package func noted(_ start: String) async throws -> String {
         try await state.value { $0.notes.first { $0.hasPrefix(start) } }
     }
 
-    /// Waits until as many control connections have ended.
+    /// Waits until that number of control connections has ended.
     package func waitForEnds(_ count: Int = 1) async throws { try await state.value { $0.ends >= count ? () : nil } }
 
     /// Waits until no control connection is open.
@@ -177,7 +177,7 @@ package final class ScriptedFTP: Sendable {
             let number = state.change { state in
                 state.connections += 1
                 state.descriptors.insert(descriptor)
-                // One that the client has closed does not count, though the thread may not know yet.
+                // A connection that the client has closed does not count, although its thread may not have noticed yet.
                 let others = state.controls.count { control in
                     var event = pollfd(fd: control, events: Int16(0x2000), revents: 0)
                     return poll(&event, 1, 0) == 0
@@ -202,7 +202,7 @@ package final class ScriptedFTP: Sendable {
         if security?.isImplicit == true { try visit.secure() }
         try greeting(visit)
         while !visit.isOver, let line = visit.control.line() {
-            // Telnet's signs before ABOR are no part of it.
+            // Telnet's control bytes before ABOR are not part of the command.
             let text = String(decoding: line.drop { $0 >= 0xF0 }, as: UTF8.self)
             let parts = text.split(separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
             let word = String(parts[0]).uppercased()
@@ -216,16 +216,16 @@ package final class ScriptedFTP: Sendable {
         }
     }
 
-    /// One control connection and what belongs to it.
+    /// A control connection and its state.
     package final class Visit {
         package let server: ScriptedFTP
         package let control: FTPWire
-        /// Which control connection of the server it is, from 0.
+        /// The number of the server's control connection, from 0.
         package let number: Int
         package var folder = "/home"
         package var offset = 0
         package var isOver = false
-        /// Which certificate the client was shown; nil in clear.
+        /// The index of the identity that was presented; nil in clear.
         package private(set) var identity: Int?
         private var hasPrivateData = false
         private var listener: Int32?
@@ -237,7 +237,7 @@ package final class ScriptedFTP: Sendable {
             hasPrivateData = server.security?.isImplicit == true
         }
 
-        /// Begins TLS on the control connection.
+        /// Starts TLS on the control connection.
         fileprivate func secure() throws {
             guard let security = server.security else { return }
             let choice = security.choice()
@@ -267,7 +267,7 @@ package final class ScriptedFTP: Sendable {
             return port
         }
 
-        /// Takes the data connection, or throws where the client goes.
+        /// Accepts the data connection; throws if the client disconnects.
         package func take<Result>(_ body: (FTPWire) throws -> Result) throws -> Result {
             guard let listener else { throw Failure.noData }
             var events = [
@@ -296,7 +296,7 @@ package final class ScriptedFTP: Sendable {
             listener = nil
         }
 
-        /// Sends bytes over the data connection, between its two replies.
+        /// Sends bytes over the data connection, between the two replies.
         package func send(_ bytes: [UInt8]) throws {
             try say("150 here it comes")
             try take { try $0.write(bytes) }

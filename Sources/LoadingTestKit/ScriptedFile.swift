@@ -7,12 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A resource in memory that answers GET, HEAD and byte ranges (RFC 9110, section 14) as a good server does, or worse.
+/// A resource in memory that responds to GET, HEAD and byte ranges (RFC 9110, section 14), optionally with faults.
 package struct ScriptedFile: Sendable, CustomStringConvertible {
     package var content: [UInt8]
     package var entityTag: String?
     package var lastModified: String?
-    /// Whether ranges are served; otherwise every answer is a 200.
+    /// Whether ranges are served; otherwise every response is a 200.
     package var servesRanges = true
     package var headers: [(String, String)] = []
 
@@ -31,7 +31,7 @@ package struct ScriptedFile: Sendable, CustomStringConvertible {
         "\(content.count) bytes, ETag \(entityTag ?? "none"), Last-Modified \(lastModified ?? "none")"
     }
 
-    /// Bytes in which every place can be told from the others.
+    /// Pseudorandom bytes, in which each position can be distinguished from the others.
     package static func pattern(_ count: Int, seed: UInt8 = 0) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: count)
         var state = UInt64(seed) &+ 0x9E37_79B9_7F4A_7C15
@@ -42,7 +42,7 @@ package struct ScriptedFile: Sendable, CustomStringConvertible {
         return bytes
     }
 
-    /// The answer; `cutAfter` body bytes are followed by `ending` in place of the rest.
+    /// The response; with `cutAfter`, only that number of body bytes is sent, followed by `ending`.
     package func reply(to request: RecordedRequest, cutAfter: Int? = nil, ending: SocketEffect = .close) -> ScriptedReply {
         var fields = headers
         if let entityTag { fields.append(("ETag", entityTag)) }

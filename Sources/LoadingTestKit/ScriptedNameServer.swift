@@ -16,7 +16,7 @@ import Glibc
 import Musl
 #endif
 
-/// A name server in this process, on a loopback port of its own, over UDP and TCP, that answers by script.
+/// A scripted name server in this process, on its own loopback port, over UDP and TCP.
 package final class ScriptedNameServer: Sendable {
     package struct Question: Sendable, Hashable {
         /// In lower case.
@@ -25,7 +25,7 @@ package final class ScriptedNameServer: Sendable {
     }
 
     package struct Reply: Sendable {
-        /// One list of addresses for each datagram that is sent.
+        /// The list of addresses in each datagram to send.
         var datagrams: [[String]]
         var seconds: UInt32
         var code: UInt8 = 0
@@ -66,9 +66,9 @@ package final class ScriptedNameServer: Sendable {
         port = channels[0].localAddress?.port ?? 0
     }
 
-    /// Starts a server; `order` counts the questions of a name and family from 0.
+    /// Starts a server; `order` counts the questions for a name and family from 0.
     ///
-    /// IPv4 and IPv6 addresses are given to whom they are of use.
+    /// A response contains only addresses of the requested family.
     package static func start(port: Int = 0, _ script: @escaping Script) async throws -> ScriptedNameServer {
         let journal = Watched(Journal())
         let reply: @Sendable (Question) -> Reply = { question in
@@ -93,7 +93,7 @@ package final class ScriptedNameServer: Sendable {
                 }
                 .bind(host: "127.0.0.1", port: datagrams.localAddress?.port ?? 0).get()
             if let streams { return ScriptedNameServer([datagrams, streams], journal) }
-            // Somebody else has the port over TCP.
+            // Another process has the port over TCP.
             try await datagrams.close()
             if port != 0 { throw ServerProcess.Failure(description: "the port \(port) is another's over TCP") }
         }
@@ -101,17 +101,17 @@ package final class ScriptedNameServer: Sendable {
 
     package func close() async { for channel in channels { try? await channel.close() } }
 
-    /// How often a name's addresses of a family were asked for.
+    /// The number of questions for a name and family.
     package func count(_ name: String, isV6: Bool = false) -> Int {
         journal.read { $0.questions.filter { $0 == Question(name: name, isV6: isV6) }.count }
     }
 
-    /// Waits until a name's addresses of a family were asked for.
+    /// Waits for a question for a name and family.
     package func asked(_ name: String, isV6: Bool = false) async throws {
         try await journal.value { $0.questions.contains(Question(name: name, isV6: isV6)) ? () : nil }
     }
 
-    /// Sends what waits for a gate, and what comes to it from now on.
+    /// Sends the responses that wait for a gate, and opens it for later ones.
     package func open(_ gate: String) {
         let blocked = journal.change { journal in
             journal.openGates.insert(gate)
@@ -120,7 +120,7 @@ package final class ScriptedNameServer: Sendable {
         for send in blocked { send() }
     }
 
-    /// Answers over UDP, where what is longer than 512 bytes is said to be cut off.
+    /// Responds over UDP; responses longer than 512 bytes are truncated (TC).
     private final class DatagramHandler: ChannelInboundHandler {
         typealias InboundIn = AddressedEnvelope<ByteBuffer>
         typealias OutboundOut = AddressedEnvelope<ByteBuffer>
@@ -179,7 +179,7 @@ package final class ScriptedNameServer: Sendable {
         }
     }
 
-    /// RFC 1035, section 4.
+    /// A query (RFC 1035, section 4).
     private struct Query {
         let question: Question
         private let id: UInt16

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// How a ``ScriptedServer`` answers one request.
+/// The response of a ``ScriptedServer`` to one request.
 package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {
     package var effects: [SocketEffect]
 
     package init(_ effects: [SocketEffect]) { self.effects = effects }
     package init(arrayLiteral effects: SocketEffect...) { self.effects = effects }
 
-    /// Bytes exactly as given, then nothing more: the connection stays open.
+    /// Bytes exactly as given; the connection stays open.
     package static func raw(_ text: String) -> ScriptedReply { [.write(text)] }
 
     /// The status line and the fields, with the empty line.
@@ -51,7 +51,7 @@ package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {
         .status(status, [("Location", location)] + headers, body: body)
     }
 
-    /// A chunked response, each chunk in a write of its own.
+    /// A chunked response, with a separate write for each chunk.
     package static func chunked(
         _ chunks: [String], trailers: [(String, String)] = [], _ headers: [(String, String)] = []
     ) -> ScriptedReply {
@@ -61,12 +61,12 @@ package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {
         return ScriptedReply(effects)
     }
 
-    /// A body in gzip (RFC 1952), by stored blocks.
+    /// A body in gzip (RFC 1952), as stored blocks.
     package static func gzip(_ body: [UInt8], _ headers: [(String, String)] = []) -> ScriptedReply {
         .ok(GzipBytes.stored(body), [("Content-Encoding", "gzip")] + headers)
     }
 
-    /// `count` chunks of the same bytes, with Content-Length, written as fast as the client takes them and never held in memory.
+    /// `count` chunks of the same bytes, with Content-Length, written as fast as the client reads them and never held in memory.
     package static func large(chunk: [UInt8], count: Int, _ headers: [(String, String)] = []) -> ScriptedReply {
         [
             .write(head(200, headers + [("Content-Length", "\(chunk.count * count)")])),
@@ -74,6 +74,6 @@ package struct ScriptedReply: Sendable, ExpressibleByArrayLiteral {
         ]
     }
 
-    /// This reply, and then more.
+    /// This reply, followed by further effects.
     package func then(_ more: SocketEffect...) -> ScriptedReply { ScriptedReply(effects + more) }
 }

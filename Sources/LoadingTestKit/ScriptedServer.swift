@@ -12,10 +12,10 @@ import NIOCore
 import NIOPosix
 import NIOSSL
 
-/// An HTTP/1.1 server in this process, on a loopback port of its own, that answers by script and fails by script.
+/// An HTTP/1.1 server in this process, on its own loopback port, that responds and fails by script.
 ///
-/// It reads requests leniently, records them, and carries out the effects of each reply in order. Tests wait for what it sees; no
-/// wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
+/// It parses requests leniently, records them, and performs the effects of each reply in order. Tests wait for recorded events;
+/// no wait polls or sleeps, and every wait ends when its task is cancelled (give suites a time limit).
 package final class ScriptedServer: Sendable {
     package struct ScriptError: Error, CustomStringConvertible {
         package var description: String
@@ -47,22 +47,24 @@ package final class ScriptedServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - address: where it listens, on a port of the system's choice.
-    ///   - path: of the Unix-domain socket where it listens in place of that.
-    ///   - isMultipath: whether it has multipath TCP.
-    ///   - identity: certificate and key; with them the server speaks TLS.
-    ///   - laterIdentities: those of the connections after the first one; the last one is that of all others, too.
-    ///   - choice: which identity a new connection is shown, counted from 0; nil leaves it to the order of the connections.
-    ///   - isClear: whether a new connection, counted from 0, is spoken to without TLS although there is an identity.
-    ///   - tls: the TLS versions it accepts.
-    ///   - clientRoot: in PEM; with it the server asks clients for a certificate, and checks one that it is shown.
-    ///   - sendBuffer: the size of the sockets' send buffer, for tests of back-pressure.
-    ///   - greeting: effects for a new connection before anything is read.
-    ///   - early: the answer when only the head has come; nil leaves it to `reply`. Without an early answer an
-    ///     `Expect: 100-continue` gets its 100.
-    ///   - reply: the answer to a complete request.
-    /// - Returns: the server, listening.
-    /// - Throws: what kept it from listening, or from using its certificate.
+    ///   - address: The address to listen on, at a port that the system chooses.
+    ///   - path: The path of a Unix domain socket to listen on instead.
+    ///   - isMultipath: Whether it supports multipath TCP.
+    ///   - identity: The certificate and key; if present, the server uses TLS.
+    ///   - laterIdentities: The identities for the connections after the first one; the last one also applies to all further
+    ///     ones.
+    ///   - choice: The index of the identity for a new connection, counted from 0; nil selects it by the order of the
+    ///     connections.
+    ///   - isClear: Whether a new connection, counted from 0, does not use TLS although there is an identity.
+    ///   - tls: The accepted TLS versions.
+    ///   - clientRoot: A root in PEM; if present, the server requests a client certificate and verifies it.
+    ///   - sendBuffer: The size of the sockets' send buffer, for tests of back-pressure.
+    ///   - greeting: The effects for a new connection before anything is read.
+    ///   - early: The reply when only the head has arrived; nil leaves it to `reply`. Without an early reply, `Expect:
+    ///     100-continue` gets a 100 response.
+    ///   - reply: The reply to a complete request.
+    /// - Returns: The listening server.
+    /// - Throws: An error if it cannot listen or use its certificate.
     package static func start(
         address: String = "127.0.0.1",
         path: String? = nil,
@@ -122,7 +124,7 @@ package final class ScriptedServer: Sendable {
         )
     }
 
-    /// Stops the server and throws what went wrong in its script.
+    /// Stops the server; throws the errors of its script.
     package func close() async throws {
         try? await channel.close()
         for child in children.read({ Array($0.values) }) { try? await child.close() }
@@ -130,12 +132,12 @@ package final class ScriptedServer: Sendable {
         if !errors.isEmpty { throw ScriptError(description: errors.joined(separator: "\n")) }
     }
 
-    /// Stops listening; connections stay.
+    /// Stops listening; connections stay open.
     package func stopListening() async { try? await channel.close() }
 
     // MARK: Addresses
 
-    /// A URL at this server, by another name of it where `host` says so.
+    /// A URL of this server, with another host name if `host` is set.
     package func url(_ path: String = "/", host: String? = nil, user: String? = nil) -> URL {
         let host = host ?? (address.contains(":") ? "[\(address)]" : address)
         let text = "\(isSecure ? "https" : "http")://\(user.map { $0 + "@" } ?? "")\(host):\(port)\(path)"
@@ -143,13 +145,13 @@ package final class ScriptedServer: Sendable {
         return url
     }
 
-    // MARK: What it saw
+    // MARK: Records
 
     package var requests: [RecordedRequest] { journal.read(\.requests) }
     package var connectionCount: Int { journal.read(\.connections.count) }
     package var errors: [String] { journal.read(\.errors) }
 
-    /// Waits until a request, counted from 0, has come in full or was cut off.
+    /// Waits until a request, counted from 0, is complete or was cut off.
     package func request(_ order: Int) async throws -> RecordedRequest {
         try await journal.value { journal in
             guard journal.requests.count > order else { return nil }
@@ -158,18 +160,18 @@ package final class ScriptedServer: Sendable {
         }
     }
 
-    /// Waits until the head of a request, counted from 0, has come.
+    /// Waits until the head of a request, counted from 0, has arrived.
     package func head(_ order: Int) async throws -> RecordedRequest {
         try await journal.value { $0.requests.count > order ? $0.requests[order] : nil }
     }
 
-    /// Waits until as many complete requests have come, and returns all there are.
+    /// Waits until that number of requests is complete; returns all requests.
     @discardableResult
     package func waitForRequests(_ count: Int) async throws -> [RecordedRequest] {
         try await journal.value { $0.requests.filter(\.isComplete).count >= count ? $0.requests : nil }
     }
 
-    /// Waits until as many connections were accepted.
+    /// Waits until that number of connections was accepted.
     package func waitForConnections(_ count: Int) async throws {
         try await journal.value { $0.connections.count >= count ? () : nil }
     }
@@ -188,7 +190,7 @@ package final class ScriptedServer: Sendable {
 
     package var openConnectionCount: Int { journal.read { $0.connections.filter { !$0.isClosed }.count } }
 
-    /// What a client sent on a connection, as it came (in clear after TLS), up to 1 MiB.
+    /// The bytes that a client sent on a connection (decrypted), up to 1 MiB.
     package func received(on connection: Int) -> [UInt8] {
         journal.read { $0.connections.count > connection ? $0.connections[connection].received : [] }
     }
@@ -198,7 +200,7 @@ package final class ScriptedServer: Sendable {
         journal.read { $0.connections.count > connection ? $0.connections[connection].frames : [] }
     }
 
-    /// The bytes of replies that the socket of a connection took.
+    /// The number of response bytes that the socket of a connection accepted.
     package func bytesWritten(on connection: Int) -> Int {
         journal.read { $0.connections.count > connection ? $0.connections[connection].bytesWritten : 0 }
     }
@@ -207,7 +209,7 @@ package final class ScriptedServer: Sendable {
         journal.read { $0.connections.count > connection ? $0.connections[connection].bytesReceived : 0 }
     }
 
-    /// Waits until the socket of a connection took as many bytes.
+    /// Waits until the socket of a connection has accepted that number of bytes.
     package func waitForBytesWritten(_ count: Int, on connection: Int) async throws {
         try await journal.value { journal in
             journal.connections.count > connection && journal.connections[connection].bytesWritten >= count ? () : nil
@@ -216,15 +218,15 @@ package final class ScriptedServer: Sendable {
 
     // MARK: Gates
 
-    /// Waits until as many connections have come to a gate or a point of the script.
+    /// Waits until that number of connections has reached a gate or a point of the script.
     package func reached(_ name: String, times: Int = 1) async throws {
         try await journal.value { $0.reached[name, default: 0] >= times ? () : nil }
     }
 
-    /// How often a point of the script was reached.
+    /// The number of times that a point of the script was reached.
     package func count(of name: String) -> Int { journal.read { $0.reached[name, default: 0] } }
 
-    /// Opens a gate for good.
+    /// Opens a gate permanently.
     package func open(_ gate: String) {
         let blocked = journal.change { journal in
             journal.openGates.insert(gate)
@@ -234,7 +236,7 @@ package final class ScriptedServer: Sendable {
     }
 }
 
-/// Runs a test against a server, stops the server, and throws what went wrong in its script.
+/// Runs a test with a server, and stops the server; throws the errors of its script.
 package func withScriptedServer(
     identity: TestCertificates.Identity? = nil,
     isClear: @escaping @Sendable (_ connection: Int) -> Bool = { _ in false },

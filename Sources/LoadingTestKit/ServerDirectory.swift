@@ -9,9 +9,9 @@
 
 package import Foundation
 
-/// A directory of a server whose processes give up root's rights.
+/// A directory for a server whose processes drop root's rights.
 ///
-/// Unlike ``TemporaryDirectory`` it is where every user may pass, whatever TMPDIR says. Removed when it is let go of.
+/// Unlike ``TemporaryDirectory``, every user can access it, whatever TMPDIR says. Removed when the object is released.
 package final class ServerDirectory: Sendable {
     package let url: URL
 
@@ -25,7 +25,7 @@ package final class ServerDirectory: Sendable {
 
     package func file(_ name: String) -> URL { url.appendingPathComponent(name) }
 
-    /// Writes a file that everybody may read.
+    /// Writes a file that every user can read.
     @discardableResult
     package func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> URL {
         let file = file(name)
@@ -34,7 +34,7 @@ package final class ServerDirectory: Sendable {
         return file
     }
 
-    /// Makes a directory that everybody may write to.
+    /// Creates a directory that every user can write to.
     func makeFolder(_ name: String) throws {
         try FileManager.default.createDirectory(at: file(name), withIntermediateDirectories: true)
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: file(name).path)
@@ -42,7 +42,7 @@ package final class ServerDirectory: Sendable {
 
     package func text(of name: String) -> String { (try? String(contentsOf: file(name), encoding: .utf8)) ?? "" }
 
-    /// Waits until a log says it, as servers write theirs after they have answered; false where nothing comes any more.
+    /// Waits until a log meets a condition, since servers write their logs after the response; false after a timeout.
     func log(_ name: String, says condition: (String) -> Bool) throws -> Bool {
         let changes = try FileChanges(below: file(name).deletingLastPathComponent())
         while !condition(text(of: name)) { guard changes.wait(milliseconds: 20_000) else { return false } }

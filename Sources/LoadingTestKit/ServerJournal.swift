@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What happened at a ``ScriptedServer``: what its waiters look at.
+/// The record of events at a ``ScriptedServer``, which tests wait for.
 struct ServerJournal: Sendable {
     struct Connection: Sendable {
-        /// What the client sent, kept up to 1 MiB.
+        /// The bytes that the client sent, up to 1 MiB.
         var received: [UInt8] = []
         var bytesReceived = 0
-        /// What the socket took.
+        /// The number of bytes that the socket accepted.
         var bytesWritten = 0
-        /// The client's WebSocket frames, where the script reads such.
+        /// The client's WebSocket frames, if the script reads them.
         var frames: [ClientFrame] = []
         var isClosed = false
     }

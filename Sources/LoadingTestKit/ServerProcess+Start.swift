@@ -32,18 +32,18 @@ extension ServerProcess {
                 pipes.append((pipe, take))
             }
         }
-        // Duplicates above the numbers that the child sees them under.
+        // Duplicates above the numbers that the child gets.
         let high = order.sockets.map { fcntl($0, F_DUPFD_CLOEXEC, 64) }
         defer { for descriptor in high { close(descriptor) } }
         for (index, descriptor) in high.enumerated() {
             posix_spawn_file_actions_adddup2(&actions, descriptor, Int32(3 + index))
         }
-        // glibc has a file action for the folder, which Swift does not see.
+        // glibc has a file action for the working directory, which Swift does not import.
         let arguments = (order.directory.map { ["/usr/bin/env", "--chdir=\($0.path)"] } ?? []) + order.arguments
         let argv: [UnsafeMutablePointer<CChar>?] = arguments.map { strdup($0) } + [nil]
         let environment: [UnsafeMutablePointer<CChar>?] = order.variables.map { strdup("\($0)=\($1)") } + [nil]
         defer { for pointer in argv + environment { free(pointer) } }
-        // Threads that run Swift's tasks have signals blocked, which would be handed down.
+        // Threads of Swift's task pool have blocked signals, which the child would inherit.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
@@ -70,7 +70,7 @@ extension ServerProcess {
                 if data.isEmpty { break }
                 take(data)
             }
-            // The handle does not go with its thread.
+            // The handle is not closed when its thread ends.
             try? handle.close()
             take(Data())
         }

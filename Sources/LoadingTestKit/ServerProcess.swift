@@ -14,32 +14,32 @@ import Synchronization
 import Glibc
 #endif
 
-/// A program that a test starts and stops: one that serves on loopback ports, or one that does its work and ends.
+/// A program that a test starts and stops: a server on loopback ports, or a command that ends by itself.
 package final class ServerProcess: Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
     }
 
-    /// Where a program writes.
+    /// The destination of a program's output.
     package enum Output: Sendable {
         case file(URL)
-        /// Given away as it comes, on a thread of its own; empty at the end.
+        /// Passed on as it arrives, on a separate thread; empty at the end.
         case pipe(@Sendable (Data) -> Void)
         case nothing
     }
 
-    /// How a program is started: its arguments, and what it has in its environment besides PATH, HOME and LANG.
+    /// The arguments of a program, and its environment variables besides PATH, HOME and LANG.
     package struct Order: Sendable {
         package var arguments: [String]
         package var environment: [String: String]
-        /// Where it runs; where this process does if nil.
+        /// The working directory; nil means this process's.
         package var directory: URL?
-        /// What it reads; /dev/null if nil.
+        /// The standard input; nil means /dev/null.
         package var input: URL?
         package var output: Output
-        /// The same as the output if nil.
+        /// The destination of standard error; nil means that of the output.
         package var errors: Output?
-        /// Sockets that it sees as 3, 4 and so on.
+        /// The sockets that the program gets as descriptors 3, 4 and so on.
         var sockets: [Int32]
 
         package init(
@@ -69,7 +69,7 @@ package final class ServerProcess: Sendable {
             self.sockets = sockets
         }
 
-        /// What it wrote to its file.
+        /// The content of the output file.
         var text: String {
             guard case .file(let file) = output else { return "" }
             return (try? String(contentsOf: file, encoding: .utf8)) ?? ""
@@ -77,12 +77,12 @@ package final class ServerProcess: Sendable {
     }
 
     private let process: pid_t
-    /// Its exit code, or 128 and the signal, once nothing is left of it: its number may be another program's then.
+    /// The exit code, or 128 plus the signal, after the process was reaped: its number may then belong to another program.
     private let code = Mutex<Int32?>(nil)
 
     init(_ process: pid_t) { self.process = process }
 
-    /// Finds a program; daemons are not always on the path.
+    /// Finds a program; daemons are not always in PATH.
     package static func program(_ name: String, package: String) throws -> String {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin"]
         let places = folders.map { "\($0)/\(name)" }
@@ -92,7 +92,7 @@ package final class ServerProcess: Sendable {
         return program
     }
 
-    /// Finds a program in the build folder, which `Scripts/install-needs` put there.
+    /// Finds a program in the build folder, where `Scripts/install-needs` puts it.
     static func unpacked(_ path: String) throws -> String {
         let program = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [FileManager.default.currentDirectoryPath, program] + CommandLine.arguments {
@@ -106,11 +106,11 @@ package final class ServerProcess: Sendable {
         throw Failure(description: "there is no .build/\(path): Scripts/install-needs test")
     }
 
-    /// Runs a program to its end, and says what it wrote to its file.
+    /// Runs a program to its end; returns the content of its output file.
     @discardableResult
     package static func run(_ order: Order) throws -> String { try outcome(of: order, try start(order).waited()) }
 
-    /// As the other one, with no thread that waits; the program ends with the task.
+    /// Runs a program without blocking a thread; cancelling the task kills the program.
     @discardableResult
     package static func run(_ order: Order) async throws -> String { try outcome(of: order, try await start(order).end()) }
 
@@ -123,7 +123,7 @@ package final class ServerProcess: Sendable {
         return text
     }
 
-    /// Starts a program and waits until it has written what shows that it is ready, which is handed back.
+    /// Starts a program and waits until its output shows that it is ready; returns that output.
     package static func start(
         _ arguments: [String], until isReady: @escaping @Sendable (String) -> Bool
     ) async throws -> (ServerProcess, String) {
@@ -145,11 +145,11 @@ package final class ServerProcess: Sendable {
         return (process, text)
     }
 
-    /// Starts a program that serves at as many ports as it needs, and waits until a file of it says that it does, and it does: squid
-    /// says so a moment before.
+    /// Starts a server program with a number of ports, and waits until its log reports that it is ready and it accepts
+    /// connections: squid reports it slightly too early.
     ///
-    /// The ports are free when they are chosen. Should one be taken before the program has it, the program ends, and other ports are
-    /// tried.
+    /// The ports are free when they are chosen. If another process takes one before the program does, the program ends, and other
+    /// ports are tried.
     static func serving(
         ports count: Int, sign: String, in log: URL, _ order: ([Int]) throws -> Order
     ) throws -> (ServerProcess, ports: [Int]) {
@@ -162,12 +162,12 @@ package final class ServerProcess: Sendable {
             let changes = try FileChanges(below: log.deletingLastPathComponent())
             let process = try start(order)
             let life = Pipe()
-            // Not the process itself: whoever lets go of it ends it.
+            // Not the ServerProcess object itself: releasing it ends the program.
             Thread.detachNewThread { [number = process.process] in
                 awaitEnd(of: number)
                 try? life.fileHandleForWriting.close()
             }
-            // Where it says so too early, it has more to say a moment later.
+            // If the report came too early, the log grows again a moment later.
             while !isReady(ports), changes.wait(orEndOf: life.fileHandleForReading.fileDescriptor) {}
             if isReady(ports) { return (process, ports) }
             output = order.text + text()
@@ -175,12 +175,12 @@ package final class ServerProcess: Sendable {
         throw Failure(description: "the server does not start: \(output.suffix(2000))")
     }
 
-    /// Sends it a signal, if it runs.
+    /// Sends a signal to the program, if it is running.
     package func signal(_ signal: Int32) {
         code.withLock { if $0 == nil { _ = kill(process, signal) } }
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends a signal to end the program, and waits until it has ended.
     package func stop(_ signal: Int32 = SIGTERM) {
         self.signal(signal)
         waited()
@@ -188,13 +188,13 @@ package final class ServerProcess: Sendable {
 
     deinit { stop(SIGKILL) }
 
-    /// Waits for the end: the exit code, or 128 and the signal.
+    /// Waits for the end; returns the exit code, or 128 plus the signal.
     ///
-    /// It ends with the task.
+    /// Cancelling the task kills the program.
     package func end() async throws -> Int32 {
         let code = Watched<Int32?>(nil)
         Thread.detachNewThread { [self] in
-            // Not within the change, whose lock the task needs to be cancelled.
+            // Not within `change`, whose lock the task needs to be cancelled.
             let end = waited()
             code.change { $0 = end }
         }
@@ -206,7 +206,7 @@ package final class ServerProcess: Sendable {
         }
     }
 
-    /// It stays a zombie, so that nobody signals a stranger.
+    /// Waits without reaping: the process stays a zombie, so that its number is not reused and no other process is signaled.
     private static func awaitEnd(of process: pid_t) {
         var information = siginfo_t()
         while waitid(P_PID, id_t(process), &information, WEXITED | WNOWAIT) == -1, errno == EINTR {}
@@ -229,7 +229,7 @@ package final class ServerProcess: Sendable {
 // MARK: Sockets
 
 extension ServerProcess {
-    /// Where a server listens that is handed its socket down.
+    /// A listening socket for a server that inherits it.
     static func listeningSocket() throws -> (descriptor: Int32, port: Int) { try socket(isListening: true) }
 
     private static func freePorts(_ count: Int) throws -> [Int] {

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a ``ScriptedServer`` does.
+/// The script of a ``ScriptedServer``.
 ///
 /// The closures run on its event loops.
 struct ServerScript: Sendable {
-    /// Effects for a new connection, before anything is read.
+    /// The effects for a new connection, before anything is read.
     var greeting: @Sendable (_ connection: Int) -> [SocketEffect]
-    /// The answer when only the head has come; nil leaves the answer to ``reply``.
+    /// The reply when only the head has arrived; nil leaves it to ``reply``.
     var early: @Sendable (RecordedRequest) throws -> ScriptedReply?
-    /// The answer to a complete request.
+    /// The reply to a complete request.
     var reply: @Sendable (RecordedRequest) throws -> ScriptedReply
 }

@@ -14,31 +14,31 @@ import Glibc
 #endif
 
 extension SmallServer {
-    /// How an FTP server is set up.
+    /// The options of an FTP server.
     package struct FTPOptions: Sendable {
-        /// Whose certificate it has; without one it has no TLS.
+        /// The certificate and key; nil disables TLS.
         package var identity: TestCertificates.Identity?
-        /// TLS from the first byte: pyftpdlib alone.
+        /// Whether TLS begins with the first byte: only pyftpdlib.
         package var isImplicit = false
         /// Whether a data connection must resume the control connection's TLS session: vsftpd and proftpd.
         package var demandsReuse = false
         /// Whether anonymous logins are allowed; vsftpd allows no others.
         package var allowsAnonymous = true
-        /// Bytes per second and connection; nil without a limit.
+        /// Bytes per second and connection; nil means no limit.
         package var rate: Int?
 
         package init(identity: TestCertificates.Identity? = nil) { self.identity = identity }
     }
 
-    /// The folder that an FTP server serves, in which others may write.
+    /// The folder that an FTP server serves, which clients can write to.
     package var folder: URL { directory.file("root") }
 
-    /// What an FTP server wrote of the commands that it got.
+    /// The FTP server's log of received commands.
     package var journal: String {
         directory.text(of: "commands.log") + directory.text(of: "settings/commands.log") + directory.text(of: "output.log")
     }
 
-    /// Puts a file into an FTP server's folder, which is older than today.
+    /// Writes a file to an FTP server's folder, with a modification date in the past.
     package func put(
         _ bytes: some Sequence<UInt8>, at path: String, modified: Date = Date(timeIntervalSince1970: 1_580_702_706)
     ) throws {
@@ -48,7 +48,7 @@ extension SmallServer {
         try FileManager.default.setAttributes([.modificationDate: modified], ofItemAtPath: file.path)
     }
 
-    /// vsftpd, for anonymous users, who may also write.
+    /// vsftpd, for anonymous users, with write permission.
     package static func vsftpd(_ options: FTPOptions = FTPOptions()) throws -> SmallServer {
         let program = try ServerProcess.program("vsftpd", package: "vsftpd")
         return try start { port, directory in
@@ -102,7 +102,7 @@ extension SmallServer {
             .standardized.path
         return try start { port, directory in
             let root = try makeRoot(directory)
-            // It takes no files from where others may write.
+            // It rejects files in folders that others can write to.
             try directory.makeFolder("settings")
             chmod(directory.file("settings").path, 0o700)
             let user = NSUserName()
@@ -177,7 +177,7 @@ extension SmallServer {
         return directory.file("root").path
     }
 
-    /// Arguments: port, folder, certificate and key, TLS from the beginning, anonymous users, bytes a second, address.
+    /// Arguments: port, folder, certificate and key, implicit TLS, anonymous users, bytes per second, address.
     private static let pythonServer = """
         import logging, sys
         from pyftpdlib.authorizers import DummyAuthorizer

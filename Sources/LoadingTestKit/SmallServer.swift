@@ -13,7 +13,7 @@ import Foundation
 import Glibc
 #endif
 
-/// Small proxies, mail and FTP servers that were not written for this project: each on a loopback port of the system's choice.
+/// Small independent proxies, mail and FTP servers, each on a loopback port that the system chooses.
 package final class SmallServer: Sendable {
     package let port: Int
     let directory: ServerDirectory
@@ -62,7 +62,7 @@ package final class SmallServer: Sendable {
         }
     }
 
-    /// An SMTP server that wants STARTTLS.
+    /// An SMTP server that requires STARTTLS.
     package static func smtp(_ identity: TestCertificates.Identity) throws -> SmallServer {
         let program = try ServerProcess.program("aiosmtpd", package: "python3-aiosmtpd")
         return try start { port, directory in
@@ -71,7 +71,7 @@ package final class SmallServer: Sendable {
         }
     }
 
-    /// An IMAP server that wants STARTTLS.
+    /// An IMAP server that requires STARTTLS.
     package static func imap(_ identity: TestCertificates.Identity) throws -> SmallServer {
         let program = try ServerProcess.program("dovecot", package: "dovecot-imapd")
         let user = NSUserName()
@@ -122,8 +122,9 @@ package final class SmallServer: Sendable {
         )
     }
 
-    /// They do not say when they are ready: a shell that runs before the program finds it out, and is no child of
-    /// the program, as some end when they lose one that they do not know.
+    /// Starts a program that does not report when it is ready: a shell that starts before the program detects it.
+    ///
+    /// The shell is not a child of the program, since some programs end when an unknown child ends.
     static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {
         let directory = try ServerDirectory()
         let shell = try ServerProcess.program("bash", package: "bash")

@@ -7,44 +7,46 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// One thing a ``ScriptedServer`` does to a connection.
+/// An action of a ``ScriptedServer`` on a connection.
 ///
-/// Effects are carried out in order, each when the one before is done.
+/// Effects are performed in order, each after the previous one is done.
 package enum SocketEffect: Sendable {
-    /// Writes bytes and waits until the socket took them.
+    /// Writes bytes and waits until the socket has accepted them.
     case write([UInt8])
-    /// Writes bytes one at a time, each in a segment of its own.
+    /// Writes bytes one at a time, each in a separate segment.
     case writeSlowly([UInt8])
-    /// Writes a chunk many times over, each when the socket took the one before; `Int.max` means until the client goes away.
+    /// Writes a chunk repeatedly, each time after the socket has accepted the previous one; `Int.max` means until the client
+    /// disconnects.
     case `repeat`([UInt8], count: Int)
-    /// Waits until the connection has brought as many bytes, of whatever kind.
+    /// Waits until the connection has received that number of bytes of any kind.
     case awaitBytes(Int)
-    /// Waits until the client has sent as many bytes of the request's body.
+    /// Waits until the client has sent that number of bytes of the request's body.
     case awaitBody(Int)
-    /// Waits until the request has come in full.
+    /// Waits until the request is complete.
     case awaitRequestEnd
-    /// Waits until the test opens the gate; ``ScriptedServer/reached(_:times:)`` tells the test that a connection stands there.
+    /// Waits until the test opens the gate; the test can wait for this point with ``ScriptedServer/reached(_:times:)``.
     case gate(String)
-    /// Tells the test that this point was reached, and goes on.
+    /// Records that this point was reached, and continues.
     case reach(String)
-    /// Waits for a time, for tests of timeouts that data put off.
+    /// Waits for a time, for tests of timeouts that data extends.
     case pause(milliseconds: Int64)
     /// Does nothing more until the client closes.
     case stall
-    /// Closes; with TLS says so first (close_notify).
+    /// Closes; with TLS, sends close_notify first.
     case close
-    /// Closes; with TLS without saying so.
+    /// Closes; with TLS, without close_notify.
     case closeAbruptly
-    /// Ends the server's direction and goes on reading.
+    /// Ends the server's direction and continues to read.
     case shutdownOutput
     /// Closes with a TCP reset.
     case reset
-    /// Reads no more, so that the client's send buffer fills.
+    /// Stops reading, so that the client's send buffer fills.
     case stopReading
     case startReading
-    /// What comes from here on is a client's WebSocket frames, and no request; ``ScriptedServer/frames(on:)`` has them.
+    /// From now on, parses the client's bytes as WebSocket frames rather than requests; ``ScriptedServer/frames(on:)`` returns
+    /// them.
     case readFrames
-    /// Waits until as many of these have come.
+    /// Waits until that number of frames has arrived.
     case awaitFrames(Int)
 
     package static func write(_ text: String) -> SocketEffect { .write(Array(text.utf8)) }

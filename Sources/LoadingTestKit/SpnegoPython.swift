@@ -9,10 +9,10 @@
 
 import Foundation
 
-/// Python with pyspnego (NTLM and SPNEGO, written in Python), in the folder where `Scripts/install-needs test` puts it, and the two
-/// programs that use it.
+/// Python with pyspnego (NTLM and SPNEGO, written in Python), in the folder where `Scripts/install-needs test` installs it, and
+/// the two programs that use it.
 enum SpnegoPython {
-    /// Whoever may log in, as pyspnego wants it.
+    /// Writes the users in pyspnego's format.
     static func write(_ users: [String: String], domain: String, in directory: ServerDirectory) throws -> [String: String] {
         let lines = users.map { "\(domain):\($0):\($1)\n" }
         let file = try directory.write(lines.joined().utf8, to: "ntlm.users")
@@ -23,7 +23,7 @@ enum SpnegoPython {
         try ServerProcess.unpacked("python/bin/python3")
     }
 
-    /// An HTTP server on the listening socket 3, whose connections are bound to whoever they are authenticated as.
+    /// An HTTP server on the listening socket 3, which binds connections to their authenticated users.
     ///
     /// Arguments: the PEM files of a certificate chain and its key, for TLS.
     static let server = #"""
@@ -136,7 +136,7 @@ enum SpnegoPython {
 
         """#
 
-    /// Judges about NTLM for squid on the listening socket 3: a connection for each helper, a line per message, in squid's helper
+    /// Verifies NTLM for squid on the listening socket 3: one connection for each helper, one line per message, in squid's helper
     /// protocol.
     static let judge = #"""
         import base64, socket, socketserver

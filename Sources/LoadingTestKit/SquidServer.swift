@@ -13,23 +13,23 @@ import Foundation
 import Glibc
 #endif
 
-/// A real squid on a loopback port: a proxy for http and, by CONNECT, for everything else.
+/// A squid on a loopback port: a proxy for http and, by CONNECT, for everything else.
 package final class SquidServer: Sendable {
-    /// How a client may say who it is; the realm of Basic and Digest is "squid".
+    /// An authentication scheme; the realm of Basic and Digest is "squid".
     package enum Scheme: Sendable {
         case basic, digest
-        /// By pyspnego.
+        /// With pyspnego.
         case ntlm
-        /// By squid's own helper; needs a Kerberos realm.
+        /// With squid's own helper; needs a Kerberos realm.
         case negotiate
     }
 
     package let port: Int
-    /// Its segments of shared memory bear this name, as no two squids of a machine may share them: not with one that was killed, either.
+    /// The name prefix of its shared memory segments, which no two squids of a machine may share, including one that was killed.
     package let serviceName: String
     private let directory: ServerDirectory
     private let process: ServerProcess
-    /// Whom squid's helper for NTLM asks, which is another user and may not reach pyspnego.
+    /// The process that squid's NTLM helper asks, since the helper runs as another user without access to pyspnego.
     private let judge: ServerProcess?
 
     private init(port: Int, serviceName: String, directory: ServerDirectory, process: ServerProcess, judge: ServerProcess?) {
@@ -40,17 +40,17 @@ package final class SquidServer: Sendable {
         self.judge = judge
     }
 
-    /// Starts a proxy that offers these schemes, in this order; with none, everybody may use it.
+    /// Starts a proxy that offers these schemes, in this order; without schemes, it needs no authentication.
     ///
-    /// The users, with their passwords, are those of all schemes but Negotiate, which needs the Kerberos realm; stop that one after this.
-    /// With an identity it is spoken to over TLS.
+    /// The users and passwords apply to all schemes but Negotiate, which needs the Kerberos realm; stop the realm after the
+    /// proxy. With an identity, the proxy uses TLS.
     package static func start(
         _ schemes: [Scheme] = [], users: [String: String] = ["ada": "lovelace"], realm: KerberosRealm? = nil,
         identity: TestCertificates.Identity? = nil
     ) throws -> SquidServer {
         let program = try ServerProcess.program("squid", package: "squid")
         let directory = try ServerDirectory()
-        // Letters and digits alone, 32 at most.
+        // Only letters and digits, at most 32.
         let serviceName = "tests" + UUID().uuidString.filter { $0 != "-" }.prefix(20)
         try directory.makeFolder("logs")
         if let identity {
@@ -85,19 +85,19 @@ package final class SquidServer: Sendable {
             port: ports[0], serviceName: serviceName, directory: directory, process: process, judge: judge?.process)
     }
 
-    /// What squid did: a line for each request, with its status, method, destination and user.
+    /// The access log: a line for each request, with its status, method, destination and user.
     package var accessLog: String { directory.text(of: "logs/access.log") }
     package func logs(_ text: String) throws -> Bool { try directory.log("logs/access.log") { $0.contains(text) } }
     package var errorLog: String { directory.text(of: "logs/cache.log") }
 
-    /// At once: its own way of stopping takes seconds.
+    /// Kills the program: an orderly shutdown takes seconds.
     package func stop() {
         process.stop(SIGKILL)
         judge?.stop()
         for name in sharedMemory { unlink("/dev/shm/" + name) }
     }
 
-    /// The segments that it has, or that one which was killed has left.
+    /// The shared memory segments of this proxy, also after it was killed.
     package var sharedMemory: [String] {
         let all = (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
         return all.filter { $0.hasPrefix(serviceName + "-") }
@@ -141,7 +141,7 @@ package final class SquidServer: Sendable {
         """
     }
 
-    /// The command that squid starts to ask whether somebody is who he says.
+    /// The command that squid runs to verify credentials.
     private static func helper(
         _ scheme: Scheme, users: [String: String], realm: KerberosRealm?, judge: Int?, in directory: ServerDirectory
     ) throws -> String {

@@ -10,7 +10,7 @@
 import Foundation
 import Glibc
 
-/// A TCP server whose script runs on a thread for each connection, and blocks while it reads.
+/// A TCP server whose script runs on a thread for each connection, with blocking reads.
 package final class StreamPeer: Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
@@ -18,7 +18,7 @@ package final class StreamPeer: Sendable {
         package init(description: String) { self.description = description }
     }
 
-    /// One connection; used by its thread alone.
+    /// A connection; used only by its thread.
     package final class Connection {
         private let descriptor: Int32
         package let number: Int
@@ -35,7 +35,7 @@ package final class StreamPeer: Sendable {
             guard LoopbackSocket.send(bytes, descriptor) else { throw Failure(description: "writing failed: errno \(errno)") }
         }
 
-        /// Exactly so many bytes.
+        /// Reads exactly `count` bytes.
         package func read(_ count: Int) throws -> [UInt8] {
             while buffer.count < count {
                 guard fill() else { throw Failure(description: "the connection ended with \(buffer.count) of \(count) bytes") }
@@ -44,7 +44,7 @@ package final class StreamPeer: Sendable {
             return Array(buffer.prefix(count))
         }
 
-        /// A line, without its CRLF.
+        /// Reads a line, without its CRLF.
         package func line() throws -> String {
             while true {
                 if let end = buffer.firstRange(of: [13, 10]) {
@@ -55,14 +55,14 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// What comes until the client's end.
+        /// Reads all bytes until the client ends its side.
         package func rest() -> [UInt8] {
             while fill() {}
             defer { buffer = [] }
             return buffer
         }
 
-        /// Reads until the client's end, and says how much that was.
+        /// Reads until the client ends its side; returns the number of bytes.
         @discardableResult
         package func drain() -> Int {
             var count = buffer.count
@@ -74,7 +74,7 @@ package final class StreamPeer: Sendable {
             return count
         }
 
-        /// Sends back whatever comes, until the client's end.
+        /// Sends all received bytes back, until the client ends its side.
         package func echo() throws {
             while true {
                 if !buffer.isEmpty { try write(buffer) }
@@ -83,7 +83,7 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// Sends pieces and ends the server's direction, on another thread, while it reads what comes until the client's end.
+        /// Sends pieces and ends the server's direction, on another thread, while it reads until the client ends its side.
         package func exchange(_ pieces: [[UInt8]]) -> [UInt8] {
             let isSent = ThreadGate()
             Thread.detachNewThread { [descriptor] in
@@ -98,19 +98,19 @@ package final class StreamPeer: Sendable {
         /// Ends the server's direction.
         package func shutdownOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-        /// Has the connection end with a reset.
+        /// Makes the connection end with a TCP reset.
         package func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
         }
 
-        /// Bounds what the socket holds of what the client sends.
+        /// Limits the socket's receive buffer.
         package func narrow() {
             var size: Int32 = 262_144
             setsockopt(descriptor, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
         }
 
-        /// Hands bytes to and fro between the client and another port.
+        /// Relays bytes between the client and another port.
         package func relay(to port: Int) throws {
             guard let server = LoopbackSocket.connect(port) else { throw Failure(description: "no connection to \(port)") }
             defer { close(server) }
@@ -136,8 +136,8 @@ package final class StreamPeer: Sendable {
     private let listener: Int32
     private let state = Watched(State())
 
-    /// - Parameter script: What the server does with a connection, which ends with it.
-    /// - Throws: What kept it from listening.
+    /// - Parameter script: The script for a connection, which is closed after it.
+    /// - Throws: An error if it cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         (listener, port) = try LoopbackSocket.listener()
         Thread.detachNewThread { [listener, state] in
@@ -167,18 +167,18 @@ package final class StreamPeer: Sendable {
 
     package func waitForConnections(_ count: Int) async throws { try await state.value { $0.connections >= count ? () : nil } }
 
-    /// Waits until as many connections have ended, and throws what went wrong with one of them.
+    /// Waits until that number of connections has ended; throws an error of one of their scripts.
     package func waitForEnds(_ count: Int = 1) async throws {
         let results = try await state.value { $0.ends.count >= count ? $0.ends : nil }
         for result in results { try result.get() }
     }
 
-    /// Takes no more connections, and ends those that there are.
+    /// Stops listening, and ends all connections.
     package func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         state.read { for descriptor in $0.descriptors { shutdown(descriptor, Int32(SHUT_RDWR)) } }
     }
 }
 
-/// What a server does that echoes, and ends when the client does.
+/// A script that echoes, and ends when the client ends its side.
 package let streamEcho: @Sendable (StreamPeer.Connection) throws -> Void = { try $0.echo() }

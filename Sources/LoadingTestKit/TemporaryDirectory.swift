@@ -9,7 +9,7 @@
 
 package import Foundation
 
-/// A directory of one test, removed with everything in it when the test lets go of it.
+/// The directory of a test, removed with its content when the object is released.
 package final class TemporaryDirectory: Sendable {
     package let url: URL
 
@@ -24,7 +24,7 @@ package final class TemporaryDirectory: Sendable {
 
     package func file(_ name: String) -> URL { url.appendingPathComponent(name) }
 
-    /// Writes a file and says where.
+    /// Writes a file; returns its URL.
     @discardableResult
     package func write(_ bytes: some Sequence<UInt8>, to name: String) throws -> URL {
         let file = file(name)

@@ -13,11 +13,11 @@ package import NIOSSL
 import SwiftASN1
 import X509
 
-/// Makes a small certification authority and server certificates, good and bad, for one test run (ECDSA, P-256).
+/// Creates a small certificate authority and server certificates, valid and invalid, for one test run (ECDSA, P-256).
 package struct TestCertificates: Sendable {
     package enum Version: Sendable, Comparable { case v1_2, v1_3 }
 
-    /// What a server shows and signs with.
+    /// A certificate chain and its key.
     package struct Identity: Sendable {
         /// DER, the leaf first.
         package let chain: [[UInt8]]
@@ -26,7 +26,7 @@ package struct TestCertificates: Sendable {
         package let chainPEM: String
         package let keyPEM: String
 
-        /// The same in a PKCS #12 file, as BoringSSL writes it.
+        /// The identity as a PKCS #12 file, written by BoringSSL.
         package func pkcs12(password: String) throws -> Data {
             let bundle = NIOSSLPKCS12Bundle(
                 certificateChain: try chain.map { try NIOSSLCertificate(bytes: $0, format: .der) },
@@ -53,7 +53,7 @@ package struct TestCertificates: Sendable {
     }
 
     private struct Leaf {
-        /// The certificate and the key in DER.
+        /// The certificate in DER.
         let bytes: [UInt8]
         let key: [UInt8]
         let keyPEM: String
@@ -66,33 +66,33 @@ package struct TestCertificates: Sendable {
     /// For another name only.
     package let wrongHost: Identity
     package let selfSigned: Identity
-    /// A whole chain to a root that nobody trusts.
+    /// A complete chain to an untrusted root.
     package let unknownAuthority: Identity
     /// For www.shop.localhost and img.shop.localhost, with its intermediate.
     package let shop: Identity
-    /// For the same names, issued by a root that is not trusted.
+    /// For the same names, issued by an untrusted root.
     package let strangeShop: Identity
     /// The leaf of ``valid`` without its intermediate.
     package let missingIntermediate: Identity
-    /// The leaf of ``valid`` with a certificate of the name of its intermediate, but of another key.
+    /// The leaf of ``valid`` with a certificate that has the name of its intermediate, but another key.
     package let impostorIssuer: Identity
-    /// For *.example.com, and nothing else.
+    /// For *.example.com only.
     package let wildcard: Identity
-    /// For localhost and the addresses, of an intermediate that may speak for them.
+    /// For localhost and the addresses, issued by an intermediate whose name constraints permit them.
     package let nameConstraintKept: Identity
-    /// For localhost and the addresses, signed by a server's certificate, which is good but no authority's.
+    /// For localhost and the addresses, signed with a valid server certificate, which is not a CA's.
     package let ordinaryIssuer: Identity
-    /// For localhost, of an intermediate that may speak for good.example only.
+    /// For localhost, issued by an intermediate whose name constraints only permit good.example.
     package let nameConstraintBroken: Identity
-    /// For localhost and the addresses, RSA of 1024 bits.
+    /// For localhost and the addresses, with a 1024-bit RSA key.
     package let weakKey: Identity
     /// For localhost and the addresses, for clients only (extended key usage).
     package let clientOnly: Identity
-    /// A client's, of the same intermediate: what a server that trusts ``root`` accepts.
+    /// A client certificate of the same intermediate, accepted by servers that trust ``root``.
     package let client: Identity
-    /// A client's, of a root that nobody trusts.
+    /// A client certificate of an untrusted root.
     package let strangeClient: Identity
-    /// DER of the root to trust.
+    /// The root to trust, in DER.
     package let root: Data
     package let rootPEM: String
 
@@ -199,7 +199,7 @@ package struct TestCertificates: Sendable {
     /// For tests that pin keys.
     package static func sha256(_ data: Data) -> Data { Data(SHA256.hash(data: data)) }
 
-    /// Swift-crypto has no keys so short: the key is fixed, and takes the place of another one before the certificate is signed.
+    /// Swift Crypto does not create keys that short: a fixed key replaces another one before the certificate is signed.
     private static func weakLeaf(
         _ names: [GeneralName], under parent: Authority, _ validity: ClosedRange<Date>
     ) throws -> Leaf {
@@ -270,7 +270,7 @@ package struct TestCertificates: Sendable {
     }
 }
 
-/// RSA of 1024 bits, made with `openssl genrsa`.
+/// A 1024-bit RSA key, created with `openssl genrsa`.
 private enum WeakKey {
     static let publicKey = """
         -----BEGIN PUBLIC KEY-----

@@ -13,28 +13,28 @@ package import Foundation
 import Glibc
 #endif
 
-/// A small server of resumable uploads (draft-ietf-httpbis-resumable-upload), over HTTP/1.1, with what goes wrong by order.
+/// A small server for resumable uploads (draft-ietf-httpbis-resumable-upload), over HTTP/1.1, with configurable faults.
 package final class UploadServer: Sendable {
-    /// What the server does with one request, once; the first that fits a request is taken.
+    /// The server's behavior for one request; the first fault that matches a request applies, once.
     package struct Fault: Codable, Sendable {
-        /// The method it is for.
+        /// The method of the request.
         package var method: String
-        /// The connection is reset when so many bytes of the content were read, which the server keeps.
+        /// Resets the connection after that number of content bytes was read; the server keeps them.
         package var cut: Int?
-        /// The connection is reset before the answer, when all was read.
+        /// Resets the connection before the response, after the whole content was read.
         package var silent: Bool?
-        /// So many of the bytes that were read with this request are forgotten.
+        /// Discards that number of bytes of this request's content.
         package var loses: Int?
-        /// The answer, in place of the usual one.
+        /// The status of the response, instead of the usual one.
         package var status: Int?
-        /// Fields of that answer, in place of the usual ones.
+        /// The fields of that response, instead of the usual ones.
         package var fields: [[String]]?
         package var body: String?
-        /// No 104 is sent.
+        /// Sends no 104.
         package var mute: Bool?
-        /// The content is read, and not kept; the answer has `status`.
+        /// Reads the content and discards it; the response has `status`.
         package var refuses: Bool?
-        /// No more is read after so many bytes of the content, and nothing answered, until the client leaves or the server is released.
+        /// After that number of content bytes, neither reads nor responds until the client disconnects or the server is released.
         package var holds: Int?
 
         package init(
@@ -55,23 +55,23 @@ package final class UploadServer: Sendable {
     }
 
     package struct Plan: Codable, Sendable {
-        /// The version that the server speaks; another is refused with 400.
+        /// The draft version that the server supports; others are refused with 400.
         ///
-        /// Nil: a server that states none, and takes each.
+        /// Nil: the server states no version and accepts all.
         package var version: Int?
-        /// Where uploads are, in front of their number.
+        /// The path of uploads, before their number.
         package var place = "/uploads/"
-        /// What a 104 says of an upload's place, if not that; `{port}` is the server's.
+        /// The `Location` in a 104, if it differs; `{port}` is replaced with the server's port.
         package var location: String?
         /// The value of `Upload-Limit`.
         package var limits: String?
-        /// After each so many bytes a 104 tells how many there are.
+        /// The number of bytes after which each progress 104 is sent.
         package var progressStep: Int?
         /// How often the first 104 is sent.
         package var announcements = 1
         package var knowsUploads = true
         package var faults: [Fault] = []
-        /// The status of the answer to a whole upload.
+        /// The status of the response to a complete upload.
         package var status = 200
 
         package init(version: Int? = 8, faults: [Fault] = []) {
@@ -80,20 +80,20 @@ package final class UploadServer: Sendable {
         }
     }
 
-    /// A request as the server read it.
+    /// A request that the server read.
     package struct Request: Codable, Sendable {
         package var method: String
         package var path: String
-        /// By their names in lower case.
+        /// Keyed by names in lower case.
         package var fields: [String: String]
-        /// Bytes of its content.
+        /// The number of content bytes read.
         package var received: Int
-        /// How many bytes of the upload the server has after it.
+        /// The number of bytes of the upload that the server has after the request.
         package var offset: Int
         package var number: Int
-        /// Whether it is held, or was.
+        /// Whether the request is or was held.
         package var isHeld: Bool?
-        /// What it asks for, as its first line has it: to a proxy, a whole URL.
+        /// The request target: at a proxy, the complete URL.
         package var target: String
     }
 
@@ -103,7 +103,7 @@ package final class UploadServer: Sendable {
     private let isSecure: Bool
     private let lines: Watched<(text: String, hasEnded: Bool)>
 
-    /// Starts a server; one with an identity speaks TLS.
+    /// Starts a server; with an identity, it uses TLS.
     package init(_ plan: Plan, identity: TestCertificates.Identity? = nil) throws {
         let python = try ServerProcess.program("python3", package: "python3")
         directory = try ServerDirectory()
@@ -138,13 +138,13 @@ package final class UploadServer: Sendable {
         return url
     }
 
-    /// The requests that were read to their end, or as far as they came.
+    /// The requests that were read completely, or as far as they arrived.
     package var requests: [Request] { lines.read { Self.requests($0.text) } }
 
-    /// Waits until there are as many.
+    /// Waits for that number of requests.
     package func requests(_ count: Int) async throws -> [Request] { try await requests { $0.count >= count } }
 
-    /// Waits until there are those that are meant.
+    /// Waits for requests that meet a condition.
     package func requests(until isThere: @escaping @Sendable ([Request]) -> Bool) async throws -> [Request] {
         try await lines.value { lines -> [Request]? in
             let found = Self.requests(lines.text)
@@ -156,7 +156,7 @@ package final class UploadServer: Sendable {
         var requests: [Request] = []
         for line in text.split(separator: "\n") {
             guard let request = try? JSONDecoder().decode(Request.self, from: Data(line.utf8)) else { continue }
-            // One that was held is told of twice.
+            // A request that was held is reported twice.
             if let index = requests.firstIndex(where: { $0.number == request.number }) {
                 requests[index] = request
             } else {
@@ -166,14 +166,14 @@ package final class UploadServer: Sendable {
         return requests
     }
 
-    /// What the server has of the upload with this number.
+    /// The server's content of the upload with this number.
     package func content(of number: Int = 1) throws -> Data { try Data(contentsOf: directory.file("upload-\(number)")) }
     /// Whether the upload was completed.
     package func isComplete(_ number: Int = 1) -> Bool {
         FileManager.default.fileExists(atPath: directory.file("complete-\(number)").path)
     }
 
-    /// Lets go of all that is held, for good.
+    /// Releases all held requests, permanently.
     package func release() { process.signal(SIGUSR1) }
 
     package func stop() { process.stop(SIGKILL) }

@@ -9,12 +9,12 @@
 
 import Synchronization
 
-/// Holds a value that tests wait on: whoever changes it wakes those whose condition has come true.
+/// A value that tests can wait for: each change resumes the waiters whose condition has become true.
 ///
-/// Nobody polls.
+/// Waiting does not poll.
 package final class Watched<Value: Sendable>: Sendable {
     private struct Waiter {
-        /// Resumes the waiter when the value is what it waits for, and says whether it did.
+        /// Resumes the waiter if the value meets its condition; returns whether it did.
         var offer: @Sendable (Value) -> Bool
         var cancel: @Sendable () -> Void
     }
@@ -45,9 +45,9 @@ package final class Watched<Value: Sendable>: Sendable {
         }
     }
 
-    /// Waits until `pick` finds what it looks for.
+    /// Waits until `pick` returns a value.
     ///
-    /// Throws `CancellationError` when the task is cancelled, as a time limit does.
+    /// Throws `CancellationError` when the task is cancelled, for instance by a time limit.
     package func value<Found: Sendable>(where pick: @escaping @Sendable (Value) -> Found?) async throws -> Found {
         let id = state.withLock { state in
             state.nextID += 1

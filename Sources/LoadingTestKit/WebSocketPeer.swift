@@ -11,7 +11,8 @@ import Crypto
 package import Foundation
 import Glibc
 
-/// A WebSocket server in clear, every byte of which a test decides: its script runs on a thread for each connection, and blocks while it reads.
+/// A cleartext WebSocket server with full control over every byte: its script runs on a thread for each connection, with blocking
+/// reads.
 package final class WebSocketPeer: Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package var description: String
@@ -33,11 +34,11 @@ package final class WebSocketPeer: Sendable {
         package var reason: String { String(decoding: payload.dropFirst(2), as: UTF8.self) }
     }
 
-    /// One connection; used by its thread alone.
+    /// A connection; used only by its thread.
     package final class Connection {
         private let descriptor: Int32
         package let number: Int
-        /// The head of the request, as it came.
+        /// The head of the request, as received.
         package private(set) var head = ""
         private var buffer: [UInt8] = []
 
@@ -54,7 +55,7 @@ package final class WebSocketPeer: Sendable {
                 .map { $0.dropFirst(name.count + 1).trimmingCharacters(in: .whitespaces) }
         }
 
-        /// What the server has to answer to the key.
+        /// The accept value for the client's key.
         package var acceptValue: String {
             WebSocketPeer.acceptValue(for: field("Sec-WebSocket-Key") ?? "")
         }
@@ -70,7 +71,7 @@ package final class WebSocketPeer: Sendable {
             }
         }
 
-        /// Answers with 101, and more fields, each with its line end.
+        /// Responds with 101 and further fields, each with its line end.
         package func accept(_ more: String = "", then bytes: [UInt8] = []) throws {
             let head =
                 "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -101,7 +102,7 @@ package final class WebSocketPeer: Sendable {
             try send(8, code.map { [UInt8($0 >> 8), UInt8($0 & 255)] + Array(reason.utf8) } ?? [])
         }
 
-        /// The next frame; nil at the end of the connection.
+        /// Reads the next frame; nil at the end of the connection.
         package func readFrame() throws -> Frame? {
             guard let first = try read(2) else { return nil }
             var length = Int(first[1] & 0x7F)
@@ -117,13 +118,13 @@ package final class WebSocketPeer: Sendable {
                 payload: payload)
         }
 
-        /// The next frame of a kind, past pings and pongs.
+        /// Reads the next data or close frame, skipping pings and pongs.
         package func readData() throws -> Frame? {
             while let frame = try readFrame() { if frame.opcode < 9 { return frame } }
             return nil
         }
 
-        /// Answers messages with themselves, pings with pongs, and a close frame with its like.
+        /// Echoes messages, answers pings with pongs, and a close frame with the same one.
         package func echo() throws {
             while let frame = try readFrame() {
                 switch frame.opcode {
@@ -137,7 +138,7 @@ package final class WebSocketPeer: Sendable {
             }
         }
 
-        /// Reads whatever comes until the connection ends, and says how much that was.
+        /// Reads until the connection ends; returns the number of bytes.
         @discardableResult
         package func drain() throws -> Int {
             var count = buffer.count
@@ -149,7 +150,7 @@ package final class WebSocketPeer: Sendable {
             return count
         }
 
-        /// Ends the connection with a reset.
+        /// Ends the connection with a TCP reset.
         package func reset() {
             var option = linger(l_onoff: 1, l_linger: 0)
             setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
@@ -170,7 +171,7 @@ package final class WebSocketPeer: Sendable {
         }
     }
 
-    /// What a server has to answer to a key (RFC 6455, section 4.2.2).
+    /// The accept value for a key (RFC 6455, section 4.2.2).
     package static func acceptValue(for key: String) -> String {
         Data(Insecure.SHA1.hash(data: Data((key + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11").utf8))).base64EncodedString()
     }
@@ -179,8 +180,8 @@ package final class WebSocketPeer: Sendable {
     private let listener: Int32
     private let ended: Watched<[Result<Void, any Error>]>
 
-    /// - Parameter script: What the server does with a connection whose head came; the connection ends with it.
-    /// - Throws: What kept it from listening.
+    /// - Parameter script: The script for a connection whose head has arrived; the connection is closed after it.
+    /// - Throws: An error if it cannot listen.
     package init(_ script: @escaping @Sendable (Connection) throws -> Void) throws {
         let socket = try ServerProcess.listeningSocket()
         let listener = socket.descriptor
@@ -215,19 +216,19 @@ package final class WebSocketPeer: Sendable {
         return url
     }
 
-    /// Waits until as many connections have ended, and throws what went wrong with one of them.
+    /// Waits until that number of connections has ended; throws an error of one of their scripts.
     package func waitForEnds(_ count: Int = 1) async throws {
         let results = try await ended.value { $0.count >= count ? $0 : nil }
         for result in results { try result.get() }
     }
 
-    /// Takes no more connections.
+    /// Stops listening.
     package func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         close(listener)
     }
 
-    /// A frame as a server sends it, not masked.
+    /// An unmasked frame, as a server sends it.
     package static func frame(
         _ opcode: UInt8, _ payload: [UInt8], isFinal: Bool = true, isCompressed: Bool = false
     ) -> [UInt8] {

@@ -13,29 +13,29 @@ package import Foundation
 import Glibc
 #endif
 
-/// A WebSocket server in another program (Python, websockets), which was not written for this project, on loopback ports of its own.
+/// An independent WebSocket server (Python, websockets) in another process, on its own loopback ports.
 ///
-/// By the first part of the path: `/echo` answers messages with themselves; `/close/CODE/REASON` closes; `/zeros/COUNT` sends one message of so
-/// many bytes, and echoes; `/count/NUMBER` sends so many short texts, and echoes; `/wait` reads until the client closes. Subprotocols: `chat`
-/// and `superchat`. Each end of a connection is noted.
+/// By the first part of the path: `/echo` echoes messages; `/close/CODE/REASON` closes; `/zeros/COUNT` sends one message of that
+/// many bytes, and echoes; `/count/NUMBER` sends that many short texts, and echoes; `/wait` reads until the client closes.
+/// Subprotocols: `chat` and `superchat`. Each end of a connection is recorded.
 package final class WebSocketsServer: Sendable {
-    /// A port, and what is agreed on there if the client offers to compress.
+    /// A port, and the compression parameters that it agrees to if the client offers compression.
     package enum Access: Int, Sendable, CaseIterable {
         case clear, secure
-        /// permessage-deflate as the client offers it: with context takeover both ways.
+        /// permessage-deflate as the client offers it: with context takeover in both directions.
         case compressed
-        /// Without context takeover, both ways.
+        /// Without context takeover in both directions.
         case forgetful
-        /// Windows of 512 bytes, where the client allows it, of its own too.
+        /// Windows of 512 bytes, also for the client if its offer permits that.
         case small
     }
 
     package struct End: Sendable, Hashable {
         package var path: String
-        /// The code that came in the client's close frame; 1005 for none in it, 1006 where there was no close frame.
+        /// The code of the client's close frame; 1005 if the frame has none, 1006 if there was no close frame.
         package var code: Int
         package var reason: String
-        /// What was agreed on.
+        /// The negotiated extensions.
         package var extensions: String
     }
 
@@ -81,7 +81,7 @@ package final class WebSocketsServer: Sendable {
         return url
     }
 
-    /// Waits until as many connections of a path have ended, and says how.
+    /// Waits until that number of connections of a path has ended; returns their ends.
     package func ends(of path: String, count: Int = 1) async throws -> [End] {
         let log = directory.file("log")
         return try await ends.value { ends -> [End]? in
