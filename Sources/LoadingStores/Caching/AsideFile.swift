@@ -20,7 +20,7 @@ import Musl
 
 /// A cache file under a temporary name while it is written.
 ///
-/// A look-up of the entry finds the old file or the complete new one, never a partial one. A file that is not moved into place is
+/// A lookup of the entry finds the old file or the complete new one, never a partial one. A file that is not moved into place is
 /// deleted.
 ///
 /// Sendable because only one thread at a time uses it: the thread of the disk queue, or the thread that releases the last

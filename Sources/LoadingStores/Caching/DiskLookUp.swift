@@ -10,13 +10,13 @@
 import Synchronization
 import SystemThreads
 
-/// A look-up that has to wait for the disk.
+/// A lookup that has to wait for the disk.
 package struct DiskLookUp: Sendable {
     private let begin: @Sendable (PendingAnswer) -> Void
 
     init(_ begin: @escaping @Sendable (PendingAnswer) -> Void) { self.begin = begin }
 
-    /// Starts the look-up; `reply` is called once, on a thread of the ``DiskQueue``, unless the answer is cancelled first.
+    /// Starts the lookup; `reply` is called once, on a thread of the ``DiskQueue``, unless the answer is cancelled first.
     @discardableResult
     package func callAsFunction(_ reply: @escaping @Sendable (ResponseCache.Hit?) -> Void) -> PendingAnswer {
         let answer = PendingAnswer(reply)
@@ -24,13 +24,13 @@ package struct DiskLookUp: Sendable {
         return answer
     }
 
-    /// Starts the look-up for an existing pending answer.
+    /// Starts the lookup for an existing pending answer.
     func callAsFunction(for answer: PendingAnswer) { begin(answer) }
 }
 
 /// The pending result of a ``DiskLookUp``.
 ///
-/// A cancelled look-up is skipped, so that abandoned look-ups do not pile up on a disk that does not respond.
+/// A cancelled lookup is skipped, so that abandoned lookups do not pile up on a disk that does not respond.
 package final class PendingAnswer: Sendable {
     private let reply: Mutex<(@Sendable (ResponseCache.Hit?) -> Void)?>
     /// The time of the last progress, on the clock of ``Monitor``.

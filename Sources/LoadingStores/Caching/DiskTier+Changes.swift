@@ -200,7 +200,7 @@ extension DiskTier {
 
     private var mayTouchDisk: Bool { !state.withLock { $0.room.isRefused } }
 
-    /// All entries that a look-up would find.
+    /// All entries that a lookup would find.
     ///
     /// Runs on the caller's thread.
     func entries() -> [(response: StoredResponse, size: Int64, lastUse: Double)] {

@@ -35,7 +35,7 @@ extension DiskTier {
         case unknown(DiskQueue.Lane)
     }
 
-    /// The result of a look-up, as far as it is known without the disk.
+    /// The result of a lookup, as far as it is known without the disk.
     ///
     /// `wasSeen` says that an attempt without waiting found a file.
     func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {

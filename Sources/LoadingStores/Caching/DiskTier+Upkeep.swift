@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// Maintenance of the directory, all on the queue; work that no look-up or change depends on runs on the upkeep lane.
+/// Maintenance of the directory, all on the queue; work that no lookup or change depends on runs on the upkeep lane.
 extension DiskTier {
     /// The age in seconds from which a temporary file is a leftover of a process that ended while writing.
     private static let leftoverAge = 3600.0
@@ -154,7 +154,7 @@ extension DiskTier {
             switch nextEviction() {
             case .none: return
             case .choose(var uses):
-                // Sorted without the lock, which look-ups need.
+                // Sorted without the lock, which lookups need.
                 uses.sort(by: DiskIndex.Use.isYounger)
                 state.withLock { $0.index.choose(uses) }
             case .remove(let name, let lastUse):
@@ -181,9 +181,9 @@ extension DiskTier {
 
     /// Calls back, on the queue, when all earlier changes are durable.
     ///
-    /// No look-up and no change waits for the syncs.
+    /// No lookup and no change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
-        // A look-up that has begun may still lead to a change.
+        // A lookup that has begun may still lead to a change.
         queue.run(on: .answers) { [self] in flushChanges(completion) }
     }
 

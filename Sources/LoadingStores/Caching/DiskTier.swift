@@ -19,7 +19,7 @@ import Musl
 
 /// The entries on disk: one file each, in 256 folders, found by name.
 ///
-/// All changes run in order on the ``DiskQueue``'s lane for changes; a look-up of an entry with pending changes is queued behind
+/// All changes run in order on the ``DiskQueue``'s lane for changes; a lookup of an entry with pending changes is queued behind
 /// them. An index in memory has the sizes and the order of use, and tells without access to the disk that an entry does not
 /// exist.
 final class DiskTier: Sendable {
@@ -177,9 +177,9 @@ final class DiskTier: Sendable {
 
     // MARK: Changes
 
-    /// Runs a change on the queue; until it is done, look-ups of the key are queued behind it.
+    /// Runs a change on the queue; until it is done, lookups of the key are queued behind it.
     ///
-    /// A change without a key makes all look-ups wait. If too many changes are pending, `insteadOf` is called and everything is
+    /// A change without a key makes all lookups wait. If too many changes are pending, `insteadOf` is called and everything is
     /// removed instead.
     func change(
         _ key: CacheEntryName?, removesAll: Bool = false, insteadOf instead: () -> Void = {},

@@ -139,7 +139,7 @@ package final class EntryWriter: Sendable {
 
     /// Completes the body and makes the entry visible.
     ///
-    /// A small entry is in memory when this returns; a larger one is found by look-ups that begin from now on.
+    /// A small entry is in memory when this returns; a larger one is found by lookups that begin from now on.
     package func finish() {
         guard var last = state.withLock({ $0.isOpen ? $0.close() : nil }) else { return }
         last.response.bodyLength = last.total

@@ -29,7 +29,7 @@ struct MemoryTier: Sendable {
         var older = -1
     }
 
-    /// The maximum number of variants per URL, since each look-up searches all of them.
+    /// The maximum number of variants per URL, since each lookup searches all of them.
     private static let maximumVariants = 64
     /// Seconds between reports of an entry's use to the disk tier, whose order need not be exact for entries in memory.
     private static let tellingInterval = 60.0

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The cache changes that are queued, which look-ups have to wait for.
+/// The cache changes that are queued, which lookups have to wait for.
 package struct PendingChanges: Sendable {
     /// The limit on queued changes, in case the disk does not respond.
     package static let limit = 10_000

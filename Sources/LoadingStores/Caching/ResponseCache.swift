@@ -16,7 +16,7 @@ import Synchronization
 ///
 /// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk.
 /// Entries that are not in the page cache are read on the ``DiskQueue``; for an event loop, all entries on disk are. All changes
-/// of the disk run there, in order, so that a look-up sees every change made before it. A response whose body exceeds 5 % of the
+/// of the disk run there, in order, so that a lookup sees every change made before it. A response whose body exceeds 5 % of the
 /// capacity is not stored.
 package final class ResponseCache: Sendable {
     /// A stored response.
@@ -55,7 +55,7 @@ package final class ResponseCache: Sendable {
         case miss
         /// The disk does not respond: its entries are unknown and not available.
         case unavailable
-        /// The look-up has to wait for the disk.
+        /// The lookup has to wait for the disk.
         case wait(DiskLookUp)
     }
 
@@ -79,7 +79,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Reading
 
-    /// Whether a look-up may find anything: false only if both tiers are known to be empty.
+    /// Whether a lookup may find anything: false only if both tiers are known to be empty.
     ///
     /// An event loop passes false for `touchingDisk`.
     package func mayHaveAny(now: Double, touchingDisk: Bool = true) -> Bool {
@@ -238,7 +238,7 @@ package final class ResponseCache: Sendable {
     /// `old` is the response that the new one is based on: if another response has replaced it meanwhile, nothing is changed.
     /// Without `old`, the variant, the length of the body and the validators have to match.
     package func update(_ response: StoredResponse, replacing old: StoredResponse? = nil) {
-        // The disk first, here and below: a look-up in between waits for it and does not promote the old entry again.
+        // The disk first, here and below: a lookup in between waits for it and does not promote the old entry again.
         disk?.update(response, replacing: old)
         memory.withLock { $0.update(response.url, response, replacing: old) }
     }

@@ -26,7 +26,7 @@ import Musl
 package final class DiskQueue: Sendable {
     /// Separates work that waits for different things: no lane waits for another.
     package enum Lane: Int, CaseIterable, Sendable {
-        /// Work that a load waits for: look-ups, reads of bodies, first reads of files.
+        /// Work that a load waits for: lookups, reads of bodies, first reads of files.
         case answers
         /// All changes of stored entries, in order.
         case changes
