@@ -111,7 +111,7 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     ///
     /// Longer paths come first, then older cookies (RFC 6265bis, section 5.8.3).
     ///
-    /// - Returns: The cookies, or nil if the URL is not one of HTTP.
+    /// - Returns: The cookies, or nil if no HTTP request can be made for the URL.
     open func cookies(for url: URL) -> [HTTPCookie]? {
         CookieRequest(url: url, mainDocumentURL: nil, method: "GET", partition: nil).map(cookies(for:))
     }

@@ -106,7 +106,7 @@ struct SessionSettings: Sendable {
 
     /// The proxy rules; nil if all requests go directly.
     func proxyRules() -> ProxyRules? {
-        // A proxy cannot be told to connect to a socket on this machine.
+        // A proxy cannot be told to connect to a socket on this machine, and the socket does not lead to a proxy.
         guard connectionOptions.unixSocketPath == nil else { return nil }
         if !proxyConfigurations.isEmpty {
             var rules = ProxyRules()

@@ -195,8 +195,7 @@ enum SharedSession {
 }
 
 extension URLSession {
-    /// A session like the shared one, with an event loop that serves no other session: its callers block threads of any kind while
-    /// they wait.
+    /// A session like the shared one, whose event loop serves no other session, because its callers may block any thread.
     static func onLoopOfItsOwn() -> URLSession { likeShared(.apart) }
 
     fileprivate static func likeShared(_ loop: LoopChoice) -> URLSession {
