@@ -9,23 +9,23 @@
 
 import LoadingModel
 
-/// The transfers of a session that were told: their rows stay until it is on the disk that their files have left.
+/// The reported transfers of a session, whose rows stay until the disk has recorded that their files were removed.
 ///
-/// After a loss of power a file may be where it was again: then its row must be there, too, and its end is told again.
+/// After a power failure a removed file may be back: its row must then exist, too, and its end is reported again.
 struct Departures: Sendable {
     struct One: Hashable, Sendable {
         var number: Int64
         var task: TaskID
-        /// Nil where there was none.
+        /// Nil if there was no file.
         var file: String?
     }
 
-    /// Times that the disk is given the folder: one that never takes it is not waited for, as programs wait for this.
+    /// How many times the folder is synced: programs wait for this, so a disk that always fails is not waited for.
     private static let limit = 3
     private var waiting: [One] = []
     private var inHand: [One] = []
     private var tasks: Set<TaskID> = []
-    /// Times in a row that the folder could not be brought to the disk.
+    /// The number of consecutive failures to sync the folder.
     private var failures = 0
 
     var isEmpty: Bool { tasks.isEmpty }
@@ -36,23 +36,23 @@ struct Departures: Sendable {
         tasks.insert(one.task)
     }
 
-    /// The next batch; nil while a batch is under way, or when none is left.
+    /// The next batch; nil while a batch is in progress, or if there is none.
     mutating func next() -> [One]? {
         guard inHand.isEmpty, !waiting.isEmpty else { return nil }
         (inHand, waiting) = (waiting, [])
         return inHand
     }
 
-    /// Whether their rows may be removed, as the folder is on the disk, or is no longer waited for.
+    /// Returns whether the rows may be removed: the folder is synced, or the attempts are exhausted.
     mutating func synced(_ isOnDisk: Bool) -> Bool {
         failures = isOnDisk ? 0 : failures + 1
         return isOnDisk || failures >= Self.limit
     }
 
-    /// Has those in hand dealt with again, together with others that have come.
+    /// Processes the current batch again, together with later departures.
     mutating func retry() { (waiting, inHand) = (inHand + waiting, []) }
 
-    /// Their rows are gone.
+    /// The rows of the batch were removed.
     mutating func removed() {
         for one in inHand { tasks.remove(one.task) }
         inHand = []

@@ -17,12 +17,12 @@ struct Preparation: Sendable {
     var order: BackgroundOrder
     private var resuming: Data?
     private(set) var startCount: Int64 = 0
-    /// What an upload continues with.
+    /// The state that an upload resumes from.
     private(set) var upload: UploadResumeData?
-    /// It begins with what the program gave.
+    /// It starts with the program's resume data.
     private(set) var resumesForProgram = false
 
-    /// The store may not have `changedOrder` yet.
+    /// Reads the order and the resume data; the store may not contain `changedOrder` yet.
     init(
         _ number: Int64, _ record: TransferRecord, _ changedOrder: BackgroundOrder?, _ uploadPoint: UploadResumeData?,
         _ folder: String,
@@ -34,7 +34,7 @@ struct Preparation: Sendable {
         } catch let failure as StorageFailure {
             switch failure {
             case .failed: throw LoadError(.cannotCreateFile, failure.reason)
-            // That the disk does not give it now says nothing of the next time.
+            // A disk that fails now may work the next time.
             case .busy, .diskFull, .closed: throw LoadError(.resourceUnavailable, failure.reason)
             case .damaged, .newer, .missing, .refused:
                 throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
@@ -53,7 +53,7 @@ struct Preparation: Sendable {
         let found: [UInt8]?
         do { found = try store.part(.resume, of: number) } catch { return }
         guard let bytes = found, var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file else {
-            // Nothing says what it is a part of.
+            // The partial file cannot be identified.
             spool.remove(file, in: folder)
             return
         }
@@ -75,10 +75,10 @@ struct Preparation: Sendable {
         return try MessageCoding.decodeOrder(bytes)
     }
 
-    /// The order as the engine has it.
+    /// The order for the engine.
     func engineOrder(for transfer: Transfer) -> TaskOrder {
         var task = order.task
-        // Numbers of an engine are its own: the same task may be tried again before the last of an earlier attempt was heard.
+        // Engines use their own task IDs: the same task may be retried before the last event of an earlier attempt has arrived.
         task.id = Int(transfer.number)
         task.earliestBegin = nil
         task.bodyFile = transfer.record.uploadFile

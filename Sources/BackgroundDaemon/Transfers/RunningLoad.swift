@@ -11,9 +11,9 @@ import BackgroundProtocol
 import LoadingModel
 import Synchronization
 
-/// Hears of one attempt on its engine's loop, and passes it on to the desk.
+/// Receives the events of one attempt on its engine's loop, and passes them to the desk.
 ///
-/// Progress is merged: the desk hears of it at most ten times a second, however fast the transfer is.
+/// Progress is merged: the desk is notified at most ten times a second, however fast the transfer is.
 final class RunningLoad: LoadClient {
     private struct State {
         var counts = TransferCounts()

@@ -19,29 +19,29 @@ import NetworkPaths
 /// Confined to the desk.
 final class Session {
     let id: Int64
-    /// The program's file.
+    /// The path of the program's executable.
     let program: String
     let identifier: String
-    /// What its files in the spool are in.
+    /// The folder of its files in the spool.
     let folder: String
     var record: SessionRecord
     var settings: BackgroundSettings
-    /// As they are on the disk.
+    /// The settings as stored on disk.
     var encodedSettings: [UInt8]
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
     var departures = Departures()
-    /// Of these: that run, that need a decision, and whose end is durable.
+    /// The numbers of transfers that run, that need a decision, and whose end is durable.
     private(set) var runningCount = 0
     var askingCount = 0
     private(set) var endedCount = 0
-    /// The program, while it has the session.
+    /// The program's connection, while it has the session.
     var client: ClientConnection?
-    /// It does not hear of events yet: what it is to know is being put together.
+    /// The session's state is being sent to the program, which receives no events yet.
     var isIntroducing = false
     var takesEvents = false
     var launch: SessionLaunch
-    /// Its settings could not be read, so that its unfinished transfers have failed.
+    /// Its settings could not be read, so its unfinished transfers have failed.
     var isUnreadable: Bool
     private var engine: (any LoadingService)?
     private var engineSettings: [UInt8] = []
@@ -63,22 +63,22 @@ final class Session {
             id: id, program: program, identifier: identifier, settings: encodedSettings, state: record.encoded)
     }
 
-    /// Counts a transfer by what it is at now.
+    /// Updates the counts for a transfer that changed its state.
     func count(_ before: TransferLife?, _ after: TransferLife) {
         runningCount += (after.hasAttempt ? 1 : 0) - (before?.hasAttempt == true ? 1 : 0)
         endedCount += (after.state == .ended ? 1 : 0) - (before?.state == .ended ? 1 : 0)
     }
 
-    /// The program hears what is said.
+    /// The program receives events.
     var isListening: Bool { client != nil && takesEvents && !isIntroducing }
 
-    /// Whether the process that had it last is gone; false before any came to this daemon.
+    /// Whether the last process that had the session has ended; false before the first one connected to this daemon.
     var hasProgramEnded = false
 
-    /// Somebody is there to be asked, or will be at once.
+    /// The program can answer questions, now or as soon as it is introduced.
     var canAnswer: Bool { client != nil && takesEvents }
 
-    /// The engine of the session, made when it is first needed, and anew when the settings are others.
+    /// The session's engine, created when it is first needed, and again after its settings have changed.
     func service(of store: TransferStore) -> any LoadingService {
         if let engine, engineSettings == encodedSettings { return engine }
         engine?.invalidate()
@@ -89,7 +89,7 @@ final class Session {
             policy.trustRoots = TrustRoots.roots(file: settings.rootFile, directories: settings.rootDirectories)
             policy.trustRootsAreTheSystems = true
         }
-        // The scheduler ends what takes too long, whatever number of attempts it is in.
+        // The scheduler limits the time, across all attempts.
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)
         let made = SessionEngine.make(
@@ -100,7 +100,7 @@ final class Session {
         return made
     }
 
-    /// Nothing runs: connections and threads are let go.
+    /// Nothing runs: releases connections and threads.
     func release() {
         engine?.invalidate()
         engine = nil

@@ -18,14 +18,14 @@ import Glibc
 import Musl
 #endif
 
-/// The files of the transfers: a folder for each session, in which the engine writes what comes, and what is whole waits for its program.
+/// The files of the transfers: a folder for each session, which holds partial files and complete ones that wait for their program.
 ///
-/// Names come from here and from the engine, never from a program or a server, so that nobody names another's file. Every method may
-/// wait for the disk.
+/// Names are chosen here and by the engine, never by a program or a server, so that they cannot name another transfer's file. Every
+/// method may wait for the disk.
 struct Spool: Sendable {
-    /// Absolute.
+    /// An absolute path.
     let directory: String
-    /// Of this start of the machine: what was written before another one is there only as far as it was synced.
+    /// The ID of this boot of the machine: data written before another boot exist only as far as they were synced.
     let bootID: String
 
     init(_ directory: String) throws(StorageFailure) {
@@ -37,17 +37,18 @@ struct Spool: Sendable {
 
     func folder(of session: Int64) -> String { "\(directory)/\(session)" }
 
-    /// What a program is given: another name of the file, so that it is there still if the program dies with it in its hands.
+    /// The name of the file that a program gets: an additional link, so that the file survives if the program crashes while it
+    /// handles it.
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
-    /// What resume data names that a program was given.
+    /// The file name in resume data that a program was given.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
     static func isKept(_ file: String) -> Bool { file.hasPrefix("kept-") }
 
-    /// Makes a folder for its owner alone.
+    /// Creates a folder that only its owner can use.
     static func make(_ path: String) throws(StorageFailure) {
         let isNew = mkdir(path, 0o700) == 0
         if !isNew, errno != EEXIST { throw StorageFailure(errno, "The folder \(path) cannot be made") }
-        // Or a loss of power might take it with all that is brought to the disk in it.
+        // Otherwise a power failure might remove the folder together with everything that was synced in it.
         if isNew { _ = sync(folder: path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }) }
         var facts = cls_file_facts()
         guard cls_path_facts(path, &facts) == 0, facts.kind == 2, facts.owner == geteuid(), facts.mode & 0o022 == 0
@@ -58,7 +59,7 @@ struct Spool: Sendable {
 
     // MARK: Files of programs
 
-    /// What a file that is to be uploaded is like now.
+    /// The current version of a file that is to be uploaded.
     static func version(ofProgramFile path: String) -> Result<TransferRecord.FileVersion, LoadError> {
         let fd = cls_open_for_reading(path)
         guard fd >= 0 else {
@@ -66,7 +67,7 @@ struct Spool: Sendable {
                 switch -fd {
                 case ENOENT, ENOTDIR: .fileDoesNotExist
                 case EACCES, EPERM, ELOOP, ENXIO, ENAMETOOLONG: .noPermissionsToReadFile
-                // No descriptors, no memory, a disk that does not answer: that may pass.
+                // A lack of descriptors or memory, or a disk that does not respond, may be temporary.
                 default: .resourceUnavailable
                 }
             return .failure(LoadError(kind, "the file to upload, \(path), cannot be opened: \(String(cString: strerror(-fd)))"))
@@ -79,17 +80,17 @@ struct Spool: Sendable {
         return .success(version)
     }
 
-    // MARK: Room
+    // MARK: Disk space
 
-    /// The least that is room.
+    /// The minimum of free space.
     static let leastSpace: Int64 = 1 << 20
 
-    /// Whether anything at all can be written.
+    /// Whether anything can be written.
     var hasSpace: Bool {
         let probe = directory + "/probe"
         _ = cls_unlink(probe)
         let fd = cls_create_private_file(probe)
-        // Whatever else is wrong is nothing to wait for.
+        // Other errors are not solved by waiting.
         guard fd >= 0 else { return fd != -ENOSPC && fd != -EDQUOT }
         defer {
             _ = cls_close(fd)
@@ -99,7 +100,7 @@ struct Spool: Sendable {
         return result != -ENOSPC && result != -EDQUOT
     }
 
-    /// Bytes that are free; without end where the file system does not say.
+    /// The number of free bytes; the maximum if the file system does not report it.
     var freeSpace: Int64 {
         let fd = cls_open_directory(directory)
         guard fd >= 0 else { return .max }
@@ -114,11 +115,11 @@ struct Spool: Sendable {
         return TransferRecord.FileVersion(size: facts.size, changed: facts.changed, inode: facts.inode)
     }
 
-    // MARK: Files that come
+    // MARK: Partial files
 
-    /// Bytes of an unfinished file that are there for certain.
+    /// The number of bytes of a partial file that certainly exist.
     ///
-    /// After another start of the machine these are those that were synced: what was written since may be holes, and is cut off.
+    /// After a reboot these are the synced bytes: later ones may be holes, and are cut off.
     func usableBytes(of file: String, in folder: String, synced: Int64, bootID: String) -> Int64 {
         withFile(file, folder) { fd in
             guard let version = Self.version(fd) else { return nil }
@@ -127,9 +128,9 @@ struct Spool: Sendable {
         } ?? 0
     }
 
-    /// Brings what is there of a file to the disk.
+    /// Syncs a partial file.
     ///
-    /// - Returns: How much that is, or that some of it is lost; nil where there is no such file.
+    /// - Returns: The number of synced bytes, or an error if some of them are lost; nil if there is no such file.
     func sync(_ file: String, in folder: String) -> Result<Int64, StorageFailure>? {
         withFile(file, folder) { fd in
             guard let version = Self.version(fd) else { return nil }
@@ -138,18 +139,18 @@ struct Spool: Sendable {
         }
     }
 
-    /// Brings a whole file to the disk, its name included.
+    /// Syncs a complete file and its directory entry.
     ///
-    /// - Returns: What it is then; nil where the disk would not.
+    /// - Returns: The file's version; nil if the sync failed.
     func finish(_ file: String, in folder: String) -> TransferRecord.FileVersion? {
         let version = withFile(file, folder) { fd in cls_sync(fd) == 0 ? Self.version(fd) : nil }
         guard let version, Self.sync(folder: folder) == nil else { return nil }
         return version
     }
 
-    /// Brings what was added to a folder, renamed or removed to the disk.
+    /// Syncs a folder after files were added, renamed or removed.
     ///
-    /// - Returns: What keeps it from that; nothing does where the folder is missing, or its file system does not sync folders.
+    /// - Returns: The error; nil on success, and if the folder is missing or its file system does not sync folders.
     static func sync(folder: String) -> String? {
         let fd = cls_open_directory(folder.isEmpty ? "/" : folder)
         guard fd >= 0 else { return fd == -ENOENT ? nil : String(cString: strerror(-fd)) }
@@ -166,25 +167,25 @@ struct Spool: Sendable {
         return body(fd)
     }
 
-    /// Gives a program a name of its own for a whole file.
+    /// Creates a link to a complete file for a program.
     ///
-    /// Where the file system has no links it is given the file itself.
+    /// If the file system has no links, the program gets the file itself.
     ///
-    /// - Returns: The path; nil where the file is not what it was.
+    /// - Returns: The path; nil if the file has changed.
     func handOver(_ file: String, _ version: TransferRecord.FileVersion?, number: Int64, in folder: String) -> String? {
         guard let found = withFile(file, folder, { Self.version($0) }), version == nil || found == version else { return nil }
         let path = folder + "/" + Self.handedName(number)
         if link(folder + "/" + file, path) == 0 { return path }
         guard errno == EEXIST else { return folder + "/" + file }
-        // The program may be at it at this moment.
+        // The program may be using it at this moment.
         if withFile(Self.handedName(number), folder, { Self.version($0) })?.inode == found.inode { return path }
         _ = cls_unlink(path)
         return link(folder + "/" + file, path) == 0 ? path : nil
     }
 
-    /// Has an unfinished file outlast its transfer.
+    /// Keeps a partial file beyond its transfer.
     ///
-    /// - Returns: Whether it does.
+    /// - Returns: Whether it was kept.
     func keep(_ file: String, number: Int64, in folder: String) -> Bool {
         guard ResumePoint.isFileName(file) else { return false }
         return rename(folder + "/" + file, folder + "/" + Self.keptName(number)) == 0 && Self.sync(folder: folder) == nil
@@ -206,19 +207,19 @@ struct Spool: Sendable {
         rmdir(folder)
     }
 
-    /// Removes what no transfer has a use for, as a daemon that was killed leaves it; what resume data names stays for a week.
+    /// Removes files that no transfer needs, as a killed daemon leaves them; files named in resume data stay for a week.
     ///
-    /// So does what was written before the machine was started: after a loss of power it may be the only copy of what a program took, on a
-    /// file system that forgets what was synced. What the daemon did not make is left alone, and so are the folders of sessions that
-    /// cannot be read.
+    /// Files from before the machine was booted stay for a week, too: after a power failure, such a file may be the only copy of
+    /// one that a program took, on a file system that loses synced data. Files that the daemon did not create are left alone, and
+    /// so are the folders of unreadable sessions.
     ///
-    /// - Returns: How many files stay for the second reason.
+    /// - Returns: The number of files that stay because they are older than the boot.
     func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) -> Int {
         var count = 0
         for name in names(in: directory) {
             guard let number = Int64(name), String(number) == name, !unreadable.contains(number) else { continue }
             let folder = folder(of: number)
-            // What a link leads to is not the daemon's.
+            // The target of a link does not belong to the daemon.
             guard isFolder(folder) else {
                 if !sessions.contains(number) { _ = cls_unlink(folder) }
                 continue
@@ -240,13 +241,13 @@ struct Spool: Sendable {
         return count
     }
 
-    /// Seconds for which a file stays of which no transfer knows.
+    /// How long a file without a transfer is kept, in seconds.
     private static let keptAge = 604_800.0
 
-    /// No transfer has a higher number; a file whose name has is somebody else's.
+    /// The highest possible number of a transfer; a file with a higher number is not the daemon's.
     private static let lastNumber: Int64 = 1 << 53
 
-    /// The highest number of a transfer that a file of the spool has.
+    /// The highest transfer number among the files of the spool.
     var highestNumber: Int64 {
         var highest: Int64 = 0
         for name in names(in: directory) where Int64(name) != nil {
@@ -260,7 +261,7 @@ struct Spool: Sendable {
         return highest
     }
 
-    /// Whether a file's name is one that the daemon or its engine gives.
+    /// Whether the daemon or its engine chose a file's name.
     private static func isOwn(_ file: String) -> Bool {
         file.hasPrefix("done-") || isKept(file) || file.hasPrefix("CFNetworkDownload_") && file.hasSuffix(".tmp")
     }

@@ -22,16 +22,16 @@ final class Transfer {
         let answer: @Sendable (TaskAnswer) -> Void
     }
 
-    /// As people see it.
+    /// The number that people see.
     let number: Int64
     let session: Session
     let task: TaskID
     var record: TransferRecord
     private(set) var life: TransferLife
-    /// What runs, or is being made ready.
+    /// The attempt that runs or is being prepared.
     var attempt: Attempt?
     var counts = TransferCounts()
-    /// Bytes that the last attempt began with.
+    /// The number of bytes that the last attempt started with.
     var startCount: Int64 = 0
     var isWaitingForNetwork = false
     var hasToldThatItWaits = false
@@ -39,17 +39,19 @@ final class Transfer {
     var question: Question? {
         didSet { session.askingCount += (question == nil ? 0 : 1) - (oldValue == nil ? 0 : 1) }
     }
-    /// What came of its attempt, until that is dealt with or durable.
+    /// The outcome of its attempt, until it is processed or durable.
     var outcome: TaskOutcome?
-    /// With the request that its program put in the place of the first, until that is durable.
+    /// The order with the program's replacement for the original request, until it is durable.
     var changedOrder: BackgroundOrder?
-    /// What the next attempt of an upload continues with, which the store may not have yet; nil where it begins anew, or has not been looked at.
+    /// The state that the next attempt of an upload resumes from.
+    ///
+    /// The store may not contain it yet. Nil if the upload starts over, or the state was not read yet.
     var uploadPoint: UploadResumeData?
-    /// The server does not have what the program's resume data was about.
+    /// The server does not have the upload that the program's resume data describe.
     var uploadBeginsAnew = false
-    /// The last attempt got the server to have more of the upload.
+    /// The last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
-    /// Its whole file, when that is on the disk.
+    /// Its complete file, once that is synced.
     var finishedFile: TransferRecord.FileVersion?
 
     init(number: Int64, session: Session, task: TaskID, record: TransferRecord, life: TransferLife) {
@@ -77,14 +79,14 @@ final class Transfer {
     }
 }
 
-/// One try of a transfer.
+/// One attempt of a transfer.
 final class Attempt {
     let load: RunningLoad
-    /// Nil until it is known.
+    /// Nil until it is prepared.
     var preparation: Preparation?
-    /// Some of its file is being brought to the disk.
+    /// Its partial file is being synced.
     var isSyncing = false
-    /// What carries it out.
+    /// The engine that runs it.
     private var service: (any LoadingService)?
 
     init(_ load: RunningLoad) { self.load = load }

@@ -9,109 +9,110 @@
 
 import LoadingModel
 
-/// What a transfer is at, from its order until its program was told how it ended.
+/// The state machine of a transfer, from its order until its program has been told of its end.
 ///
-/// It decides what is done next, and the desk does it, and says what came of that. Nothing is told before the end is durable, nothing is
-/// removed before it was told, and there is at most one attempt at a time. An event that says nothing in a state is answered with nothing.
+/// It decides what to do next; the desk does it and reports the result. The program is told only once the end is durable, nothing
+/// is removed before the program was told, and there is at most one attempt at a time. An event that does not apply to a state has
+/// no effect.
 struct TransferLife: Hashable, Sendable {
-    /// Why somebody gives a transfer up.
+    /// Why a transfer is given up.
     enum GivenUp: String, Codable, Hashable, Sendable, CaseIterable {
         case cancelled, expired
-        /// The user ended the program by force.
+        /// The user force-quit the program.
         case quit
     }
 
-    /// Why a running attempt is made to end.
+    /// Why a running attempt is stopped.
     enum Halt: Hashable, Sendable {
-        /// To be gone on with later.
+        /// To be resumed later.
         case stopped
         case givenUp(GivenUp)
     }
 
     enum State: Hashable, Sendable {
-        /// Its order is being made durable; somebody may have given it up before that.
+        /// Its order is being made durable; it may be given up before that.
         case ordered(isOver: Bool)
-        /// For its turn, a time, the network, or room: which of them is the scheduler's to know.
+        /// For its turn, a time, the network, or space on the disk; the scheduler knows which.
         case waiting
-        /// An attempt's order and files are looked at.
+        /// An attempt's order and files are being read.
         case preparing(Halt?, isSpoiled: Bool)
-        /// Its program is asked whether the attempt may begin.
+        /// The program is asked whether the attempt may start.
         case asking
-        /// Some of the file may have been lost by the disk.
+        /// The attempt runs; if it is spoiled, the disk may have lost some of the file.
         case running(Halt?, isSpoiled: Bool)
-        /// Its whole file is being brought to the disk; it was given up if that comes to nothing.
+        /// Its complete file is being synced; the transfer is given up if that fails.
         case closing(GivenUp?, isSpoiled: Bool)
-        /// What there is of its file is being kept for another task.
+        /// Its partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
-        /// How it ended is being made durable.
+        /// Its end is being made durable.
         case ending
-        /// Its program is to be told.
+        /// Its program has to be told.
         case ended
         case told
     }
 
     enum Event: Hashable, Sendable {
-        /// The order is durable, or will never be.
+        /// The order is durable, or cannot be made durable.
         case accepted, rejected
         /// An earlier daemon's order cannot be read.
         case unreadable
-        /// It has its turn, or has lost it.
+        /// The scheduler starts or stops it.
         case start, stop
         case giveUp(GivenUp, wantsData: Bool)
-        /// The attempt can begin, and may have to wait for what its program says to that.
+        /// The attempt is prepared, and may have to ask its program first.
         case prepared(asks: Bool)
-        /// The program lets it begin.
+        /// The program allows it to start.
         case allowed
         /// The attempt is over.
         case finished(Verdict)
-        /// The disk lost some of the file, or another file was begun.
+        /// The disk lost some of the file, or another file was started.
         case spoiled, beganAnew
-        /// The whole file is on the disk, or is not.
+        /// The complete file is synced, or could not be.
         case closed(isWhole: Bool)
         case dataKept
         case endKept
-        /// Its program is there, or is there again.
+        /// Its program is connected, possibly again.
         case awaited
-        /// Somebody changed the file before the program had it.
+        /// The file was changed before the program got it.
         case fileLost
-        /// The program knows how it ended.
+        /// The program knows its end.
         case told
     }
 
     enum Action: Hashable, Sendable {
-        /// The scheduler is told.
+        /// Notifies the scheduler.
         case add, remove, stopped
-        /// The same, of an attempt that failed; a refusal is counted.
+        /// Notifies the scheduler of a failed attempt; a refusal is counted.
         case retry(TransferScheduler.Failure, isRefusal: Bool)
         case prepare, ask, begin, halt
-        /// That it was given up is kept.
+        /// Stores that it was given up.
         case note(GivenUp)
         case discardFile, forgetPartial
-        /// Nothing of the file is of any use, and the attempt has failed for it.
+        /// None of the file can be used, and the attempt has failed because of that.
         case spoil
         case closeFile, keepData
-        /// The data that was kept is of no use.
+        /// The resume data that were kept cannot be used.
         case dropData
-        /// How it ended is no more what the attempt came to.
+        /// Its end is no longer the outcome of the attempt.
         case giveUp(GivenUp)
-        /// It has ended, with the file or without.
+        /// It has ended, with or without a file.
         case end(hasFile: Bool)
         case keepEnd
-        /// The program is told, or started to be told.
+        /// Tells the program, or launches it for that.
         case deliver
         case forgetEnd
-        /// Nothing of it is kept: that is said when it is done, or at once where nothing is known.
+        /// Removes it; the program is told once that is done, or at once if nothing is known about the task.
         case depart, sayForgotten
     }
 
-    /// Times that a file is downloaded anew because somebody changed it before its program had it.
+    /// How many times a file is downloaded again because it was changed before its program got it.
     private static let repeatLimit = 3
 
     private(set) var state: State
     private var repeats = 0
-    /// Its program has let it begin.
+    /// Its program has allowed it to start.
     private var isAllowed = false
-    /// Who gave it up wants what there is of the file.
+    /// The caller that gave it up wants resume data.
     private var wantsData = false
 
     init(_ state: State = .ordered(isOver: false)) { self.state = state }
@@ -132,13 +133,13 @@ struct TransferLife: Hashable, Sendable {
         }
     }
 
-    /// It runs no more than it takes to give it up, and nothing is to be kept of it.
+    /// It only runs until it is stopped, and nothing of it will be kept.
     var isBeingForgotten: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData
     }
 
-    /// Its files are being dealt with, and it is neither running nor over.
+    /// Its files are being processed; it neither runs nor is over.
     var isClosing: Bool {
         switch state {
         case .closing, .keeping: true
@@ -146,7 +147,7 @@ struct TransferLife: Hashable, Sendable {
         }
     }
 
-    /// An action by which the scheduler may start it at once is the last one.
+    /// Returns the actions for an event; one that may make the scheduler start the transfer at once is last.
     mutating func handle(_ event: Event) -> [Action] {
         switch (state, event) {
         case (.ordered(let isOver), .accepted): return move(to: isOver ? .ending : .waiting, isOver ? .keepEnd : .add)
@@ -156,7 +157,7 @@ struct TransferLife: Hashable, Sendable {
 
         case (.waiting, .unreadable): return move(to: .ending, .end(hasFile: false), .keepEnd)
         case (.waiting, .start): return move(to: .preparing(nil, isSpoiled: false), .prepare)
-        // It is not the scheduler's any more.
+        // The scheduler no longer manages it.
         case (_, .start) where isOver: return [.remove]
         case (.keeping, .start): return [.remove]
 
@@ -194,7 +195,7 @@ struct TransferLife: Hashable, Sendable {
         case (.running(let halt, _), .beganAnew): return move(to: .running(halt, isSpoiled: false))
 
         case (.closing(_, isSpoiled: false), .closed(isWhole: true)): return move(to: .ending, .end(hasFile: true), .keepEnd)
-        // A system says once that it could not write something: the next time it might say that all is well.
+        // A system reports a write error only once: the next sync might succeed.
         case (.closing(let known, _), .closed): return [.spoil] + (known.map { giveUp($0) } ?? conclude(.again(.noSpace)))
         case (.keeping(let isSpoiled), .dataKept):
             return (isSpoiled ? [.dropData] : []) + move(to: .ending, .end(hasFile: false), .keepEnd)
@@ -208,7 +209,7 @@ struct TransferLife: Hashable, Sendable {
         case (.ordered(isOver: true), .told), (.ending, .told), (.ended, .told): return move(to: .told, .depart)
         case (_, .told): return [.sayForgotten]
 
-        // It comes late.
+        // A late event.
         default: return []
         }
     }
@@ -223,7 +224,7 @@ struct TransferLife: Hashable, Sendable {
         return .note(why)
     }
 
-    /// What follows from an attempt that is over, and that may have been made to end.
+    /// Returns the actions after an attempt that is over, and that may have been stopped.
     private mutating func settle(_ halt: Halt?, isSpoiled: Bool = false, _ verdict: Verdict) -> [Action] {
         let verdict = isSpoiled ? .again(.noSpace) : verdict
         let before: [Action] = isSpoiled ? [.spoil] : []
@@ -253,18 +254,18 @@ struct TransferLife: Hashable, Sendable {
 }
 
 extension TransferLife {
-    /// What an attempt came to.
+    /// The result of an attempt.
     enum Verdict: Hashable, Sendable {
-        /// A whole file; or an answer that has none.
+        /// A complete file, or a response without one.
         case whole, answered
-        /// It is over, and may have left what another task can begin with.
+        /// It failed, and may have left data from which another task can resume.
         case failed(leavesData: Bool)
-        /// A refusal is an answer that asks to come again later, or a broken one.
+        /// It has to be retried; a refusal is a response that asks for a retry later, or an invalid one.
         case again(TransferScheduler.Failure, isRefusal: Bool = false)
 
         static let unstarted = failed(leavesData: false)
 
-        /// Of a server's answer; nil is one without a status.
+        /// The verdict on a response; `status` is nil for a response without one.
         init(status: Int?, hasFile: Bool, refusals: Int) {
             self = Self.asksToComeAgain(status, refusals) ? .again(.server, isRefusal: true) : hasFile ? .whole : .answered
         }
@@ -276,22 +277,22 @@ extension TransferLife {
                 self = .again(.network)
             case .cannotWriteToFile, .cannotCreateFile, .cannotCloseFile: self = .again(.noSpace)
             case .resourceUnavailable: self = .again(.other)
-            // A connection that breaks in a handshake or in the middle of a head looks like these, too.
+            // These may also be the result of a connection that breaks during a handshake or a response head.
             case .badServerResponse, .cannotParseResponse, .secureConnectionFailed:
                 self = refusals < Self.refusalLimit ? .again(.network, isRefusal: true) : .failed(leavesData: leavesData)
             default: self = .failed(leavesData: leavesData)
             }
         }
 
-        /// Refusals before one is the program's to deal with.
+        /// The number of refusals after which the next one is delivered to the program.
         static let refusalLimit = 8
 
-        /// Whether the server may answer otherwise later, and it is not too often that it said so.
+        /// Whether the response asks for a retry later, and the limit of refusals is not reached.
         static func asksToComeAgain(_ status: Int?, _ refusals: Int) -> Bool {
             refusals < refusalLimit && [408, 425, 429, 502, 503, 504].contains(status)
         }
 
-        /// The server answered all of it, whatever that was.
+        /// The server has sent a complete response, whatever its status.
         var isAnswer: Bool {
             switch self {
             case .whole, .answered, .again(.server, _): true

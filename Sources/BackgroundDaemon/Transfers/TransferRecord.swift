@@ -11,9 +11,9 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 
-/// What is durable of a transfer beside its order: everything that scheduling, listing and going on need to know.
+/// The durable state of a transfer beside its order: everything needed to schedule, list and resume it.
 ///
-/// It is in clear on the disk, so it has no header fields, queries or passwords.
+/// It is stored in clear text, so it contains no header fields, queries or passwords.
 struct TransferRecord: Codable, Sendable {
     typealias FileVersion = LoadingModel.FileVersion
 
@@ -21,7 +21,7 @@ struct TransferRecord: Codable, Sendable {
         /// The file in the session's spool that waits for the program.
         var file: String?
         var version: FileVersion?
-        /// Bytes that it moved in the end.
+        /// The final byte counts.
         var sent: Int64?
         var received: Int64?
     }
@@ -29,10 +29,10 @@ struct TransferRecord: Codable, Sendable {
     /// Without user, password and query.
     var url = ""
     var host = ""
-    /// Nil for the scheme's own, and in rows of versions that did not keep it.
+    /// Nil for the scheme's default port, and in rows of versions that did not store it.
     var port: Int?
     var isUpload = false
-    /// It leads to the machine itself.
+    /// Its host is this machine.
     var isLocal = false
     var hostLimit = 6
     var priority: Float = 0.5
@@ -42,24 +42,24 @@ struct TransferRecord: Codable, Sendable {
     var created = 0.0
     var deadline = 0.0
     var asksBeforeBegin = false
-    /// Held back by the program.
+    /// Suspended by the program.
     var isSuspended = false
-    /// Held back by the user.
+    /// Paused by the user.
     var isPaused = false
-    /// Attempts in a row that made no progress, and before when there is no other one.
+    /// The number of consecutive attempts without progress, and the time before which there is no other one.
     var attempts = 0
     var notBefore: Double?
-    /// Answers of the server's that ask to come again later, and others that may be better the next time.
+    /// The number of responses that ask for a retry later, and of failures that may be temporary.
     var refusals = 0
     var notes: Notes
     var uploadFile: FileVersion?
     /// The unfinished file in the session's spool, which the resume data names.
     var partial: String?
-    /// So much of it was on the disk for certain, when the machine had this boot id.
+    /// The number of bytes that were synced during the boot with this ID.
     var syncedBytes: Int64 = 0
     var bootID = ""
     var end: End?
-    /// Somebody gave it up, and it has not ended yet.
+    /// It was given up, and has not ended yet.
     var givenUp: TransferLife.GivenUp?
 
     struct Notes: Codable, Sendable {
@@ -82,7 +82,7 @@ struct TransferRecord: Codable, Sendable {
         }
     }
 
-    /// Of a task of which nothing is known any more.
+    /// The record of a task whose own record is lost.
     init() { notes = Notes(BackgroundOrder.Notes()) }
 
     init(_ order: BackgroundOrder, _ settings: BackgroundSettings) {
@@ -103,7 +103,7 @@ struct TransferRecord: Codable, Sendable {
         notes = Notes(order.notes)
     }
 
-    /// What answers or does not, as far as the daemon can tell.
+    /// The unit that responds or fails, as far as the daemon can tell.
     var origin: String { port.map { "\(host):\($0)" } ?? (url.hasPrefix("http:") ? host + ":80" : host) }
 
     var isHeld: Bool { isSuspended || isPaused }
@@ -122,20 +122,20 @@ struct TransferRecord: Codable, Sendable {
 
     static func decoded(_ bytes: [UInt8]) -> TransferRecord? {
         guard var record = try? JSONDecoder().decode(Self.self, from: Data(bytes)) else { return nil }
-        // A count that is less than nothing cannot be counted on from.
+        // A negative count cannot be used.
         record.syncedBytes = max(0, record.syncedBytes)
         return record
     }
 }
 
-/// What is durable of a session beside its settings.
+/// The durable state of a session beside its settings.
 struct SessionRecord: Codable, Sendable {
     var lastTask = 0
-    /// The program gave the session up; it is forgotten with its last task.
+    /// The program invalidated the session; it is removed with its last task.
     var isInvalidated = false
-    /// The user ended the program by force, and it is not started before the user does.
+    /// The user force-quit the program, and only the user starts it again.
     var wasQuit = false
-    /// Which process ends with that: one that comes again is ended by the next daemon.
+    /// Identifies the process to be ended: if it reconnects, the next daemon ends it.
     var doomed: String?
     var launches = LaunchLimit()
 
