@@ -15,23 +15,23 @@ import Glibc
 import Musl
 #endif
 
-/// Calls that wait for the disk, and the thread that commits all of them together.
+/// Calls that wait for the disk, and the thread that commits them together.
 ///
-/// While one group is on its way to the disk the next one gathers, so that many callers share one wait for it.
+/// While one group is being committed the next one is collected, so that many callers share one wait.
 // Sendable because the lock of `monitor` guards the state.
 final class CommitQueue: @unchecked Sendable {
-    /// What one caller wants changed together.
+    /// The changes that one caller makes together.
     struct Call: Sendable {
         let changes: [TransferStore.Change]
         let done: @Sendable (Result<Void, StorageFailure>) -> Void
         let weight: Int
     }
 
-    /// What the thread does with them.
+    /// The work of the thread.
     struct Work: Sendable {
-        /// Commits them, and says of each what came of it.
+        /// Commits the calls, and returns the result of each.
         let commit: @Sendable ([Call]) -> [Result<Void, StorageFailure>]
-        /// Tidies up a little; whether there is more to tidy.
+        /// Cleans up a little; returns whether there is more to clean up.
         let tidy: @Sendable () -> Bool
         /// Called once, at the end.
         let end: @Sendable () -> Void
@@ -41,7 +41,7 @@ final class CommitQueue: @unchecked Sendable {
 
     private struct State {
         var waiting: [Call] = []
-        /// Of what waits and what is being committed.
+        /// The totals of the queued calls and of those being committed.
         var changes = 0
         var bytes = 0
         var mustTidy = true
@@ -55,17 +55,17 @@ final class CommitQueue: @unchecked Sendable {
     private var state = State()
 
     func start(_ work: Work) throws(StorageFailure) {
-        // The thread keeps the queue until it is closed.
+        // The thread retains the queue until it is closed.
         guard Threads.start("transfer store", { self.live(work) }) != nil else {
             throw .failed("The system has no thread for the store of background transfers.")
         }
     }
 
-    /// Takes a call, or says why not.
+    /// Adds a call, or returns why it cannot be added.
     func add(_ call: Call) -> StorageFailure? {
         monitor.locked {
             guard !state.isClosing else { return .closed }
-            // One alone is taken whatever its size.
+            // A single call is accepted whatever its size.
             let fits =
                 state.changes + call.changes.count <= Self.limit.changes && state.bytes + call.weight <= Self.limit.bytes
             guard fits || state.changes == 0 else { return .busy }
@@ -77,7 +77,7 @@ final class CommitQueue: @unchecked Sendable {
         }
     }
 
-    /// Commits what waits, and takes no more; returns when the thread has ended, unless that is who calls.
+    /// Commits the queued calls and accepts no more; returns once the thread has ended, unless called on that thread.
     func close(andWait mustWait: Bool) {
         monitor.locked {
             state.isClosing = true

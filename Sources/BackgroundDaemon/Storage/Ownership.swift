@@ -16,9 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// Whether a file is one that may be relied on.
+/// Checks whether a file can be trusted.
 enum Ownership {
-    /// An ordinary file of the user's that others may not write to, and from now on not read either.
+    /// Requires a regular file of the user that others cannot write to; also makes it unreadable for others.
     static func demand(of file: borrowing Descriptor, _ name: String) throws(StoreFailure) {
         var facts = cls_file_facts()
         let result = cls_file_facts(file.number, &facts)

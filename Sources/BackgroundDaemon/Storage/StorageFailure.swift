@@ -19,24 +19,24 @@ import Glibc
 import Musl
 #endif
 
-/// Why the daemon's store could not read or keep something.
+/// Why the daemon's store could not read or store something.
 package enum StorageFailure: Error, Hashable, Sendable {
-    /// Too much waits for the disk already.
+    /// Too many changes wait for the disk.
     case busy
-    /// The disk has no room, or would not take it: nothing of the call was kept.
+    /// The disk is full, or refused the write: nothing of the call was stored.
     case diskFull(String)
-    /// What is there is not what was written.
+    /// The stored data are damaged.
     case damaged(String)
-    /// A newer version has written it: it is not touched.
+    /// A newer version has written the data: they are left alone.
     case newer(String)
-    /// There is no row of that id.
+    /// There is no row with that ID.
     case missing(String)
-    /// The folder or a file in it is not ours alone: it is not touched.
+    /// The folder or a file in it does not belong only to this user: it is left alone.
     case refused(String)
     case closed
     case failed(String)
 
-    /// A plain sentence.
+    /// The reason in a sentence.
     package var reason: String {
         switch self {
         case .busy: "Too many changes wait for the disk."
@@ -56,7 +56,7 @@ package enum StorageFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// What the system said of something that begins this sentence.
+    /// A failure with the system's message after a sentence.
     init(_ error: CInt, _ sentence: String) {
         let reason = "\(sentence): \(String(cString: strerror(error)))."
         self = error == ENOSPC || error == EDQUOT ? .diskFull(reason) : .failed(reason)

@@ -18,20 +18,20 @@ import Musl
 
 /// The key of a ``StorageSeal`` in a file of its own: 32 random bytes.
 ///
-/// It is made once. A file that is there is never replaced, whatever is in it: what was sealed with it might be needed yet.
+/// It is created once. An existing file is never replaced, whatever it contains, because its key might still be needed.
 enum StorageKey {
     static let name = "transfers.key"
 
-    /// The key, made if there is none, and durable.
+    /// Reads the key; creates it durably if there is none.
     ///
-    /// - Parameter folder: Where it is.
+    /// - Parameter folder: The folder of the key.
     /// - Returns: The key.
-    /// - Throws: That it cannot be read, or made.
+    /// - Throws: An error if the key cannot be read or created.
     static func find(in folder: borrowing StoreDirectory) throws(StorageFailure) -> [UInt8] {
         do throws(StoreFailure) {
             if let key = try read(in: folder) { return key }
             try make(in: folder)
-            // Perhaps another process's.
+            // It may be another process's key.
             if let key = try read(in: folder) { return key }
             throw .refused("its key was removed as soon as it was made")
         } catch {
@@ -39,7 +39,7 @@ enum StorageKey {
         }
     }
 
-    /// Nil where there is none.
+    /// Returns nil if there is no key.
     private static func read(in folder: borrowing StoreDirectory) throws(StoreFailure) -> [UInt8]? {
         do throws(StoreFailure) {
             let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening its key")
@@ -54,7 +54,7 @@ enum StorageKey {
         }
     }
 
-    /// Writes a key beside its place and links it there, which fails if there is one by now.
+    /// Writes a key to a temporary file and links it to its name, which fails if there is a key by now.
     private static func make(in folder: borrowing StoreDirectory) throws(StoreFailure) {
         let mark = name + AtomicFile.asideMark
         for left in folder.names(prefix: mark) { unlinkat(folder.number, left, 0) }

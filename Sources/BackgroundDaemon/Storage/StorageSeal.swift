@@ -10,17 +10,17 @@
 import Crypto
 import FoundationEssentials
 
-/// Encrypts what the store keeps of a program's requests: ChaCha20-Poly1305, with a nonce drawn for every write.
+/// Encrypts what the store keeps of a program's requests: ChaCha20-Poly1305, with a random nonce for every write.
 ///
-/// Each text belongs to one row and one column: put in another place, it does not open.
+/// Each text is bound to one row and one column: it cannot be decrypted in another place.
 struct StorageSeal: Sendable {
     static let keySize = 32
-    /// The largest text, far below what SQLite takes.
+    /// The largest text, far below the limit of SQLite.
     static let limit = 512 << 20
 
     private let key: SymmetricKey
 
-    /// Nil where the key is none.
+    /// Nil if the key has the wrong size.
     init?(key: [UInt8]) {
         guard key.count == Self.keySize else { return nil }
         self.key = SymmetricKey(data: key)
@@ -45,14 +45,14 @@ struct StorageSeal: Sendable {
         }
     }
 
-    /// The HMAC-SHA-256 of a credential, for resume data, under a key that is made of the store's.
+    /// The HMAC-SHA-256 of a credential, for resume data, under a key derived from the store's.
     func resumeSeal(of credential: String) -> String {
         let own = HKDF<SHA256>.deriveKey(
             inputKeyMaterial: key, info: Data("URLLoading resume data 1".utf8), outputByteCount: Self.keySize)
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: own)).base64EncodedString()
     }
 
-    /// Sealed along, so that nothing that was made with the key for another purpose or place is taken for this one.
+    /// The authenticated data, so that nothing sealed with the key for another purpose or place is accepted here.
     private static func place(_ column: String, _ row: Int64) -> [UInt8] {
         Array("URLLoading transfers 1 \(column) \(row)".utf8)
     }

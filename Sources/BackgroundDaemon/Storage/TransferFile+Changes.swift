@@ -14,8 +14,8 @@ import GRDB
 #endif
 
 extension TransferFile {
-    /// Makes all calls durable in one transaction; where that fails, each in one of its own, so that one that does not fit does not keep
-    /// the others from it.
+    /// Commits all calls in one transaction; if that fails, commits each in its own, so that one failing call does not affect the
+    /// others.
     func commit(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>] {
         if let results = together(calls) { return results }
         var hasMadeRoom = false
@@ -23,13 +23,13 @@ extension TransferFile {
             let result = alone(call)
             guard case .failure(.diskFull) = result, !hasMadeRoom else { return result }
             hasMadeRoom = true
-            // What is in the log often has its place in the database already.
+            // The log's pages often replace pages of the database, so a checkpoint may free space.
             _ = try? pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
             return alone(call)
         }
     }
 
-    /// Nil where nothing was kept.
+    /// Returns nil if nothing was committed.
     private func together(_ calls: [CommitQueue.Call]) -> [Result<Void, StorageFailure>]? {
         guard calls.count > 1 else { return nil }
         return try? pool.writeWithoutTransaction { database in
@@ -42,7 +42,7 @@ extension TransferFile {
         }
     }
 
-    /// Throws where the others cannot be kept either.
+    /// Throws if the other calls cannot be committed either.
     private func one(_ call: CommitQueue.Call, _ database: Database) throws -> Result<Void, StorageFailure> {
         var result = Result<Void, StorageFailure>.success(())
         try statement("SAVEPOINT one_call", database)
@@ -119,7 +119,7 @@ extension TransferFile {
         return Data(bytes)
     }
 
-    /// Gives the system back some of the room that nothing is in, where that is much.
+    /// Returns some of the unused space to the system, if there is a lot of it.
     ///
     /// - Returns: Whether there is more of it.
     func tidy() -> Bool {
@@ -136,7 +136,7 @@ extension TransferFile {
 }
 
 extension StorageFailure {
-    /// What a call meets whichever others are committed with it.
+    /// A failure that concerns only this call, not the others that are committed with it.
     fileprivate var isOfOneCall: Bool {
         switch self {
         case .missing, .failed: true

@@ -46,7 +46,8 @@ extension TransferFile {
         return contents
     }
 
-    /// Throws where nothing opens: what was sealed is not damaged then, but the key is another one, which may be brought back.
+    /// Throws if nothing can be decrypted: then the data are not damaged, but the key is another one; the right one may be
+    /// restored.
     private func demandOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }
@@ -81,14 +82,14 @@ extension TransferFile {
         return TransferStore.SessionRow(id: id, program: program, identifier: identifier, settings: [], state: [UInt8](state))
     }
 
-    /// Out of line: the optimiser of Swift 6.3 fails where it is compiled in place.
+    /// Not inlined: otherwise the optimizer of Swift 6.3 fails.
     @inline(never)
     private static func number(_ value: DatabaseValue) -> Int64? {
         guard case .int64(let number) = value.storage else { return nil }
         return number
     }
 
-    /// No bytes at all are kept as NULL.
+    /// Empty data are stored as NULL.
     private static func bytes(_ value: DatabaseValue) -> Data? {
         switch value.storage {
         case .blob(let data): data

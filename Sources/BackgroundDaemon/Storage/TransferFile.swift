@@ -22,13 +22,13 @@ import Glibc
 import Musl
 #endif
 
-/// The database of a ``TransferStore``: how it is opened, and what of it is ours.
+/// The database of a ``TransferStore``: how it is opened, and its files.
 struct TransferFile: Sendable {
     static let name = "transfers.sqlite"
     static let damagedName = name + ".damaged"
-    /// Is there where something was found to be damaged while the database was open.
+    /// Exists if damage was found while the database was open.
     static let suspectName = name + ".suspect"
-    /// Up to this size, a database that was not closed is read through before it is used.
+    /// Up to this size, a database that was not closed is checked completely before it is used.
     private static let cheap = 32 << 20
 
     let pool: DatabasePool
@@ -36,11 +36,11 @@ struct TransferFile: Sendable {
     private let directory: String
     var keyPath: String { directory + "/" + StorageKey.name }
 
-    /// Opens it, or begins a new one where there is none, or a damaged one, which is set aside.
+    /// Opens the database; creates a new one if there is none, or if it is damaged, in which case the damaged one is set aside.
     ///
-    /// - Parameter directory: Where the files are.
-    /// - Returns: The database, and a sentence where one was set aside.
-    /// - Throws: That the folder or the files cannot be used.
+    /// - Parameter directory: The folder of the files.
+    /// - Returns: The database, and a message if a damaged one was set aside.
+    /// - Throws: An error if the folder or the files cannot be used.
     static func open(_ directory: String) throws(StorageFailure) -> (TransferFile, trouble: String?) {
         do {
             let folder = try StoreDirectory(directory, creating: true)
@@ -59,14 +59,14 @@ struct TransferFile: Sendable {
         }
     }
 
-    /// Commits what is on its way to the database's own file, and closes it.
+    /// Moves the log into the database file, and closes the database.
     func close() {
-        // Of an empty log, the next one to open it knows that all was well.
+        // An empty log tells the next process that the database was closed properly.
         _ = try? pool.writeWithoutTransaction { database in try database.checkpoint(.truncate) }
         try? pool.close()
     }
 
-    /// Reads what was committed, on the calling thread.
+    /// Reads committed data, on the calling thread.
     func reading<Value>(_ work: @Sendable (Database) throws -> Value) throws(StorageFailure) -> Value {
         do {
             return try pool.read(work)
@@ -77,7 +77,7 @@ struct TransferFile: Sendable {
         }
     }
 
-    /// Has the next one to open the database look at all of it, where it was found to be damaged.
+    /// Makes the next process that opens the database check it completely, if damage was found.
     func note(_ failure: StorageFailure, of error: any Error) {
         guard case .damaged = failure, error is DatabaseError, let folder = try? StoreDirectory(directory, creating: false) else {
             return
@@ -93,7 +93,7 @@ extension TransferFile {
     private static var migrator: DatabaseMigrator {
         var migrator = DatabaseMigrator()
         migrator.registerMigration("1", foreignKeyChecks: .immediate) { database in
-            // Names as bytes too: SQLite's text ends at a NUL.
+            // Names are stored as bytes: SQLite's text ends at a NUL.
             try database.execute(
                 sql: """
                     CREATE TABLE sessions (id INTEGER PRIMARY KEY, program BLOB, identifier BLOB, settings BLOB, state BLOB);
@@ -102,7 +102,7 @@ extension TransferFile {
                         task INTEGER NOT NULL, state BLOB);
                     CREATE INDEX transfers_session ON transfers (session);
                     """)
-            // Each in a table of its own, so that a change of the state does not write them anew.
+            // Each part has a table of its own, so that a change of the state does not rewrite them.
             for part in TransferStore.Part.allCases {
                 try database.execute(
                     sql: """
@@ -111,14 +111,14 @@ extension TransferFile {
                         """)
             }
         }
-        // From here on rows are written in the form of the protocol's version 2, and read in either: versions that know the other one alone
-        // leave the database alone. Nothing is rewritten now, as programs wait, and the disk may be full.
+        // From here on rows are written in the format of protocol version 2, and read in both formats; versions that know only the
+        // first leave the database alone. Nothing is converted now, because programs wait and the disk may be full.
         migrator.registerMigration("2", foreignKeyChecks: .immediate) { _ in }
         return migrator
     }
 
-    /// Kept for the life of the process, one for each time that a database is opened: what Dispatch has of them it would dispose of on a
-    /// thread of its own, which wakes once a second from then on.
+    /// Retained for the lifetime of the process, one for each time that a database is opened: Dispatch would dispose of their
+    /// queues on a thread of its own, which from then on wakes once a second.
     private static let looks = Mutex<[DatabaseQueue]>([])
 
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
@@ -131,7 +131,7 @@ extension TransferFile {
             let path = directory + "/" + name
             try look(at: path, thoroughly: isSuspect || (log > 0 && log + size <= cheap))
             let pool = try DatabasePool(path: path, configuration: configuration)
-            // GRDB has set what does not survive a loss of power.
+            // GRDB's own setting does not survive a power failure.
             try pool.writeWithoutTransaction { database in try database.execute(sql: "PRAGMA synchronous = FULL") }
             try migrator.migrate(pool)
             if isSuspect { unlinkat(folder.number, suspectName, 0) }
@@ -141,7 +141,7 @@ extension TransferFile {
         }
     }
 
-    /// Throws where it is damaged, or a newer version's; it is not changed until that is known.
+    /// Throws if the database is damaged, or a newer version has written it; it is not modified before that is known.
     private static func look(at path: String, thoroughly: Bool) throws {
         var configuration = configuration
         configuration.readonly = true
@@ -158,7 +158,7 @@ extension TransferFile {
         var configuration = Configuration()
         configuration.label = "transfers"
         configuration.busyMode = .timeout(5)
-        // A transaction that cannot even be rolled back is no reason to trap.
+        // A transaction that cannot be rolled back is no reason to trap.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { database in
             try database.execute(
@@ -168,7 +168,7 @@ extension TransferFile {
                     PRAGMA temp_store = MEMORY;
                     """)
             guard !database.configuration.readonly else { return }
-            // The first only counts for a database that has nothing in it.
+            // The first applies only to an empty database.
             try database.execute(
                 sql: """
                     PRAGMA auto_vacuum = INCREMENTAL;
@@ -178,7 +178,8 @@ extension TransferFile {
         return configuration
     }
 
-    /// Throws where a newer version has written it, or its tables are not those that were made: a damaged name looks like another one.
+    /// Throws if a newer version has written the database, or its tables are not the expected ones: a damaged name looks like
+    /// another name.
     private static func checkVersion(_ database: Database) throws {
         let tables = ["sessions": "program, identifier, settings, state", "transfers": "session, task, state"]
             .merging(TransferStore.Part.allCases.map { ($0.table, "sealed") }) { first, _ in first }
@@ -206,8 +207,8 @@ extension TransferFile {
         }
     }
 
-    /// Creates the file for this user alone, before SQLite does with the mode that the process has for all; SQLite's other files get
-    /// the mode of this one.
+    /// Creates the file for this user only, before SQLite creates it with the process's mode; SQLite's other files get the mode of
+    /// this one.
     private static func prepare(in folder: borrowing StoreDirectory) throws(StoreFailure) {
         try own(name, in: folder, O_CREAT)
         for name in [name + "-wal", name + "-shm"] {
@@ -220,17 +221,17 @@ extension TransferFile {
         try folder.sync()
     }
 
-    /// Sees that a file is ours alone.
+    /// Requires that a file belongs only to this user.
     private static func own(_ name: String, in folder: borrowing StoreDirectory, _ creation: CInt) throws(StoreFailure) {
         let file = try Descriptor(name, in: folder.number, O_RDWR | creation, doing: "opening \(name)")
         try Ownership.demand(of: file, name)
     }
 
-    /// Gives the damaged database another name, in the place of an earlier one.
+    /// Renames the damaged database, replacing an earlier one.
     private static func setAside(in folder: borrowing StoreDirectory) throws {
         for end in ["-shm", "-wal", ""] {
             unlinkat(folder.number, damagedName + end, 0)
-            // The database last: until then it is found to be damaged again.
+            // The database is last: until it is renamed, the damage is found again.
             if renameat(folder.number, name + end, folder.number, damagedName + end) != 0, errno != ENOENT {
                 throw StoreFailure.system(errno, while: "setting a damaged database aside")
             }

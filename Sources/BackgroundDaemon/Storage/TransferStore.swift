@@ -14,10 +14,10 @@ import LoadingStores
 import GRDB
 #endif
 
-/// Keeps what the daemon must not lose, in SQLite.
+/// Stores what the daemon must not lose, in SQLite.
 ///
-/// What is in a request is encrypted, with a key that is in a file beside: whoever gets hold of the database alone, in a backup say, has
-/// no use of it. What the daemon has to look at in order to know what it has to do is in clear.
+/// The content of requests is encrypted with a key in a separate file: the database without the key, in a backup for example, does
+/// not reveal it. What the daemon needs to decide what to do is in clear text.
 package final class TransferStore: Sendable {
     /// A program's session.
     package struct SessionRow: Sendable, Hashable {
@@ -26,7 +26,7 @@ package final class TransferStore: Sendable {
         package var identifier: String
         /// Encrypted in the file.
         package var settings: [UInt8]
-        /// In clear.
+        /// In clear text.
         package var state: [UInt8]
 
         package init(id: Int64, program: String, identifier: String, settings: [UInt8], state: [UInt8]) {
@@ -43,7 +43,7 @@ package final class TransferStore: Sendable {
         package var id: Int64
         package var session: Int64
         package var task: Int
-        /// In clear.
+        /// In clear text.
         package var state: [UInt8]
 
         package init(id: Int64, session: Int64, task: Int, state: [UInt8]) {
@@ -54,50 +54,50 @@ package final class TransferStore: Sendable {
         }
     }
 
-    /// What of a transfer is large, encrypted in the file, and read only when it is wanted.
+    /// A large part of a transfer, encrypted in the file, and read only when needed.
     package enum Part: String, Sendable, CaseIterable { case order, resume, response, outcome }
 
-    /// One thing to change.
+    /// A single change.
     package enum Change: Sendable {
-        /// Begins or changes the session of that id.
+        /// Creates or updates the session with that ID.
         case saveSession(SessionRow)
-        /// With its transfers; nothing where there is none.
+        /// Also removes its transfers; no effect if there is no such session.
         case removeSession(Int64)
-        /// Fails where there is one of that id already, or no such session.
+        /// Fails if there is a transfer with that ID already, or no such session.
         case addTransfer(TransferRow, order: [UInt8])
-        /// Fails where there is no such transfer.
+        /// Fails if there is no such transfer.
         case setState(Int64, [UInt8])
-        /// Fails where there is no such transfer, unless the part is to be removed.
+        /// Fails if there is no such transfer, unless the part is to be removed.
         case setPart(Int64, Part, [UInt8]?)
-        /// Nothing where there is none.
+        /// No effect if there is no such transfer.
         case removeTransfer(Int64)
     }
 
-    /// All rows, by id.
+    /// All rows, by ID.
     package struct Contents: Sendable {
         package var sessions: [SessionRow] = []
-        /// A transfer whose state cannot be read has none.
+        /// A transfer whose state cannot be read has an empty one.
         package var transfers: [TransferRow] = []
-        /// What is there, but cannot be read: the ids.
+        /// The IDs of rows that exist but cannot be read.
         package var damagedSessions: [Int64] = []
         package var damagedTransfers: [Int64] = []
-        /// Of the damaged sessions those whose names can be read; their settings are empty.
+        /// The damaged sessions whose names can be read; their settings are empty.
         package var namedSessions: [SessionRow] = []
     }
 
-    /// What is to be told to whoever runs the daemon: that a damaged database was set aside.
+    /// A message for the user who runs the daemon: that a damaged database was set aside.
     package let trouble: String?
 
     private let file: TransferFile
     private let queue = CommitQueue()
 
-    /// Opens what is in the folder, which is made if there is none.
+    /// Opens the store in a folder, which is created if it does not exist.
     ///
     /// Only one process may have it open.
     ///
     /// - Parameter directory: An absolute path.
     /// - Returns: The store.
-    /// - Throws: That the folder or the files cannot be used.
+    /// - Throws: An error if the folder or the files cannot be used.
     package static func open(directory: String) throws(StorageFailure) -> TransferStore {
         try TransferStore(directory)
     }
@@ -111,25 +111,25 @@ package final class TransferStore: Sendable {
 
     deinit { queue.close(andWait: false) }
 
-    /// Seals a credential for resume data, under a key that is made of the store's.
+    /// Seals a credential for resume data, under a key derived from the store's.
     var resumeSeal: @Sendable (String) -> String {
         let seal = file.seal
         return { seal.resumeSeal(of: $0) }
     }
 
-    /// All sessions and transfers, without the transfers' parts.
+    /// Returns all sessions and transfers, without the transfers' parts.
     ///
-    /// Where it throws that the database is damaged, it is set aside by the next ``open(directory:)``.
+    /// If it throws that the database is damaged, the next ``open(directory:)`` sets the database aside.
     package func load() throws(StorageFailure) -> Contents {
         try file.reading { [file] database in try file.contents(database) }
     }
 
-    /// Nil where the transfer has no such part.
+    /// Returns nil if the transfer has no such part.
     package func part(_ part: Part, of transfer: Int64) throws(StorageFailure) -> [UInt8]? {
         try file.reading { [file] database in try file.part(part, of: transfer, database) }
     }
 
-    /// The orders of many transfers at once, by id; those that do not open are `damaged`.
+    /// Returns the orders of many transfers by ID; those that cannot be decrypted are `damaged`.
     package func orders(
         of transfers: [Int64]
     ) throws(StorageFailure) -> (orders: [Int64: [UInt8]], damaged: [Int64]) {
@@ -148,21 +148,21 @@ package final class TransferStore: Sendable {
         }
     }
 
-    /// Makes the changes durable: all of one call together, or none of them, and in order of the calls.
+    /// Makes the changes durable: all changes of one call or none of them, and in the order of the calls.
     ///
-    /// It does not wait. `done` is called when they are durable, on a thread where it should not stay long; or when they could not be
-    /// made so, or with ``StorageFailure/busy``, at once, where too much waits already.
+    /// Does not wait. `done` is called when they are durable, on a thread that it must not block; or when that failed; or at once
+    /// with ``StorageFailure/busy``, if too many changes wait already.
     package func apply(_ changes: [Change], done: @escaping @Sendable (Result<Void, StorageFailure>) -> Void) {
         let call = CommitQueue.Call(changes: changes, done: done, weight: changes.reduce(0) { $0 + $1.weight })
         if let failure = queue.add(call) { done(.failure(failure)) }
     }
 
-    /// Waits until what was given to it is durable, and closes the files.
+    /// Waits until all calls are durable, and closes the files.
     package func close() { queue.close(andWait: true) }
 }
 
 extension TransferStore.Change {
-    /// The bytes that it takes in memory, roughly.
+    /// The approximate number of bytes in memory.
     fileprivate var weight: Int {
         switch self {
         case .saveSession(let row): 128 + row.settings.count + row.state.count
