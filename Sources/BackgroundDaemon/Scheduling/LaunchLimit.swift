@@ -9,42 +9,42 @@
 
 import BackgroundProtocol
 
-/// Says how often a program may be started for its session.
+/// Limits how often a program may be launched for its session.
 ///
-/// Each start doubles the time until the next one may be, so that a program that crashes at each is not started without end. Twice that
-/// time passing without anything to start it for has it begin anew, and so does a start of the user's: another one of these. One that dealt
-/// with all that it was started for is started again soon.
+/// Each launch doubles the time until the next one, so that a program that crashes at each launch is not launched endlessly. The
+/// delay starts over after twice that time without a reason to launch the program, and when the user starts the program, which
+/// creates a new limit. A program that has processed everything it was launched for can soon be launched again.
 package struct LaunchLimit: Codable, Hashable, Sendable {
-    /// Seconds after a first start.
+    /// The delay after a first launch, in seconds.
     package static let firstDelay = 10.0
     package static let longestDelay = 86_400.0
-    /// Seconds after a start that did what it was for.
+    /// The delay after a launch that did its job, in seconds.
     package static let settledDelay = 1.0
 
-    /// When it was last started, in seconds since the reference date.
+    /// The time of the last launch, in seconds since the reference date.
     private var last: Double?
     private var delay = 0.0
 
     package init() {}
 
-    /// Of the limits of one program's sessions, which are kept one by one, the one that holds.
+    /// Returns the limit that applies, of those stored with the sessions of one program.
     package static func latest(_ limits: some Sequence<LaunchLimit>) -> LaunchLimit {
         limits.max { ($0.last ?? -.infinity, -$0.delay) < ($1.last ?? -.infinity, -$1.delay) } ?? LaunchLimit()
     }
 
-    /// The program dealt with all that it was started for.
+    /// The program has processed everything it was launched for.
     package mutating func settle() { delay = min(delay, Self.settledDelay) }
 
-    /// Has the program be started now, if it may.
+    /// Records a launch of the program, if it is allowed now.
     ///
     /// - Parameters:
     ///   - now: Seconds since the reference date.
-    ///   - patience: Seconds after which a program that was started counts as hung: that it is looked at again then is no calm.
-    /// - Returns: Nil where it may, or the seconds until then.
+    ///   - patience: Seconds after which a launched program counts as hung; this time does not count as a quiet period.
+    /// - Returns: Nil if the launch is allowed, or the seconds until then.
     package mutating func start(_ now: Double, patience: Double) -> Double? {
         let elapsed = last.map { now - $0 } ?? .infinity
         if elapsed >= patience + delay * 2 { delay = 0 }
-        // A clock that was set back says nothing of how long it was.
+        // A clock that was set back does not tell how long it was.
         guard elapsed >= delay || elapsed < 0 else { return delay - elapsed }
         last = now
         delay = min(max(Self.firstDelay, delay * 2), Self.longestDelay)
@@ -52,17 +52,17 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
     }
 }
 
-/// A session, as far as it matters to whether its program is started for it.
+/// A session, as far as it matters for launching its program.
 struct LaunchCandidate: Hashable, Sendable {
     var session: Int64
-    /// How the program is started; nil where it may not be.
+    /// How the program is launched; nil if it must not be.
     var way: BackgroundSettings.Launch?
     /// The program has the session.
     var isThere = false
-    /// It was started for it, and has not dealt with what that was for.
+    /// The program was launched for it, and has not processed the reason yet.
     var isLaunched = false
     var transfers = 0
-    /// Of these, those that need a decision, and whose end is durable.
+    /// The numbers of transfers that need a decision, and whose end is durable.
     var asking = 0
     var ended = 0
 
@@ -75,16 +75,16 @@ struct LaunchCandidate: Hashable, Sendable {
 extension LaunchLimit {
     enum Verdict: Hashable, Sendable {
         case none
-        /// It is looked at again after so many seconds.
+        /// The session is checked again after this many seconds.
         case wait(Double)
-        /// For these sessions.
+        /// Launches the program for these sessions.
         case start([Int64])
     }
 
-    /// Whether a program is started for one of its sessions, and for which others together with it: those that it would be started for in
-    /// the same way.
+    /// Decides whether to launch a program for one of its sessions, and for which others together with it: those with the same
+    /// launch method.
     ///
-    /// One start at a time: the others have their turn when the program has dealt with that, or it took too long.
+    /// One launch at a time: the others follow when the program is done, or has taken too long.
     mutating func decide(
         _ session: Int64, among sessions: [LaunchCandidate], now: Double, patience: Double
     ) -> Verdict {

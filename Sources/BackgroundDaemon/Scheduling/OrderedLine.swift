@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Things in the order of their places: a binary heap that knows where each of them is.
+/// A priority queue: a binary heap with an index of its elements.
 struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Sendable {
     private struct Slot: Sendable {
         var id: ID
@@ -20,17 +20,17 @@ struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Senda
     var isEmpty: Bool { slots.isEmpty }
     var count: Int { slots.count }
 
-    /// All of them, in no order.
+    /// All elements, in no particular order.
     var ids: [ID] { slots.map(\.id) }
 
-    /// The one in front.
+    /// The first element.
     var first: (id: ID, at: Place)? { slots.first.map { ($0.id, $0.at) } }
 
-    /// The first one that is as wanted; costs as many looks as there are others before it.
+    /// Returns the first element that satisfies a condition; the cost grows with the number of elements before it.
     func first(where isWanted: (ID) -> Bool) -> ID? {
         guard let front = slots.first else { return nil }
         if isWanted(front.id) { return front.id }
-        // Whose parent was looked at, and was not it.
+        // The candidates: elements whose parent was checked without success.
         var next = OrderedLine<Int, Place>()
         var index = 0
         while true {
@@ -42,7 +42,7 @@ struct OrderedLine<ID: Hashable & Sendable, Place: Comparable & Sendable>: Senda
         }
     }
 
-    /// Has it stand there, wherever it was.
+    /// Inserts an element at a place, or moves it there.
     mutating func insert(_ id: ID, at place: Place) {
         if let index = indices[id] {
             let isSooner = place < slots[index].at

@@ -7,14 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Transfers that could run at once, if there were places.
+/// Transfers that could run at once if there were slots.
 ///
-/// Each session has a line at each host, each program its lines in the order of those in front, and the programs are in the order of their
-/// turns. Few lines are held up by their hosts at a time, as somebody runs for each of these; so a look from the front is short.
+/// Each session has a queue per host; each program orders its queues by their first elements, and the programs are ordered by their
+/// turns. Few queues are blocked by their host at a time, since transfers run for each such host; so a search from the front is
+/// short.
 struct ReadyTransfers: Sendable {
     typealias ID = TransferScheduler.ID
 
-    /// An instant, of equal ones the older transfer's.
+    /// An instant; for equal ones the older transfer comes first.
     struct Rank: Hashable, Comparable, Sendable {
         var at: Double
         var id: ID
@@ -28,7 +29,7 @@ struct ReadyTransfers: Sendable {
         var host: String
     }
 
-    /// Of a program: who has the least is next, of equals the one that was served longest ago.
+    /// A program's turn: the program with the fewest running transfers is next, then the one that was served longest ago.
     struct Turn: Hashable, Comparable, Sendable {
         var running = 0
         var lastServed = 0
@@ -48,7 +49,7 @@ struct ReadyTransfers: Sendable {
 
     func has(_ program: Int64) -> Bool { programs[program] != nil }
 
-    /// The one in front of a line.
+    /// The first transfer of a queue.
     func front(of key: LineKey) -> ID? { lines[key]?.first?.id }
 
     mutating func insert(_ id: ID, at instant: Double, in key: LineKey, turn: Turn) {
@@ -63,7 +64,7 @@ struct ReadyTransfers: Sendable {
         placeLine(key)
     }
 
-    /// Has a program that waits for its turn wait for this one.
+    /// Updates the turn of a program that has ready transfers.
     mutating func move(to turn: Turn) {
         if programs[turn.program] != nil { turns.insert(turn.program, at: turn) }
     }
@@ -82,9 +83,9 @@ struct ReadyTransfers: Sendable {
         turns.remove(key.program)
     }
 
-    /// Whose turn it is of those in whose lines there is room.
+    /// Returns the next transfer, from the queues whose limits allow one.
     func next(full: Set<String>, hasRoom: (LineKey) -> Bool) -> ID? {
-        // All that wait may wait for the same host.
+        // All ready transfers may wait for the same hosts.
         if lines.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
         var found: LineKey?
         _ = turns.first { program in
@@ -94,7 +95,7 @@ struct ReadyTransfers: Sendable {
         return found.flatMap { front(of: $0) }
     }
 
-    /// All that lead to a host, the older ones first.
+    /// All transfers to a host, oldest first.
     func ids(at host: String) -> [ID] { (hosts[host] ?? []).flatMap { lines[$0]?.ids ?? [] }.sorted() }
 
     func hasLine(at host: String, where isWanted: (LineKey) -> Bool) -> Bool { hosts[host]?.contains(where: isWanted) ?? false }

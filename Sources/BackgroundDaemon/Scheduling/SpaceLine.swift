@@ -9,47 +9,47 @@
 
 import HTTPWire
 
-/// Which downloads wait for room on the disk, and which of them are let in.
+/// The downloads that wait for disk space, and the decision which of them continue.
 ///
-/// The disk is looked at while somebody waits, less and less often, and at once when something of the daemon's own is removed from it.
+/// The disk is checked while a download waits, less and less often, and at once when the daemon removes a file.
 struct SpaceLine: Sendable {
     typealias ID = TransferScheduler.ID
 
     /// A download that is not over.
     struct Download: Hashable, Sendable {
-        /// Held back: it looks again when it is released.
+        /// It is suspended, and checks the disk again when it is resumed.
         var isHeld: Bool
-        /// Bytes that there are of its file.
+        /// The number of bytes of its file that exist.
         var present: Int64
-        /// It runs, or is about to: when others begin is not known, and they look for themselves then.
+        /// It runs, or is about to; other downloads start at an unknown time, and check the disk themselves then.
         var isUnderWay: Bool
     }
 
     enum Action: Hashable, Sendable {
         case look
-        /// It waits for room no more; where that was missing, its pause is over, too.
+        /// It no longer waits for space; if space was the problem, its pause ends, too.
         case letIn(ID, endsPause: Bool)
-        /// The disk is looked at again after this many times the shortest pause.
+        /// The disk is checked again after this many times the shortest pause.
         case pause(Int)
     }
 
     private enum Look { case none, going, outdated }
 
-    /// Looks after which the time between two of them is no longer doubled.
+    /// The number of checks after which the interval is no longer doubled.
     private static let doublings = 3
 
-    /// Bytes that must be free before each is tried again.
+    /// The free bytes that each download needs before it is retried.
     private var needs: [ID: Int64] = [:]
-    /// Of these, those that a look at the disk found to be right.
+    /// Those whose need a check of the disk has confirmed.
     private var confirmed: Set<ID> = []
-    /// Those that were let in, and how many bytes of their files they have when they have what they needed.
+    /// The admitted downloads, with the number of bytes that their files have once they have used what they needed.
     private var goals: [ID: Int64] = [:]
-    /// The disk has no room at all.
+    /// The disk is completely full.
     private var isFull = false
-    /// Bytes that are free; nil where that did not matter yet.
+    /// The number of free bytes; nil if it was not needed yet.
     private(set) var free: Int64?
     private var look = Look.none
-    /// Looks since something changed.
+    /// The number of checks since something changed.
     private var looks = 0
 
     init() {}
@@ -58,13 +58,13 @@ struct SpaceLine: Sendable {
 
     var waiting: [ID] { Array(needs.keys) }
 
-    /// Bytes that one needs and that are not free; nil where that is not known.
+    /// Returns the bytes that a download needs, if they are known not to be free.
     func missing(for id: ID) -> (needed: Int64, free: Int64)? {
         guard let needed = needs[id], let free, needed > free else { return nil }
         return (needed, free)
     }
 
-    /// One found too little room.
+    /// A download found too little space.
     mutating func lack(_ id: ID, _ needed: Int64) -> [Action] {
         needs[id] = needed
         confirmed.remove(id)
@@ -73,14 +73,14 @@ struct SpaceLine: Sendable {
         return beginLook()
     }
 
-    /// Something of the daemon's was removed from the disk.
+    /// The daemon removed a file from the disk.
     mutating func noteRemoval() -> [Action] {
         guard isWaitedFor else { return [] }
         looks = 0
         return beginLook()
     }
 
-    /// Looks at the disk, unless a look under way will tell enough.
+    /// Starts a check of the disk, unless one is in progress; that one is then repeated.
     mutating func beginLook() -> [Action] {
         guard look == .none else {
             look = .outdated
@@ -90,13 +90,13 @@ struct SpaceLine: Sendable {
         return [.look]
     }
 
-    /// Those that need least are let in first, as far as what is free goes: together they would take it from each other.
+    /// Admits the downloads that need least first, as far as the free space suffices, so that they do not take it from each other.
     ///
     /// - Parameters:
-    ///   - found: Bytes that are free; nil where there is no room at all.
-    ///   - isFull: Whether that keeps any download from running.
-    ///   - download: What one is like; nil where it is over.
-    /// - Returns: What is to be done.
+    ///   - found: The number of free bytes; nil if there is no space at all.
+    ///   - isFull: Whether that keeps all downloads from running.
+    ///   - download: Returns the state of a download; nil if it is over.
+    /// - Returns: The actions.
     mutating func found(_ found: Int64?, isFull: Bool, _ download: (ID) -> Download?) -> [Action] {
         free = found ?? 0
         self.isFull = isFull
@@ -106,7 +106,7 @@ struct SpaceLine: Sendable {
             actions.append(.letIn(id, endsPause: false))
         }
         goals = goals.filter { download($0.key) != nil }
-        // What those that were let in have not taken yet.
+        // The bytes that the admitted downloads have not written yet.
         var promised: Int64 = 0
         for (id, goal) in goals {
             guard let known = download(id), known.isUnderWay else { continue }
@@ -121,7 +121,7 @@ struct SpaceLine: Sendable {
             rest -= needed
             goals[id] = (download(id)?.present ?? 0).addingSaturating(needed)
             looks = 0
-            // Where room was never missing, something else was wrong, which may be so still.
+            // If space was never short, another problem caused the failure, and may persist.
             actions.append(.letIn(id, endsPause: confirmed.contains(id)))
             forget(id)
         }

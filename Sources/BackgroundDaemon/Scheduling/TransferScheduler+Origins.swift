@@ -7,30 +7,30 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Origins that do not answer: their transfers wait together, and one of them tries whether the origin is back.
+/// Origins that do not respond: their transfers wait together, and one of them probes whether the origin is back.
 ///
-/// The pause of an origin begins with an attempt that failed without an answer, where none came since that attempt began. It ends with the
-/// first answer, whatever that says.
+/// The pause of an origin starts after an attempt that failed without a response, unless a response arrived since that attempt
+/// began. It ends with the first response, whatever its content.
 extension TransferScheduler {
     struct Origin: Sendable {
-        /// Transfers that lead there.
+        /// The number of transfers to the origin.
         var members = 0
         var lastAnswer = -Double.infinity
         var pause: OriginPause?
     }
 
     struct OriginPause: Sendable {
-        /// Attempts in a row without an answer, one after another.
+        /// The number of consecutive attempts without a response.
         var attempts = 0
-        /// When the next one may begin.
+        /// When the next attempt may start.
         var until = 0.0
         var lastFailure = 0.0
-        /// The one that makes it.
+        /// The transfer that makes the attempt.
         var probe: ID?
-        /// Those that wait for what comes of it.
+        /// The transfers that wait for its result.
         var line = OrderedLine<ID, Rank>()
 
-        /// Whether a transfer is, or now becomes, the one that tries.
+        /// Whether a transfer is, or now becomes, the probe.
         mutating func isProbe(_ id: ID, _ now: Double) -> Bool {
             if probe == nil, until <= now { probe = id }
             return probe == id
@@ -49,14 +49,15 @@ extension TransferScheduler {
         originInstants.remove(origin)
     }
 
-    /// A program wants something of the origin just now: it is tried soon, at most once in the shortest pause.
+    /// A program needs the origin now: the next attempt is brought forward, but to no less than the shortest pause after the last
+    /// failure.
     mutating func hasten(_ origin: String, _ now: Double) {
         guard let pause = origins[origin]?.pause else { return }
         origins[origin]?.pause?.until = min(pause.until, max(now, pause.lastFailure + limits.firstPause))
         timeProbe(of: origin)
     }
 
-    /// Whether a transfer that could run waits for its origin instead.
+    /// Makes a transfer that could run wait for its origin; returns whether it does.
     mutating func holdBack(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
         let (id, origin) = (entry.item.id, entry.item.origin)
         guard origins[origin]?.pause?.isProbe(id, now) == false else { return false }
@@ -71,7 +72,7 @@ extension TransferScheduler {
         timeProbe(of: item.origin)
     }
 
-    /// It does not try any more: another one does.
+    /// The probe ends: another transfer takes over.
     mutating func giveUpProbe(_ item: Item) {
         guard origins[item.origin]?.pause?.probe == item.id else { return }
         origins[item.origin]?.pause?.probe = nil
@@ -86,7 +87,7 @@ extension TransferScheduler {
         }
     }
 
-    /// Has those try whose time has come.
+    /// Starts the probes that are due.
     mutating func bringProbes(_ now: Double) {
         while let (origin, until) = originInstants.first, until <= now {
             originInstants.remove(origin)
@@ -94,12 +95,12 @@ extension TransferScheduler {
         }
     }
 
-    /// An attempt ended without an answer.
+    /// An attempt ended without a response.
     mutating func noteSilence(_ entry: Entry, share: Double, _ now: Double) {
         let item = entry.item
         guard let origin = origins[item.origin], origin.lastAnswer < entry.startTime else { return }
         var pause = origin.pause ?? OriginPause()
-        // Others that began before the pause say nothing new.
+        // Other attempts that began before the pause give no new information.
         guard origin.pause == nil || pause.probe == item.id else { return }
         pause.attempts = min(pause.attempts, 1 << 30) + 1
         pause.until = now + longestPause(after: pause.attempts) * share

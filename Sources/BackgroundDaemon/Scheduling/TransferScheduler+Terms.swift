@@ -11,33 +11,33 @@ extension TransferScheduler {
     /// A transfer's number.
     package typealias ID = Int64
 
-    /// What may go on at a time, and how long things take.
+    /// Limits on concurrent transfers and on times.
     package struct Limits: Sendable, Hashable {
-        /// Of all programs together.
+        /// The maximum for all programs together.
         package var simultaneous = 16
-        /// To one host, of all programs together.
+        /// The maximum per host, for all programs together.
         package var perHost = 6
-        /// Seconds of the first pause after a failed attempt; each one after it doubles.
+        /// The maximum pause after the first failed attempt, in seconds; doubles after each further one.
         package var firstPause = 2.0
         package var longestPause = 900.0
-        /// The longest that a server may ask to wait.
+        /// The longest pause that a server may request.
         package var longestRetryAfter = 86_400.0
-        /// Bytes a second over ``floorWindow`` below which a transfer gives its place to one that waits.
+        /// The bytes per second, measured over ``floorWindow``, below which a transfer gives its slot to a waiting one.
         package var floor = 100.0
         package var floorWindow = 60.0
-        /// Seconds in which those that waited for the network begin when it is back.
+        /// The seconds over which transfers that waited for the network are started when it is back.
         package var spread = 2.0
-        /// Seconds of waiting that weigh as much as the whole range of priorities.
+        /// The waiting time in seconds that outweighs the whole range of priorities.
         package var aging = 600.0
 
         package init() {}
     }
 
-    /// What the machine is like.
+    /// The state of the machine.
     package struct Conditions: Sendable, Hashable {
-        /// There is a way to other networks.
+        /// There is a route to other networks.
         ///
-        /// Without one there may be some to near hosts, which is found out by trying.
+        /// Without one, nearby hosts may still be reachable; an attempt shows that.
         package var isConnected = true
         package var isMetered = false
         package var hasExternalPower = true
@@ -48,7 +48,7 @@ extension TransferScheduler {
         var allowDiscretionary: Bool { !isMetered && hasExternalPower }
     }
 
-    /// A transfer as far as its turn goes.
+    /// A transfer, as far as scheduling is concerned.
     package struct Item: Sendable, Hashable {
         package var id: ID
         package var program: Int64
@@ -56,20 +56,20 @@ extension TransferScheduler {
         package var host: String
         /// The host and its port.
         package var origin: String
-        /// The most to this host of this session.
+        /// The session's maximum of transfers to this host.
         package var hostLimit: Int
-        /// 0 to 1.
+        /// From 0 to 1.
         package var priority: Float
         package var isDiscretionary = false
         package var isUpload = false
-        /// It leads to the machine itself, and needs no network.
+        /// Its host is this machine, so it needs no network.
         package var isLocal = false
         package var earliestBegin: Double?
         package var deadline: Double
         package var isHeld = false
-        /// Attempts in a row that moved nothing.
+        /// The number of consecutive attempts without progress.
         package var attempts = 0
-        /// Not before that, after a failed attempt.
+        /// The earliest time of the next attempt after a failed one.
         package var notBefore: Double?
 
         package init(
@@ -96,46 +96,46 @@ extension TransferScheduler {
         case turn, host
         case earliestBegin(Double)
         case retry(at: Double, attempts: Int)
-        /// The origin did not answer so often in a row.
+        /// The origin did not respond to this many consecutive attempts.
         case origin(until: Double, attempts: Int)
         case network, meteredOrBattery, held, space
     }
 
     package enum Event: Hashable, Sendable {
         case added(Item)
-        /// It is over, or given up; it does not run any more.
+        /// It is over or given up, and does not run anymore.
         case removed(ID)
         case held(ID)
         case released(ID)
         case priorityChanged(ID, Float)
-        /// The server answered it, whatever it said.
+        /// The server responded, whatever the content.
         case answered(ID)
-        /// All that it moved so far.
+        /// The total number of bytes it has transferred.
         case progressed(ID, bytes: Int64)
-        /// It does not run any more, as it was told to stop.
+        /// It was told to stop, and does not run anymore.
         case stopped(ID)
-        /// It does not run any more, and is to be tried again.
+        /// It does not run anymore, and is to be retried.
         case failed(ID, Failure, madeProgress: Bool, retryAfter: Double?, random: UInt64)
         case conditionsChanged(Conditions, random: UInt64)
-        /// It runs, and finds no way to its host.
+        /// It runs, and finds no route to its host.
         case lacksNetwork(ID)
-        /// There may be a way to some hosts now.
+        /// There may be a route to some hosts now.
         case networkChanged
-        /// What it needs of the disk is not there, or is there again, whatever others find.
+        /// The disk space it needs is not available, or is available again, independently of other transfers.
         case lacksSpace(ID)
         case foundSpace(ID, endsPause: Bool)
-        /// The clock was set: instants that are counted from now move along.
+        /// The clock was set: times that were computed from the current time move along.
         case clockMoved(by: Double)
         case tick
     }
 
     package enum Action: Hashable, Sendable {
         case start(ID)
-        /// Answered by `stopped`, `failed` or `removed`; the place is taken until then.
+        /// Answered by `stopped`, `failed` or `removed`; the slot is occupied until then.
         case stop(ID, StopReason)
-        /// The time is over in which it should have ended.
+        /// Its time limit has passed.
         case expire(ID)
-        /// When `tick` is to come; nil for not at all.
+        /// When `tick` is to be sent; nil for never.
         case wake(at: Double?)
     }
 }

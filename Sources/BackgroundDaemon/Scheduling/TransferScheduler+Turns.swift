@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Whose turn it is, and when somebody has to look.
+/// The order of transfers, and the timer.
 extension TransferScheduler {
-    /// Those whose time has come.
+    /// Processes the transfers whose time has come.
     mutating func bringDue(_ now: Double, _ actions: inout [Action]) {
-        // Those that wait for an origin have waited longer than the one that tried it last.
+        // Transfers that wait for an origin have waited longer than its last probe.
         bringProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
@@ -21,11 +21,11 @@ extension TransferScheduler {
             reconsider(id, now)
             actions.append(.expire(id))
         }
-        // Some may have been the ones that try.
+        // Some of them may have been probes.
         bringProbes(now)
     }
 
-    /// Gives and takes places until nothing more is to be done now.
+    /// Assigns and withdraws slots until nothing is left to do now.
     mutating func settle(_ now: Double, _ actions: inout [Action]) {
         guard isUnsettled || sampleDue <= now else { return }
         fill(now, &actions)
@@ -33,15 +33,15 @@ extension TransferScheduler {
         isUnsettled = false
     }
 
-    // MARK: Places
+    // MARK: Slots
 
     private var hasPlace: Bool { running.count < limits.simultaneous }
     private var hasDiscretionaryPlace: Bool { hasPlace && runningDiscretionary < max(1, limits.simultaneous / 2) }
 
-    /// Gives free places to those whose turn it is.
+    /// Assigns free slots to the next transfers.
     private mutating func fill(_ now: Double, _ actions: inout [Action]) {
         while hasPlace, let id = next(of: ordinary) { start(id, now, &actions) }
-        // One that the system may put off makes room for one that it may not: one at a time, as each may be all that is needed.
+        // A discretionary transfer gives way to one that is not: one at a time, because each slot may be enough.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasPlace && next(of: ordinary) != nil
             let leaving = running.filter { id in
@@ -73,7 +73,7 @@ extension TransferScheduler {
         return ready.next(full: fullHosts) { hasRoom($0, in: ready) }
     }
 
-    /// Whether the first of a line could have a place, as far as its host goes; or could, if this one were gone.
+    /// Whether the first transfer of a queue could run as far as its host is concerned, or could if `gone` did not run.
     private func hasRoom(_ line: LineKey, in ready: ReadyTransfers, without gone: Entry? = nil) -> Bool {
         guard let id = ready.front(of: line), let hostLimit = entries[id]?.item.hostLimit else { return false }
         let atHost = hostCounts[line.host, default: 0] - (gone?.item.host == line.host ? 1 : 0)
@@ -81,24 +81,25 @@ extension TransferScheduler {
         return atHost < limits.perHost && inSession < max(1, hostLimit)
     }
 
-    /// Whether somebody waits for the same host who could run if this one were gone.
+    /// Whether a waiting transfer to the same host could run if this one did not.
     private func makesRoom(_ entry: Entry, for ready: ReadyTransfers) -> Bool {
         ready.hasLine(at: entry.item.host) { hasRoom($0, in: ready, without: entry) }
     }
 
-    // MARK: Without a way to other networks
+    // MARK: Without a route to other networks
 
     func isOffline(_ entry: Entry) -> Bool {
         !conditions.isConnected && !entry.item.isLocal && offline.contains(entry.line)
     }
 
-    /// One tries for all of its line: where it finds no way, they wait for the network to change, and none of them has a place.
+    /// One transfer tests the network for its queue: if it finds no route, the whole queue waits for a network change, and occupies
+    /// no slot.
     mutating func lacksNetwork(_ id: ID, _ now: Double, _ actions: inout [Action]) {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.lacksNetwork = true
         guard !conditions.isConnected, !entry.item.isLocal else { return }
         stop(id, .network, &actions)
-        // Since it was tried there may be a way: it is tried again.
+        // The network has changed since the attempt began: it is retried.
         guard entry.startTime >= networkChange else { return }
         offline.insert(entry.line)
         for other in (members[entry.line] ?? []).sorted() { reconsider(other, now) }
@@ -114,9 +115,10 @@ extension TransferScheduler {
 
     // MARK: Speed
 
-    /// Has the one that moves least give its place to another that waits for it: one at a time, as each may be all that is needed.
+    /// Withdraws the slot of the slowest transfer if another one waits for it: one at a time, because each slot may be enough.
     ///
-    /// Speed is measured while somebody waits. A discretionary transfer does not have the place of one that is not, as it would lose it again.
+    /// Speed is measured only while transfers wait. A discretionary transfer does not get the slot of one that is not, because it
+    /// would lose it again.
     private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
         sampleDue = .infinity
         let isOrdinaryReady = !hasPlace && next(of: ordinary) != nil
@@ -141,7 +143,7 @@ extension TransferScheduler {
             let speed = (Double(entry.bytes) - Double(entry.sampleBytes)) / (now - begin)
             if speed < limits.floor, (speed, id) < slowest ?? (.infinity, 0) { slowest = (speed, id) }
         }
-        // While one stops, the others are not judged: they are when it is gone.
+        // While one is stopping, the others are not judged; they are once it has stopped.
         guard stoppingCount == 0, !overdue.isEmpty else { return }
         if let slowest { return stop(slowest.id, .tooSlow, &actions) }
         for id in overdue { beginSample(of: id, now) }
@@ -166,15 +168,15 @@ extension TransferScheduler {
         actions.append(.wake(at: next))
     }
 
-    // MARK: For people
+    // MARK: For display
 
-    /// Until when a transfer waits after a failed attempt, and how many there were in a row; nil where there was none.
+    /// Until when a transfer waits after a failed attempt, with the number of consecutive ones; nil if there was none.
     package func pause(of id: ID) -> (until: Double, attempts: Int)? {
         guard let item = entries[id]?.item, let until = item.notBefore else { return nil }
         return (until, item.attempts)
     }
 
-    /// Why a transfer does not run; nil where it does, or is not known.
+    /// Why a transfer does not run; nil if it runs or is unknown.
     package func waitReason(of id: ID) -> WaitReason? {
         guard let entry = entries[id] else { return nil }
         let item = entry.item

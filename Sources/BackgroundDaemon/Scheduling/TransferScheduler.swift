@@ -9,21 +9,22 @@
 
 /// Decides which background transfer runs when.
 ///
-/// Places are few, and programs have equal shares in them: whose transfers run least is next, and of equals the one that was served longest
-/// ago. Of one program the highest priority comes first, of equals the oldest; waiting makes up for priority in time. Discretionary
-/// transfers run on unmetered networks and external power, in at most half of the places, and give them to others.
+/// There are few slots, and programs have equal shares of them: the program with the fewest running transfers is next, then the one
+/// that was served longest ago. Within a program the highest priority comes first, then the oldest transfer; waiting compensates
+/// for a low priority over time. Discretionary transfers run on unmetered networks and external power, in at most half of the
+/// slots, and give way to others.
 ///
-/// Those that could run at once are in lines, one for each session and host, so that a line whose host is busy costs one look; those that
-/// wait for a time are in one ordered list. Neither grows with what waits when something else happens.
+/// Transfers that could run at once are queued per session and host, so that a queue whose host is busy costs one check; those that
+/// wait for a time are in one ordered queue. The cost of other events does not grow with the number of waiting transfers.
 package struct TransferScheduler: Sendable {
     enum Place: Hashable, Sendable {
-        /// In a line.
+        /// In a queue, ready to run.
         case ready
-        /// For an instant.
+        /// Waits for an instant.
         case timed
-        /// For its origin to answer another one.
+        /// Waits for its origin to respond to another transfer.
         case origin
-        /// For the network, room on the disk, or whoever holds it.
+        /// Waits for the network or disk space, or is suspended.
         case parked
         case running
         case stopping(StopReason)
@@ -32,24 +33,24 @@ package struct TransferScheduler: Sendable {
     struct Entry: Sendable {
         var item: Item
         var place = Place.parked
-        /// Since when it waits, as far as its order goes; the time of a pause is not waited.
+        /// When it started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
-        /// It goes behind the others, whatever its priority.
+        /// It comes after the others, whatever its priority.
         var isBehind = false
-        /// For the list of instants.
+        /// Its key in the queue of instants.
         var instant = 0.0
-        /// Of the last attempt, as long as there is no other.
+        /// The failure of the last attempt, until the next one.
         var failure: Failure?
-        /// The disk has less room than it needs.
+        /// The disk has less space than it needs.
         var lacksSpace = false
-        /// It runs, and has found no way to its host.
+        /// It runs, and has found no route to its host.
         var lacksNetwork = false
-        /// Not before that, as the server asked for it.
+        /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
         var isExpired = false
         /// When its last attempt began.
         var startTime = -Double.infinity
-        /// When its speed began to be measured; nil where nobody waits for its place.
+        /// When the measurement of its speed began; nil if no transfer waits for its slot.
         var sampleTime: Double?
         var sampleBytes: Int64 = 0
         var bytes: Int64 = 0
@@ -63,32 +64,32 @@ package struct TransferScheduler: Sendable {
     let limits: Limits
     var conditions = Conditions()
     var entries: [ID: Entry] = [:]
-    /// Which of them are of one session and host.
+    /// The transfers by session and host.
     var members: [LineKey: Set<ID>] = [:]
     var ordinary = ReadyTransfers()
     var discretionary = ReadyTransfers()
-    /// Of each program that has transfers that run or are ready.
+    /// The turns of the programs with running or ready transfers.
     var turns: [Int64: Turn] = [:]
     var instants = OrderedLine<ID, Rank>()
     var deadlines = OrderedLine<ID, Rank>()
-    /// Of all transfers, and of those that do not answer when the next attempt is due.
+    /// All origins, and when the next attempt of those that do not respond is due.
     var origins: [String: Origin] = [:]
     var originInstants = OrderedLine<String, Double>()
     var running: Set<ID> = []
-    /// Of those that run, and of these those that are to stop.
+    /// The number of running transfers that are discretionary, and of those that are stopping.
     var runningDiscretionary = 0
     var stoppingCount = 0
     var hostCounts: [String: Int] = [:]
-    /// Those that have as many as they may.
+    /// The hosts that have reached their limit.
     var fullHosts: Set<String> = []
     var sessionHostCounts: [LineKey: Int] = [:]
-    /// Without a way to other networks: the lines of which one found none to its host since the network last changed.
+    /// Without a route to other networks: the queues of which a transfer found no route since the last network change.
     var offline: Set<LineKey> = []
     var networkChange = -Double.infinity
     var served = 0
-    /// When somebody's speed is to be judged.
+    /// When a transfer's speed is to be judged.
     var sampleDue = Double.infinity
-    /// Whether something changed that places are given by.
+    /// Whether something changed that affects the assignment of slots.
     var isUnsettled = false
     var wakeTime: Double?
 
@@ -126,9 +127,9 @@ package struct TransferScheduler: Sendable {
         case .foundSpace(let id, let endsPause): foundSpace(id, endsPause, now)
         case .clockMoved(let seconds):
             moveClock(by: seconds, now)
-            // Whoever sleeps does so for a time, not until an instant.
+            // The timer sleeps for a duration, not until an instant.
             isTimerGone = true
-        // It may have come early.
+        // It may have fired early.
         case .tick: isTimerGone = true
         }
         bringDue(now, &actions)
@@ -137,12 +138,12 @@ package struct TransferScheduler: Sendable {
         return actions
     }
 
-    // MARK: Coming and going
+    // MARK: Adding and removing
 
     private mutating func add(_ item: Item, _ now: Double) {
         guard entries[item.id] == nil else { return }
         var item = item
-        // A pause from before the clock was set, or from another life, is no longer than it could be now.
+        // A pause from before the clock was set, or from an earlier daemon, is limited to the longest one that is possible now.
         item.notBefore = item.notBefore.map { min($0, now + limits.longestRetryAfter) }
         item.priority = Self.cleaned(item.priority)
         if item.deadline.isNaN { item.deadline = .infinity }
@@ -180,7 +181,7 @@ package struct TransferScheduler: Sendable {
         guard entries[id]?.place == .running else { return }
         entries[id]?.place = .stopping(reason)
         stoppingCount += 1
-        // Its speed does not matter any more.
+        // Its speed no longer matters.
         isUnsettled = true
         actions.append(.stop(id, reason))
     }
@@ -189,7 +190,7 @@ package struct TransferScheduler: Sendable {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.bytes = bytes
         if bytes > entry.bytes { entries[id]?.lacksNetwork = false }
-        // It began anew.
+        // It started over.
         if bytes < entry.bytes { entries[id]?.sampleBytes = min(entry.sampleBytes, bytes) }
     }
 
@@ -221,7 +222,7 @@ package struct TransferScheduler: Sendable {
         if failure == .network, !madeProgress { noteSilence(entry, share: Self.share(random), now) }
         park(id)
         let attempts = madeProgress ? 1 : max(0, min(entry.item.attempts, 1 << 30)) + 1
-        // Exponential, with full jitter: those that failed together do not come back together.
+        // Exponential backoff with full jitter, so that transfers that failed together are not retried together.
         let end = now + longestPause(after: attempts) * Self.share(random)
         let bound = retryAfter.map { now + min(max(0, $0), limits.longestRetryAfter) }
         let notBefore = max(end, bound ?? end)
@@ -229,7 +230,7 @@ package struct TransferScheduler: Sendable {
         entries[id]?.item.notBefore = notBefore
         entries[id]?.failure = failure
         entries[id]?.serverBound = bound
-        // Those that get nowhere do not keep their age, or they would have all the places in turn.
+        // Transfers without progress lose their age; otherwise they would occupy all slots in turn.
         if !madeProgress { entries[id]?.since = notBefore }
         reconsider(id, now)
     }
@@ -255,14 +256,14 @@ package struct TransferScheduler: Sendable {
         if before.isConnected, !next.isConnected {
             for id in running.sorted() where entries[id]?.lacksNetwork == true { lacksNetwork(id, now, &actions) }
         }
-        // What is in a line or waits for an instant may have to be parked, and the other way round.
+        // Ready and timed transfers may have to be parked, and parked ones released.
         var random = random
         for id in entries.keys.sorted() {
             guard let entry = entries[id], !running.contains(id) else { continue }
             if isBack, entry.failure == .network {
                 random = random &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
                 let soon = max(now + limits.spread * Self.share(random), entry.serverBound ?? now)
-                // A pause that is over is no reason to begin together with all the others.
+                // A pause that has ended must not make it start together with all others.
                 let notBefore = entry.item.notBefore.map { $0 > now ? min($0, soon) : soon } ?? soon
                 entries[id]?.item.notBefore = notBefore
                 entries[id]?.since = min(entry.since, notBefore)
@@ -271,7 +272,7 @@ package struct TransferScheduler: Sendable {
         }
     }
 
-    /// Where what it waited for has come, a pause is no more than a guess of when that is.
+    /// Resumes a transfer whose disk space is available; a pause was only an estimate of when that would be.
     private mutating func foundSpace(_ id: ID, _ endsPause: Bool, _ now: Double) {
         guard let entry = entries[id], entry.lacksSpace else { return }
         entries[id]?.lacksSpace = false
@@ -301,12 +302,12 @@ package struct TransferScheduler: Sendable {
         isUnsettled = true
     }
 
-    /// 0 up to 1.
+    /// A number from 0 up to, but not including, 1.
     private static func share(_ random: UInt64) -> Double { Double(random >> 11) / Double(1 << 53) }
 
-    // MARK: Where a transfer waits
+    // MARK: Waiting
 
-    /// Puts one that does not run where it belongs.
+    /// Puts a transfer that does not run into the right queue.
     mutating func reconsider(_ id: ID, _ now: Double) {
         guard let entry = entries[id], !running.contains(id) else { return }
         park(id)
@@ -339,7 +340,7 @@ package struct TransferScheduler: Sendable {
         isUnsettled = true
     }
 
-    /// Takes a transfer out of wherever it is.
+    /// Removes a transfer from its queue.
     private mutating func park(_ id: ID) {
         guard let entry = entries[id] else { return }
         entries[id]?.place = .parked
@@ -370,7 +371,7 @@ package struct TransferScheduler: Sendable {
         }
     }
 
-    /// Counts one that runs, or did.
+    /// Updates the counts for a transfer that starts or stops running.
     mutating func count(_ entry: Entry, by change: Int) {
         let item = entry.item
         if item.isDiscretionary { runningDiscretionary += change }
