@@ -17,10 +17,10 @@ import Musl
 
 /// A text that a thread waits for; the first one counts.
 ///
-/// No task waits in its place: the threads of Swift's tasks wake once a second from when they are first needed, and an idle daemon should
-/// not wake at all.
+/// A thread waits instead of a task: once Swift's task threads are in use, they wake once a second, and an idle daemon should not
+/// wake at all.
 ///
-/// Sendable because its text changes inside `monitor.locked` alone.
+/// Sendable because its text is only accessed inside `monitor.locked`.
 final class Awaited: @unchecked Sendable {
     private let monitor = Monitor()
     private var text: String?
@@ -43,7 +43,7 @@ final class Awaited: @unchecked Sendable {
     }
 }
 
-/// Lines for people who started the daemon by hand.
+/// Messages for users who started the daemon by hand.
 enum StandardError {
     static func say(_ text: String) {
         _ = Array((text + "\n").utf8).withUnsafeBytes { write(2, $0.baseAddress, $0.count) }

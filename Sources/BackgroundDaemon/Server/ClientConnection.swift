@@ -21,34 +21,36 @@ import Musl
 
 /// A program at the other end of the socket.
 ///
-/// What it sends is looked at on the desk's loop, which it shares with all others: a connection that sends much takes turns with them, and
-/// one that does not read what it is sent is closed. Nothing is lost by that, as it is told anew when it comes back.
+/// Its messages are processed on the desk's loop, which all connections share: a connection that sends much takes turns with the
+/// others, and one that does not read is closed. Nothing is lost by that, because everything is sent again when the program
+/// reconnects.
 ///
-/// Sendable because all that changes is on the desk's event loop, but for the version, which is atomic; `send` and `close` go there.
+/// Sendable because all mutable state is confined to the desk's event loop, except for the version, which is atomic; `send` and
+/// `close` switch to that loop.
 final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     typealias InboundIn = ByteBuffer
 
-    /// Bytes that may wait to be read by the program.
+    /// The maximum number of bytes that the program has not read.
     private static let outgoingLimit = 64 << 20
-    /// Seconds in which a connection has to say what it is here for.
+    /// How long a connection may take to say what it is for, in seconds.
     private static let patience = 10
-    /// Bytes of the longest hello.
+    /// The maximum size of a hello message in bytes.
     private static let helloLimit = 4096
 
-    /// The file of the program; never empty.
+    /// The path of the program's executable; never empty.
     let program: String
     let process: Int32
     private let desk: TransferDesk
     private let channel: any Channel
     private let mayManage: Bool
-    /// Of the protocol that both sides speak: the program's own, where that is older.
+    /// The protocol version that both sides speak: the program's, if that is older.
     private let version = Atomic(1)
     private var reader = FrameReader(limit: helloLimit)
     private var isUsed = false
-    /// Bytes of messages that have not come as a whole.
+    /// The number of bytes of incomplete messages.
     private(set) var pendingBytes = 0
     private(set) var role: ClientMessage.Role?
-    /// Tasks that were accepted in this turn of the loop.
+    /// The tasks that were accepted in this turn of the loop.
     private var accepted: [TaskID] = []
     private var outgoing: [UInt8] = []
     private var isFlushing = false
@@ -56,9 +58,9 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     private var onWritten: [@Sendable () -> Void] = []
     private var isOver = false
     private var isRefused = false
-    /// The one it has joined.
+    /// The session that it has joined.
     var session: Session?
-    /// Its process is about to be ended: nothing that it says counts.
+    /// Its process is about to be killed: its messages are ignored.
     var isDoomed = false
 
     init(_ channel: any Channel, peer: cls_peer, program: String, mayManage: Bool, desk: TransferDesk) {
@@ -69,10 +71,10 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         process = peer.process
     }
 
-    /// The process has ended, though its connection may not have yet; its number may be another one's.
+    /// The process has ended, although its connection may not have; its number may belong to another process.
     var isPeerGone: Bool { SocketServer.program(of: process) != program }
 
-    // MARK: What it says
+    // MARK: Receiving
 
     func channelActive(context: ChannelHandlerContext) {
         desk.assumeIsolated { $0.clients.add(self, $0) }
@@ -81,13 +83,13 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    /// At most 64 KiB in a turn, so that others have theirs.
+    /// Receives at most 64 KiB per turn, so that other connections get their turn.
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         do {
             let bytes = unwrapInboundIn(data)
             var rest = bytes.readableBytesView[...]
             while role == nil, !isOver, !isRefused, !rest.isEmpty {
-                // Nothing of what follows hello is looked at as if it were hello.
+                // Bytes after the hello message are not parsed as part of it.
                 reader.append(rest.prefix(1))
                 rest = rest.dropFirst()
                 guard let payload = try reader.next() else { continue }
@@ -111,7 +113,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     private func noteUnread(_ change: Int) { desk.assumeIsolated { $0.clients.noteUnread(change) } }
 
-    /// Closes it, whatever it has not read.
+    /// Closes the connection, discarding unsent data.
     func abandon() {
         guard !isOver else { return }
         isOver = true
@@ -157,16 +159,16 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
 
-    // MARK: What it is told
+    // MARK: Sending
 
-    /// From any thread.
+    /// Sends a message; called on any thread.
     func send(_ message: DaemonMessage) {
         guard let payload = try? MessageCoding.encode(message, version: version.load(ordering: .relaxed)) else { return }
         if channel.eventLoop.inEventLoop { return enqueue(payload) }
         channel.eventLoop.execute { self.enqueue(payload) }
     }
 
-    /// Says it together with what else is accepted in this turn of the loop.
+    /// Confirms a task, together with others that are accepted in this turn of the loop.
     func accept(_ task: TaskID) {
         accepted.append(task)
         guard accepted.count == 1 else { return }
@@ -205,15 +207,15 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         }
     }
 
-    /// That the program has not been told yet.
+    /// The number of bytes that the program has not read.
     var unreadBytes: Int { outgoing.count + waitingBytes }
 
-    /// Calls back when the system has all that was sent.
+    /// Calls back when the system has taken all sent data.
     func whenWritten(_ action: @escaping @Sendable () -> Void) {
         if waitingBytes == 0, outgoing.isEmpty || isOver { action() } else { onWritten.append(action) }
     }
 
-    /// Says why, and closes.
+    /// Sends the reason, and closes the connection.
     func refuse(_ refusal: DaemonMessage.Refusal, _ reason: String) {
         guard !isOver, !isRefused else { return }
         isRefused = true

@@ -20,22 +20,23 @@ import Glibc
 import Musl
 #endif
 
-/// Listens for the user's programs, and for nobody else's.
+/// Listens for the programs of this user only.
 struct SocketServer: Sendable {
-    /// Half of the quarter of the descriptors that the engine leaves; the other half is for the database and what is looked at for a moment.
+    /// Half of the quarter of the descriptors that the engine leaves; the other half is for the database and short-lived
+    /// descriptors.
     private static let connectionLimit = min(1024, max(16, DescriptorLimit.divisible() / 8))
-    /// Of one program.
+    /// The limit per program.
     private static let programLimit = min(256, max(8, connectionLimit / 2))
 
     let desk: TransferDesk
     let group: MultiThreadedEventLoopGroup
 
-    /// Listens on a socket that systemd made.
+    /// Listens on a socket that systemd created.
     func listen(on descriptor: CInt) throws -> any Channel {
         try bootstrap.withBoundSocket(descriptor).wait()
     }
 
-    /// Listens at the daemon's place, which nobody sees before somebody listens there.
+    /// Listens at the daemon's path; the socket appears there only when it is listening.
     func listen(at place: DaemonPlace) throws -> any Channel {
         let temporary = "\(place.socket).\(getpid())"
         unlink(temporary)
@@ -59,7 +60,7 @@ struct SocketServer: Sendable {
             .childChannelInitializer { [desk] channel in Self.accept(channel, desk) }
     }
 
-    /// Nothing that the other end sends is looked at before it is known who it is.
+    /// Identifies the peer before anything that it sends is read.
     private static func accept(_ channel: any Channel, _ desk: TransferDesk) -> EventLoopFuture<Void> {
         guard let provider = channel as? any SocketOptionProvider else { return channel.close() }
         return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap {
@@ -73,7 +74,7 @@ struct SocketServer: Sendable {
                 let count = desk.clients.connections.values.reduce(0) { $0 + ($1.program == program ? 1 : 0) }
                 return (desk.clients.connections.count >= connectionLimit || count >= programLimit, desk.isClosing)
             }
-            // The next daemon is the one to speak to.
+            // Programs should connect to the next daemon.
             if isClosing { return channel.close() }
             guard !isFull else {
                 desk.journal.say(.warning, "there are too many connections of \(program)")
@@ -89,21 +90,21 @@ struct SocketServer: Sendable {
         }
     }
 
-    /// The file that a process runs; of one that was replaced since, the name it had.
+    /// The executable of a process; if it was replaced meanwhile, its former path.
     static func program(of process: Int32) -> String? {
         guard let path = target(of: "/proc/\(process)/exe"), !path.isEmpty else { return nil }
         let mark = " (deleted)"
         return path.hasSuffix(mark) ? String(path.dropLast(mark.count)) : path
     }
 
-    /// Whether a program is the user's own means to see and to drive the transfers of all programs.
+    /// Whether a program is the user's own tool to manage the transfers of all programs.
     private static func mayManage(_ program: String) -> Bool {
         managerFolders.contains { program == $0 + "/urlsession" || program == $0 + "/urlsessiond" }
     }
 
-    /// Beside the daemon, or in PREFIX/bin where it is in PREFIX/libexec; or where the administrator puts programs.
+    /// The folder of the daemon, PREFIX/bin if it is in PREFIX/libexec, and the folders where administrators install programs.
     ///
-    /// A daemon that came with another program is the user's all the same.
+    /// A daemon that was installed with another program belongs to the user nevertheless.
     private static let managerFolders: [String] = {
         guard let own = target(of: "/proc/self/exe") else { return [] }
         let folder = own.split(separator: "/", omittingEmptySubsequences: false).dropLast()
@@ -111,7 +112,7 @@ struct SocketServer: Sendable {
         return folders + ["/usr/local/bin", "/usr/bin"].filter { !folders.contains($0) }
     }()
 
-    /// What a program is told that is none of the user's means.
+    /// The error for a program that is not one of the user's tools.
     static func managerRefusal(of program: String) -> String {
         "\(program) may not see everybody's transfers: the urlsessiond that runs shows them to urlsession in "
             + managerFolders.joined(separator: ", ") + " alone; another urlsessiond takes its place with --replace"
