@@ -44,7 +44,7 @@ package enum Daemon {
         """
 
     package static func main() -> Int32 {
-        // They are waited for by a thread of their own.
+        // A separate thread waits for the signals.
         raiseLimits()
         var signals = sigset_t()
         sigemptyset(&signals)
@@ -79,7 +79,8 @@ package enum Daemon {
         return run(options, signals)
     }
 
-    /// Each program and each transfer takes descriptors: as many as the system allows, within reason.
+    /// Raises the descriptor limit as far as the system allows, within reason, because each program and each transfer needs
+    /// descriptors.
     private static func raiseLimits() {
         #if canImport(Glibc)
         let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -102,14 +103,14 @@ package enum Daemon {
         let start = DaemonStart(journal, options, signals)
         do {
             try start.takeLocks()
-            // Opens libraries, for which the loop need not wait later.
+            // Opens libraries, so that the loop does not have to wait for that later.
             _ = SystemCodings.acceptEncoding
             let folder = options.stateDirectory
             let store = try start.whenThereIsRoom { try TransferStore.open(directory: folder) }
             let spool = try start.whenThereIsRoom { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.say(.error, trouble) }
             let status = try serve(store, spool, start, options)
-            // Until now, as others wait for that.
+            // Not earlier, because other daemons wait for the locks.
             start.leave()
             return status
         } catch {
@@ -135,7 +136,7 @@ package enum Daemon {
         do {
             return try listen(desk, group, note, contents.transfers.count, start)
         } catch {
-            // What was begun is left as another daemon can take it over.
+            // Leaves everything so that another daemon can take over.
             shutDown(desk)
             throw error
         }
@@ -153,9 +154,9 @@ package enum Daemon {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
         let ownSocket = try start.whenThereIsRoom { () throws -> SocketFacts? in
-            // Another daemon may have taken the path of the one that systemd has: programs look for it there.
+            // Another daemon may have replaced the path of systemd's socket, where programs look for it.
             if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
-            // A lock is held, so that a socket that is still there is a dead daemon's.
+            // The lock is held, so an existing socket belongs to a dead daemon.
             _ = try server.listen(at: place)
             return facts(of: place.socket)
         }
@@ -166,13 +167,13 @@ package enum Daemon {
         watchConditions(desk)
         let reason = end(desk, start.signals)
         journal.say(.notice, "urlsessiond ends: \(reason)")
-        // By now it may be another's: a service manager's, say.
+        // It may belong to another process by now, for example a service manager.
         if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         shutDown(desk)
         return 0
     }
 
-    /// Which of all the files that ever had its name a socket is.
+    /// Identifies a socket among all files that have had its name.
     private struct SocketFacts: Hashable {
         var device: UInt64
         var inode: UInt64
@@ -198,9 +199,9 @@ package enum Daemon {
         desk.enter { $0.power.begin($0) }
     }
 
-    /// Waits until somebody wants the daemon to end.
+    /// Waits until the daemon has to end.
     ///
-    /// - Returns: Who.
+    /// - Returns: The reason.
     private static func end(_ desk: TransferDesk, _ signals: sigset_t) -> String {
         let reason = Awaited()
         desk.enter { desk in

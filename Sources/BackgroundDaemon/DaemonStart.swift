@@ -19,39 +19,39 @@ import Glibc
 import Musl
 #endif
 
-/// Why a daemon does not begin.
+/// Why a daemon does not start.
 enum StartFailure: Error {
-    /// Another one is there, and answers.
+    /// Another daemon is running, and responds.
     case another
-    /// Another one is there, and does not answer; one that is started later may find that it does.
+    /// Another daemon is running, and does not respond; it may respond to one that is started later.
     case silent(String)
     /// An exit status, and the reason.
     case failed(Int32, String)
-    /// A signal came.
+    /// A signal was received.
     case signal(CInt)
 }
 
-/// A daemon on its way to be the one that listens: takes the locks, waits where the disk has no room, and tells those who wait for it why.
+/// The startup of a daemon: takes the locks, waits while the disk is full, and tells waiting programs why.
 final class DaemonStart {
-    /// Seconds that another daemon has to end.
+    /// How many seconds another daemon has to end.
     private static let patience = 30.0
-    /// Seconds that is waited for one that ends by itself, or begins.
+    /// How many seconds to wait for a daemon that is ending or starting by itself.
     private static let endPatience = 10.0
-    /// How often one that is found to listen has to be, and one that is found to listen nowhere: each may be about to change.
+    /// How many consecutive checks must find a daemon listening, or not listening: either may be about to change.
     private static let looks = (listening: 4, stranded: 2)
-    /// Bytes that a disk has to have room for before more is tried.
+    /// The bytes that must fit on the disk before the startup is retried.
     private static let probeSize = 64 << 10
     private static let longestPause = 60.0
 
     let journal: Journal
     let place: DaemonPlace
     let stateDirectory: String
-    /// The socket that systemd listens on for us.
+    /// The socket on which systemd listens for this daemon.
     let inherited: CInt?
     let replaces: Bool
-    /// Blocked; the daemon ends by them.
+    /// The blocked signals that end the daemon.
     let signals: sigset_t
-    /// Seconds between two looks at a disk that has no room.
+    /// The seconds between two checks of a full disk.
     let interval: Double
     private var locks: [CInt] = []
     /// What it waits for.
@@ -67,11 +67,11 @@ final class DaemonStart {
         self.signals = signals
         interval = options.spaceInterval
         reports = ProcessInfo.processInfo.environment[StartWord.variable] != nil
-        // What it starts itself is to say nothing of the kind.
+        // Processes that it starts must not report to the waiting program.
         unsetenv(StartWord.variable)
     }
 
-    /// The socket that systemd listens on for us (sd_listen_fds(3)).
+    /// Returns the socket on which systemd listens for this daemon (sd_listen_fds(3)).
     private static func inheritedSocket() -> CInt? {
         let environment = ProcessInfo.processInfo.environment
         guard environment["LISTEN_PID"].flatMap(Int32.init) == getpid(), let count = environment["LISTEN_FDS"].flatMap(Int.init),
@@ -82,7 +82,7 @@ final class DaemonStart {
 
     // MARK: Locks
 
-    /// Takes the place and the state, each of which one daemon has for its life.
+    /// Takes the locks of the socket's place and of the state, each of which one daemon holds for its lifetime.
     func takeLocks() throws {
         if let trouble = place.prepare() { throw StartFailure.failed(73, trouble) }
         try takeLock(place.lock, at: { place.socket })
@@ -91,15 +91,16 @@ final class DaemonStart {
             let error = Self.makeFolders(folder)
             if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be made") }
         }
-        // Of one state, whatever places there are to listen at.
+        // One state has one daemon, wherever the daemon listens.
         try takeLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
-        // That of a daemon before this one.
+        // The note belongs to an earlier daemon.
         unlink(DaemonPlace.note(in: folder))
     }
 
-    /// Waits for a lock that another daemon holds, as long as that may end or begin; one whose place this one takes is asked to end.
+    /// Waits for a lock that another daemon holds, while that daemon may end or start; tells it to end if this one replaces it.
     ///
-    /// One that has the state and does not listen where it says so, as the runtime directory of a login is gone, say, is of no use.
+    /// A daemon that holds the state's lock and does not listen at its noted socket, for example because the login's runtime
+    /// directory is gone, is useless and is replaced, too.
     private func takeLock(_ path: String, at socket: () -> String?) throws {
         let isPlace = path == place.lock
         var lock = try openLock(path)
@@ -121,9 +122,10 @@ final class DaemonStart {
                 isTaking = !isPlace && silences >= Self.looks.stranded
                 if isTaking { end = Monitor.clock + Self.patience }
             }
-            // What one says that was killed is of the past.
+            // The reason of a killed daemon is obsolete.
             if !isTaking, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.silent(reason) }
-            // The first to have it is the one that takes another's place. Whether one listens is nothing that can be waited for.
+            // The first to get the lock replaces the other daemon. There is no event for a daemon that starts to listen, so this
+            // polls.
             cls_wait_for_end(holder, !isTaking ? 50 : holder > 1 ? 1_000 : 2)
             lock = try openLock(path)
         }
@@ -140,7 +142,7 @@ final class DaemonStart {
         }
     }
 
-    /// What the holder of a lock waits for, as it says there.
+    /// The reason that the lock's holder has written to the lock file.
     private static func reason(in path: String) -> String? {
         let text = SmallFile.contents(of: path, limit: 1024).map { String(decoding: $0, as: UTF8.self) } ?? ""
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
@@ -165,9 +167,9 @@ final class DaemonStart {
         return error
     }
 
-    // MARK: Room on the disk
+    // MARK: Disk space
 
-    /// Does what needs room on the disk, anew until there is some; other failures end the daemon.
+    /// Does work that needs disk space, repeatedly until there is some; other failures end the daemon.
     func whenThereIsRoom<Value>(_ work: () throws -> Value) throws -> Value {
         var pause = interval
         while true {
@@ -181,12 +183,12 @@ final class DaemonStart {
             }
             guard case .diskFull(let reason) = failure else { throw StartFailure.failed(74, failure.reason) }
             repeat { try wait(pause, because: reason) } while !hasRoom
-            // A little room is not enough: the next look is later.
+            // A little space may not be enough: the next check is later.
             pause = min(pause * 2, Self.longestPause)
         }
     }
 
-    /// Whether the state's disk takes a little; true, too, where that cannot be told.
+    /// Whether a small file can be written to the state's disk; also true if the check fails for another reason.
     private var hasRoom: Bool {
         let file = stateDirectory + "/urlsessiond.room"
         let error = SmallFile.replace(file, with: [UInt8](repeating: 0x20, count: Self.probeSize))
@@ -214,9 +216,9 @@ final class DaemonStart {
         }
     }
 
-    // MARK: Who waits for it
+    // MARK: Waiting programs
 
-    /// It listens, and is found by those who look.
+    /// The daemon listens, and programs can find it.
     func listens() {
         reason = ""
         for lock in locks { cls_lock_sign(lock, "") }
@@ -247,7 +249,7 @@ final class DaemonStart {
         }
     }
 
-    /// Lets the locks go.
+    /// Releases the locks.
     func leave() {
         for lock in locks { _ = cls_close(lock) }
         locks = []
@@ -258,7 +260,7 @@ final class DaemonStart {
         _ = Array(word.line.utf8).withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
     }
 
-    /// Has the program that started the daemon see that nothing more is to come.
+    /// Shows the program that started the daemon that no more output follows.
     private func hush() {
         guard reports else { return }
         let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
@@ -267,7 +269,7 @@ final class DaemonStart {
         close(null)
     }
 
-    /// Answers those who have come to the service manager's socket.
+    /// Answers the connections that wait at the service manager's socket.
     private func refuseWaiting(_ reason: String) {
         guard let inherited, let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
         let frame = FrameReader.frame(payload)

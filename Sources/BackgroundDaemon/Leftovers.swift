@@ -17,16 +17,16 @@ import Glibc
 import Musl
 #endif
 
-/// What daemons and programs that were killed have left beside the socket and the state.
+/// Files that killed daemons and programs have left beside the socket and the state.
 enum Leftovers {
-    /// Seconds after which no program takes what it was started for from a file.
+    /// Seconds after which no program reads its launch events from a file.
     private static let eventsLife = 60.0
-    /// Of a file that Foundation writes aside.
+    /// The suffix of Foundation's temporary files.
     private static let asideMark = ".dat.nosync"
 
-    /// Removes them: files of ours alone, and none that a process which lives is about to write.
+    /// Removes them: only this user's files, and none that a live process is about to write.
     static func remove(_ place: DaemonPlace, _ stateDirectory: String, _ contents: TransferStore.Contents) {
-        // Whose a session is that cannot be read is not known.
+        // The program and identifier of an unreadable session are not known.
         let isAllKnown = contents.damagedSessions.isEmpty
         let losses = Set(contents.sessions.map { DaemonPlace.lossesName(of: $0.identifier, in: $0.program) })
         let written = ["urlsessiond.socket.", "urlsessiond.place.", "urlsessiond.room.", "lost-", "events-"]
@@ -37,7 +37,7 @@ enum Leftovers {
                     SmallFile.isLeftover(name, of: written) || name == "urlsessiond.room"
                     || name.hasPrefix(asideMark) && isOld(path)
                     || name.hasPrefix("events-") && !name.contains(".") && isOld(path)
-                    // Of a session that the daemon does not have, nothing has to be given up.
+                    // Losses of a session that the daemon does not have are irrelevant.
                     || isAllKnown && folder == stateDirectory && name.hasPrefix("lost-") && !name.contains(".")
                         && !losses.contains(name) && isOld(path)
                 if isLeft { unlink(path) }
