@@ -12,20 +12,21 @@ import FoundationEssentials
 import LoadingModel
 import SystemThreads
 
-/// The programs that are connected, and the sessions that they have.
+/// The connected programs, and their sessions.
 final class Clients {
-    /// The most bytes of unfinished messages of all connections.
+    /// The maximum number of bytes of incomplete messages, for all connections.
     private static let pendingLimit = 64 << 20
-    /// The most bytes of messages that programs have not read, of all connections.
+    /// The maximum number of bytes that programs have not read, for all connections.
     private static let unreadLimit = 128 << 20
-    /// Tasks that are read at a time for a program, and bytes that it is told at a time; one task may have some megabytes.
+    /// The number of tasks that are read at a time for a program, and of bytes that are sent at a time; one task may have several
+    /// megabytes.
     private static let introductionPage = 256
     private static let introductionBytes = 4 << 20
 
     private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var pendingBytes = 0
     private var unreadBytes = 0
-    /// By session, who waits for another process to leave it.
+    /// The connection per session that waits for another process to leave the session.
     private var waiting: [Int64: (connection: ClientConnection, attachment: ClientMessage.Attachment)] = [:]
 
     func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
@@ -33,7 +34,7 @@ final class Clients {
         desk.rest.considerIdling(desk)
     }
 
-    /// All unfinished messages together have a limit: of those who exceed it the one with the most has to leave.
+    /// Limits the incomplete messages of all connections: if the limit is exceeded, the connection with the most is refused.
     func notePending(_ change: Int) {
         pendingBytes += change
         guard change > 0, pendingBytes > Self.pendingLimit else { return }
@@ -41,14 +42,14 @@ final class Clients {
         largest?.refuse(.tooMany, "there are too many unfinished messages")
     }
 
-    /// The same of what programs have not read.
+    /// Limits the unread bytes in the same way.
     func noteUnread(_ change: Int) {
         unreadBytes += change
         guard change > 0, unreadBytes > Self.unreadLimit else { return }
         connections.values.max { $0.unreadBytes < $1.unreadBytes }?.abandon()
     }
 
-    // MARK: Programs that come
+    // MARK: Arriving programs
 
     func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
         let isWaiting = waiting.values.contains { $0.connection === connection }
@@ -89,7 +90,7 @@ final class Clients {
         introduce(session, to: connection, desk)
     }
 
-    /// Another process, or one that has just ended, has the session: soon it is known which.
+    /// Another process, or one that has just ended, has the session: which of them is known soon.
     private func wait(
         for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection,
         _ desk: isolated TransferDesk
@@ -106,13 +107,13 @@ final class Clients {
         }
     }
 
-    /// Tells a program what there is of its session.
+    /// Sends a program the state of its session.
     private func introduce(
         _ session: Session, to connection: ClientConnection, patience: Double = 1, _ desk: isolated TransferDesk
     ) {
         let id = session.id
-        // What an earlier life of the program ordered at its last moment is either taken or not before anything is said.
-        // One whose file is on a disk that does not answer is not waited for.
+        // Orders from the last moments of the program's earlier process are accepted or rejected first, but an order whose file is
+        // on a disk that does not respond is not waited for.
         guard patience <= 0 || session.transfers.values.allSatisfy(\.life.isAccepted) else {
             return desk.enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
@@ -123,7 +124,7 @@ final class Clients {
         introduce(tasks[...], id, connection, desk)
     }
 
-    /// In pages, each when the program has read the one before: all together may be more than may wait to be read.
+    /// Sends the tasks in pages, each once the program has read the previous one: all of them may exceed the limit of unread bytes.
     private func introduce(
         _ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
@@ -132,7 +133,7 @@ final class Clients {
         desk.ownFiles.run { [store = desk.store] in
             let read = Introduction(page, from: store)
             desk.enter { desk in
-                // What cannot be read now must not look as if it were gone: the program comes again.
+                // Tasks that cannot be read now must not appear to be gone: the program connects again.
                 guard let read else { return connection.close() }
                 desk.clients.introduce(read.parts[...], rest, id, connection, desk)
             }
@@ -158,7 +159,7 @@ final class Clients {
             known.order.task.priority = transfer.record.priority
             known.counts = transfer.counts
             known.response = part.response
-            // What it was to go on from is nobody's concern any more, and may be large.
+            // The data that it resumed from are no longer needed, and may be large.
             if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
             known.order.task.upload = nil
             connection.send(.known(known))
@@ -177,9 +178,9 @@ final class Clients {
         }
     }
 
-    // MARK: Programs that go
+    // MARK: Leaving programs
 
-    /// A connection is over.
+    /// A connection is closed.
     func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
         desk.reports.remove(connection)
@@ -204,10 +205,10 @@ final class Clients {
         forget(session, ifUnused: true, desk)
     }
 
-    /// A session of which nothing is left.
+    /// Removes a session that has no transfers left.
     func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
-        // It is looked at again when these are dealt with.
+        // It is checked again once these are processed.
         guard session.departures.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }
@@ -218,12 +219,12 @@ final class Clients {
         desk.keep([.removeSession(session.id)])
         let folder = session.folder
         desk.ownFiles.run { [spool = desk.spool] in spool.remove(folder: folder) }
-        // Who waited for the session has one of that name, which is new.
+        // A waiting connection gets a new session with the same name.
         if let waiter { attach(waiter.attachment, waiter.connection, desk) }
     }
 }
 
-/// What the store has of a session's tasks, decoded away from the loop.
+/// The stored state of a session's tasks, decoded off the loop.
 private struct Introduction: Sendable {
     struct Task: Sendable {
         var number: Int64
@@ -237,7 +238,7 @@ private struct Introduction: Sendable {
             (url, isUpload, created) = (transfer.record.url, transfer.record.isUpload, transfer.record.created)
         }
 
-        /// What is known of an order that cannot be read, whose failure its program is to hear of.
+        /// The known parts of an order that cannot be read, so that its program can be told of the failure.
         var remains: BackgroundOrder {
             let request = LoadRequest(url: URL(string: url))
             return BackgroundOrder(
@@ -254,7 +255,7 @@ private struct Introduction: Sendable {
 
     var parts: [Part] = []
 
-    /// Nil where the store cannot be read.
+    /// Nil if the store cannot be read.
     init?(_ tasks: [Task], from store: TransferStore) {
         guard let orders = (try? store.orders(of: tasks.map(\.number)))?.orders else { return nil }
         for task in tasks {

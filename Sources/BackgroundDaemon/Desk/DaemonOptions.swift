@@ -7,34 +7,36 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// How a daemon is to be.
+/// The options of a daemon.
 package struct DaemonOptions: Sendable {
-    /// Where the database and, unless ``spoolDirectory`` says otherwise, the spool are.
+    /// The folder of the database and, unless ``spoolDirectory`` is set, of the spool.
     package var stateDirectory: String
     package var spoolDirectory: String?
     /// Seconds without anything to do after which it ends; nil for never.
     package var idleLimit: Double?
-    /// Whether it takes the place of one that runs.
+    /// Whether it replaces a running daemon.
     package var replaces = false
     var limits = TransferScheduler.Limits()
-    /// Seconds that a program which was started has to deal with its events.
+    /// Seconds that a launched program has to process its events.
     var launchPatience = 60.0
-    /// Seconds that a question waits for a program that was started for it.
+    /// Seconds that a question waits for a program that was launched for it.
     var questionPatience = 120.0
-    /// Seconds that a question waits for a program that cannot be started but may still run: only its connection may be lost.
+    /// Seconds that a question waits for a program that cannot be launched but may still run: it may only have lost its connection.
     var returnPatience = 10.0
-    /// Where sysfs is mounted, and how many seconds are between two looks at its power supplies.
+    /// The mount point of sysfs, and the seconds between two checks of its power supplies.
     var sysfs = "/sys"
     var powerInterval = 30.0
-    /// Seconds between two looks at a disk that has no room.
+    /// Seconds between two checks of a full disk.
     var spaceInterval = 10.0
-    /// Whether the network counts as metered, whatever the system knows of it; nil for what that says.
+    /// Whether the network counts as metered, whatever the system reports; nil to use what it reports.
     var isMetered: Bool?
 
-    /// Takes over what the environment says, for tests and for machines that are unlike others: `URLSESSIOND_SPOOL`, where another folder
-    /// for files that come is made; `URLSESSIOND_LIMIT`, how many transfers run at a time; `URLSESSIOND_PAUSE`, seconds after a first failed attempt;
-    /// `URLSESSIOND_PATIENCE`, seconds that a program which was started has for its events and for a question; `URLSESSIOND_METERED`, 1 or
-    /// 0; `URLSESSIOND_SYSFS`; `URLSESSIOND_INTERVAL`, seconds between two looks at power supplies and at a full disk.
+    /// Reads options from the environment, for tests and unusual machines.
+    ///
+    /// `URLSESSIOND_SPOOL`: the folder in which another spool is created; `URLSESSIOND_LIMIT`: the number of concurrent transfers;
+    /// `URLSESSIOND_PAUSE`: seconds after a first failed attempt; `URLSESSIOND_PATIENCE`: seconds that a launched program has for
+    /// its events and for a question; `URLSESSIOND_METERED`: 1 or 0; `URLSESSIOND_SYSFS`: the mount point of sysfs;
+    /// `URLSESSIOND_INTERVAL`: seconds between two checks of the power supplies and of a full disk.
     mutating func readEnvironment(_ environment: [String: String]) {
         if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool + "/urlloading-spool" }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }

@@ -17,16 +17,16 @@ import Glibc
 import Musl
 #endif
 
-/// What the daemon says to people: on standard error, as journald reads it, and the last of it to whoever asks.
+/// The daemon's log: written to standard error, in journald's format if that reads it, with the last lines kept for requests.
 final class Journal: Sendable {
     /// Raw values are those of syslog(3).
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }
 
     private static let limit = 500
-    /// Bytes of a log file: it may be in memory, as the runtime directory is.
+    /// The maximum size of a log file in bytes: it may be in memory, as the runtime directory is.
     private static let fileLimit: Int64 = 1 << 20
     private let lines = Mutex<[String]>([])
-    /// journald reads the level from a number in front, and has a clock of its own.
+    /// journald reads the level from a prefix, and has a clock of its own.
     private let isForJournald = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] != nil
 
     func say(_ level: Level, _ text: String) {
@@ -41,7 +41,7 @@ final class Journal: Sendable {
         _ = Array(line.utf8).withUnsafeBytes { write(2, $0.baseAddress, $0.count) }
     }
 
-    /// Begins the log anew where it is a file of the library's making that has become long.
+    /// Truncates the log if it is a file that has become too long.
     private func cutFile() {
         var facts = cls_file_facts()
         guard cls_file_facts(2, &facts) == 0, facts.kind == 1, facts.size > Self.fileLimit else { return }

@@ -12,20 +12,20 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// Starts programs for what happened to their sessions.
+/// Launches programs for the events of their sessions.
 final class Launches {
-    /// Seconds that a program has to come back to a daemon that was started anew, before it counts as gone.
+    /// Seconds that a program has to reconnect to a restarted daemon, before it counts as gone.
     private static let returnPatience = 3.0
-    /// Seconds in which a program whose connection ended, and which runs, may be back before it is started again.
+    /// Seconds that a running program whose connection was closed has to reconnect, before it is launched again.
     private static let leavePatience = 1.0
 
-    /// A program that takes long to be started keeps a few others waiting, and not all.
+    /// A program whose launch takes long delays only some of the others.
     private let threads = (0..<4).map { _ in WorkThread("bg-launches") }
     private var threadsOfPrograms: [String: WorkThread] = [:]
 
-    /// Starts the session's program where it is gone and has something to hear or to decide.
+    /// Launches the session's program if it is gone and has events or questions to process.
     ///
-    /// How often that may be is the ``LaunchLimit``'s to say.
+    /// The ``LaunchLimit`` decides how often that is allowed.
     func consider(_ session: Session, _ desk: isolated TransferDesk) {
         guard session.candidate.isDue, !desk.isClosing, let launch = session.settings.launch else { return }
         let program = session.program
@@ -45,7 +45,7 @@ final class Launches {
         session.launch.timer?.cancel()
         session.launch.timer = nil
         for session in all { session.record.launches = limit }
-        // One row is enough to know it by.
+        // One session's row is enough to store the limit.
         session.launch.isKept = true
         desk.save(session)
         for session in due {
@@ -60,14 +60,14 @@ final class Launches {
             guard let trouble = ProgramLauncher.start(launch, identifiers: identifiers) else { return }
             desk.enter { $0.launches.failed(program, launched, trouble, $0) }
         }
-        // A program that has not dealt with its events by then counts as hung, or as never come.
+        // A program that has not processed its events by then counts as hung, or as not launched.
         desk.enter(after: desk.options.launchPatience) { desk in
             for session in Self.underWay(launched, desk) { session.launch.isUnderWay = false }
             desk.launches.considerAll(of: program, desk)
         }
     }
 
-    /// Starts a program for those of its sessions that need it: one start is for all that it would be started for in the same way.
+    /// Launches a program for those of its sessions that need it: one launch serves all sessions with the same launch method.
     private func considerAll(of program: String, _ desk: isolated TransferDesk) {
         var ways: Set<BackgroundSettings.Launch> = []
         let due = desk.sessions.values.filter { $0.program == program && $0.candidate.isDue }.sorted { $0.id < $1.id }
@@ -80,7 +80,7 @@ final class Launches {
         _ program: String, _ launched: [(id: Int64, number: Int)], _ trouble: String, _ desk: isolated TransferDesk
     ) {
         desk.journal.say(.error, "\(program) cannot be started: \(trouble)")
-        // One that came all the same has left again by now.
+        // A program that connected nevertheless has left again by now.
         for session in Self.underWay(launched, desk) where session.client == nil {
             session.launch.trouble = trouble
             session.launch.isUnderWay = false
@@ -89,14 +89,14 @@ final class Launches {
         considerAll(of: program, desk)
     }
 
-    /// The sessions whose last start is still one of these.
+    /// The sessions whose last launch is one of these.
     private static func underWay(_ launched: [(id: Int64, number: Int)], _ desk: isolated TransferDesk) -> [Session] {
         launched.compactMap { id, number in
             desk.sessionsByID[id].flatMap { $0.launch.isUnderWay && $0.launch.number == number ? $0 : nil }
         }
     }
 
-    /// A program that was started has dealt with its events, or has left.
+    /// A launched program has processed its events, or has left.
     func end(of session: Session, _ desk: isolated TransferDesk) {
         guard session.launch.isUnderWay else { return consider(session, desk) }
         session.launch.isUnderWay = false
@@ -125,17 +125,17 @@ final class Launches {
         return chosen
     }
 
-    // MARK: Programs that come and go
+    // MARK: Arriving and leaving programs
 
-    /// The program has its session.
+    /// The program has joined its session.
     ///
-    /// - Returns: Whether what is kept of the session has changed.
+    /// - Returns: Whether the durable state of the session has changed.
     func noteArrival(for session: Session, wasLaunched: Bool, _ desk: isolated TransferDesk) -> Bool {
         session.launch.trouble = nil
         guard !wasLaunched else { return false }
         session.launch.isUnderWay = false
         var isOther = false
-        // The user started the program: it may be started from here as if it never was.
+        // The user started the program: the limit on launches starts over.
         for other in desk.sessions.values where other.program == session.program {
             let isChanged = other.record.wasQuit || other.launch.isKept
             other.launch.isKept = false
@@ -149,7 +149,7 @@ final class Launches {
 
     /// The program has left its session.
     func noteLeaving(of session: Session, wasIntroducing: Bool, _ desk: isolated TransferDesk) {
-        // A process that runs may have lost its connection alone, and be back at once.
+        // A running process may only have lost its connection, and reconnect at once.
         if !wasIntroducing, session.launch.isUnderWay {
             end(of: session, desk)
         } else if session.candidate.isDue, !session.hasProgramEnded {
@@ -159,7 +159,7 @@ final class Launches {
         }
     }
 
-    /// Has the sessions of each program have the same limit, though it is kept with one of them.
+    /// Applies one limit to all sessions of a program; it is stored with one of them.
     func restoreLimits(_ desk: isolated TransferDesk) {
         for known in Dictionary(grouping: desk.sessions.values, by: \.program).values {
             let limit = LaunchLimit.latest(known.map(\.record.launches))
@@ -167,30 +167,30 @@ final class Launches {
         }
     }
 
-    /// Programs that run have their sessions again in a moment.
+    /// Gives running programs a moment to rejoin their sessions.
     func awaitReturns(_ desk: isolated TransferDesk) {
         for session in desk.sessions.values where session.candidate.isDue { plan(session, after: Self.returnPatience, desk) }
     }
 }
 
-/// The starts of a program for one of its sessions.
+/// The launches of a program for one of its sessions.
 struct SessionLaunch {
-    /// The program was started from here, and has not said that it dealt with the events.
+    /// The program was launched by the daemon, and has not reported that it processed the events.
     fileprivate(set) var isUnderWay = false
-    /// Which start of the program was the last one, of which late news may come.
+    /// The number of the last launch, since late results of earlier ones may arrive.
     fileprivate var number = 0
-    /// Why the program could not be started the last time; nil where it could.
+    /// Why the last launch failed; nil if it succeeded.
     fileprivate(set) var trouble: String?
-    /// When it is looked at again whether the program is to be started.
+    /// The timer of the next check whether to launch the program.
     fileprivate var timer: Scheduled<Void>?
-    /// The session's row says how often its program was started, which holds for all of the program's sessions.
+    /// The session's row stores the launch limit, which applies to all sessions of the program.
     fileprivate var isKept: Bool
 
     init(isKept: Bool) { self.isKept = isKept }
 }
 
 extension Session {
-    /// Whether the program can be started when it does not run.
+    /// Whether the program can be launched when it does not run.
     var canBeLaunched: Bool { candidate.way != nil }
 
     var candidate: LaunchCandidate {

@@ -10,11 +10,11 @@
 import FoundationEssentials
 import SystemThreads
 
-/// Whether the machine is on external power, as sysfs says (Documentation/ABI/testing/sysfs-class-power).
+/// Whether the machine is on external power, according to sysfs (Documentation/ABI/testing/sysfs-class-power).
 struct PowerSupply: Sendable {
     let root: String
 
-    /// True where there is no battery, or a supply is online.
+    /// True if there is no battery, or a supply is online.
     var isExternal: Bool {
         let folder = root + "/class/power_supply"
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
@@ -22,7 +22,7 @@ struct PowerSupply: Sendable {
         for name in names {
             switch word(folder + "/" + name + "/type") {
             case "Battery":
-                // A mouse's or a keyboard's says nothing of the machine.
+                // The battery of a mouse or keyboard says nothing about the machine.
                 if word(folder + "/" + name + "/scope") == "Device" { continue }
                 hasBattery = true
             case "Mains", "USB", "UPS", "Wireless": if word(folder + "/" + name + "/online") == "1" { return true }
@@ -37,7 +37,7 @@ struct PowerSupply: Sendable {
     }
 }
 
-/// Looks at the power supply, and again while there is a discretionary transfer: without one, no timer runs.
+/// Checks the power supply, repeatedly while there is a discretionary transfer: without one, no timer runs.
 final class PowerWatch {
     private var isLooking = false
 

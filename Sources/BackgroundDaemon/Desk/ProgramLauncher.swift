@@ -17,16 +17,16 @@ import Glibc
 import Musl
 #endif
 
-/// The ways to start a program.
+/// The methods to launch a program.
 enum ProgramLauncher {
-    /// Seconds that a service manager or a bus has to say that it cannot start something.
+    /// Seconds that a service manager or a bus has to report that it cannot start something.
     private static let patience = 10
-    /// Bytes of what it says.
+    /// The maximum size of its message in bytes.
     private static let textLimit = 1000
 
-    /// May wait some seconds for a service manager or a bus.
+    /// Launches a program; may block for some seconds on a service manager or a bus.
     ///
-    /// - Returns: Nil, or why it cannot be started.
+    /// - Returns: Nil, or why it cannot be launched.
     static func start(_ launch: BackgroundSettings.Launch, identifiers: [String]) -> String? {
         switch launch {
         case .arguments(let arguments, let directory):
@@ -45,7 +45,7 @@ enum ProgramLauncher {
         }
     }
 
-    /// Leaves word for a program that has no variable of ours in its environment.
+    /// Stores the identifiers for a program that does not get them in its environment.
     static func announce(_ identifiers: [String], to program: String) {
         for path in DaemonPlace().events(for: program) {
             let text = SmallFile.contents(of: path, limit: eventsLimit).map { String(decoding: $0, as: UTF8.self) } ?? ""
@@ -56,10 +56,10 @@ enum ProgramLauncher {
         }
     }
 
-    /// Bytes of a list of sessions: identifiers have at most 1024.
+    /// The maximum size of a list of sessions in bytes: identifiers have at most 1024.
     private static let eventsLimit = 2 << 20
 
-    /// One that takes longer has begun to do it.
+    /// Runs a command; one that takes longer is assumed to be successful.
     private static func command(_ program: String, _ arguments: [String]) -> String? {
         let environment = ProcessInfo.processInfo.environment
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: textLimit) { said in

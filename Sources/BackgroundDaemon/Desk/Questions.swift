@@ -10,9 +10,9 @@
 import BackgroundProtocol
 import LoadingModel
 
-/// Has programs decide what their transfers ask.
+/// Passes the questions of transfers to their programs.
 final class Questions {
-    /// The number of the last one.
+    /// The number of the last question.
     private var last = 0
 
     func asked(
@@ -26,7 +26,7 @@ final class Questions {
         put(Transfer.Question(number: last, question: question, answer: answer), of: transfer, desk)
     }
 
-    /// Asks the program, which is started for it where that is possible.
+    /// Asks the program, which is launched for that if possible.
     func put(_ question: Transfer.Question, of transfer: Transfer, _ desk: isolated TransferDesk) {
         transfer.question = question
         desk.reports.note(transfer, desk)
@@ -38,9 +38,10 @@ final class Questions {
         desk.launches.consider(transfer.session, desk)
     }
 
-    /// A question that no program hears is answered as if no delegate had an opinion.
+    /// Limits the time for a question that no program receives; it is then answered as if there were no delegate.
     ///
-    /// At once where the program has ended and cannot be started; one that runs is back soon after the daemon was killed.
+    /// The time is zero if the program has ended and cannot be launched; a running program reconnects soon after the daemon was
+    /// killed.
     func limit(of transfer: Transfer, _ desk: isolated TransferDesk) {
         guard let question = transfer.question, !transfer.session.canAnswer else { return }
         let session = transfer.session
@@ -70,7 +71,7 @@ final class Questions {
 }
 
 extension Transfer.Question {
-    /// What holds where no delegate has the method.
+    /// The answer if no delegate implements the method.
     fileprivate var defaultAnswer: TaskAnswer {
         if case .delayedRequest = question { .delayed(.proceed) } else { .credential(.performDefaultHandling) }
     }

@@ -15,20 +15,20 @@ import Glibc
 import Musl
 #endif
 
-/// The user ends programs by force, and their transfers with them.
+/// Force-quits programs for the user, and gives up their transfers.
 final class Quits {
-    /// Seconds after which a quit that the disk did not take is given to it again.
+    /// Seconds after which a quit that could not be stored is stored again.
     private static let pause = 0.5
 
-    /// The processes that end when it is durable that they were quit.
+    /// The processes that are killed once their quit is durable.
     private var undurable: Set<String> = []
 
-    /// As if the user ended a program by force.
+    /// Quits a program as if the user had force-quit it.
     ///
     /// - Parameters:
-    ///   - program: Its file, or the file's name.
-    ///   - desk: Whose programs these are.
-    ///   - done: Called when that is durable; or before, with what keeps it from being so, where that takes long.
+    ///   - program: The path of its executable, or its name.
+    ///   - desk: The desk of the programs.
+    ///   - done: Called once the quit is durable; or earlier, with the failure that delays it, if that takes long.
     /// - Returns: Whether there is such a program.
     func quit(
         program: String, _ desk: isolated TransferDesk, done: @escaping @Sendable (StorageFailure?) -> Void
@@ -46,12 +46,12 @@ final class Quits {
             }
             session.record.doomed = mark
             doomed.insert(mark)
-            // It hears no more of anything, and nothing that it says counts.
+            // It receives no more events, and its messages are ignored.
             session.takesEvents = false
             for other in desk.clients.connections.values where other.process == client.process { other.isDoomed = true }
         }
         undurable.formUnion(doomed)
-        // Before the ends of them all, which may be more than the store takes at a time.
+        // Before the transfers' ends, which may be more than the store accepts at a time.
         keep(known.map(\.id), doomed, until: desk.now + TransferDesk.orderPatience, desk, done)
         for session in known {
             for transfer in session.transfers.values where !transfer.isOver {
@@ -61,19 +61,21 @@ final class Quits {
         return true
     }
 
-    /// Ends the processes when their quit is durable, and tries until it is: a program that is ended while its transfers run on was not quit.
+    /// Kills the processes once their quit is durable, with retries: a program that is killed while its transfers continue was not
+    /// quit.
     private func keep(
         _ ids: [Int64], _ doomed: Set<String>, until end: Double, _ desk: isolated TransferDesk,
         _ done: @escaping @Sendable (StorageFailure?) -> Void
     ) {
         let known = ids.compactMap { desk.sessionsByID[$0] }
         let givenUp = known.flatMap { $0.transfers.values.filter { $0.record.givenUp != nil } }
-        // Their ends are being kept already, and say the same.
+        // Their ends are already being stored, and contain the same.
         let ending = givenUp.filter { $0.life.state == .ending }.map(\.number)
         var changes = known.map { TransferStore.Change.saveSession($0.row) }
         for transfer in givenUp where !transfer.isOver {
             let change = TransferStore.Change.setState(transfer.number, transfer.record.encoded)
-            // One that is not accepted has a row that is on its way, or none, and is then given one that says so.
+            // A transfer that is not accepted has a pending row, or gets one later that contains the change: this change is
+            // separate, since it may fail.
             if transfer.life.isAccepted { changes.append(change) } else { desk.store.apply([change]) { _ in } }
         }
         desk.store.apply(changes) { result in
@@ -94,7 +96,7 @@ final class Quits {
         }
     }
 
-    /// One may have left its connection while its quit was not durable.
+    /// Kills the processes; one of them may have closed its connection while its quit was not durable.
     private func end(_ doomed: Set<String>, _ desk: isolated TransferDesk) {
         undurable.subtract(doomed)
         for mark in doomed {
@@ -104,9 +106,9 @@ final class Quits {
         }
     }
 
-    /// Ends a process that was to end with its program, where the daemon that was told so did not live to do it.
+    /// Kills a process of a quit program that an earlier daemon did not get to kill.
     ///
-    /// - Returns: Whether it is to end; not before that is durable.
+    /// - Returns: Whether the process is to be killed; that happens once the quit is durable.
     func endIfDoomed(_ connection: ClientConnection, _ desk: isolated TransferDesk) -> Bool {
         let known = desk.sessions.values.compactMap { $0.program == connection.program ? $0.record.doomed : nil }
         let doomed = undurable.union(known)
@@ -120,9 +122,10 @@ final class Quits {
 }
 
 extension Spool {
-    /// Which of all the processes that ever had its number one is.
+    /// Identifies a process among all that have had its number.
     fileprivate func mark(of process: Int32) -> String? {
-        // When it started is the 22nd field. Its name, the second, is cut off after 15 bytes, which need not be text (proc_pid_stat(5)).
+        // Its start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be text
+        // (proc_pid_stat(5)).
         guard let facts = FileManager.default.contents(atPath: "/proc/\(process)/stat"),
             let end = facts.lastIndex(of: UInt8(ascii: ")"))
         else { return nil }

@@ -11,21 +11,21 @@ import BackgroundProtocol
 import LoadingModel
 import SystemThreads
 
-/// Removes transfers when their programs know how they ended.
+/// Removes transfers once their programs know their ends.
 final class Removals {
-    /// Seconds after which a folder that the disk did not take is given to it again.
+    /// Seconds after which a folder that could not be synced is synced again.
     private static let pause = 5.0
 
-    /// For the folders that files have left, which programs wait for.
+    /// Syncs the folders from which files were removed, since programs wait for that.
     private let thread = WorkThread("bg-folders")
 
     func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
         if let transfer = session.transfers[task] { return desk.handle(.told, transfer) }
-        // Said again after a broken connection, perhaps before it is durable.
+        // The program repeats it after a lost connection, perhaps before it is durable.
         if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
     }
 
-    /// The program knows how the task ended, and has its file: nothing of it is kept.
+    /// The program knows the task's end and has its file: removes the transfer.
     func depart(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         let session = transfer.session
         desk.unregister(transfer)
@@ -36,7 +36,7 @@ final class Removals {
         desk.rest.considerIdling(desk)
     }
 
-    /// Removes the rows of those that were told, many at a time, when it is on the disk that their files have left.
+    /// Removes the rows of reported transfers, many at a time, once the removal of their files is synced.
     private func removeDeparted(of session: Session, _ desk: isolated TransferDesk) {
         guard let departed = session.departures.next() else { return }
         let (id, folder) = (session.id, session.folder)
@@ -62,13 +62,13 @@ final class Removals {
 
     private func remove(_ departed: [Departures.One], of id: Int64, _ desk: isolated TransferDesk) {
         guard let session = desk.sessionsByID[id] else { return }
-        // Without its last task a session would give its number to another one.
+        // Without its last task, a session would reuse the task's number.
         let isLast = departed.contains { $0.task == session.record.lastTask }
         desk.keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
             guard let session = desk.sessionsByID[id] else { return }
             let folder = session.folder
             let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
-            // Not before: a row whose file is gone would have it downloaded again.
+            // Not earlier: a row without its file would cause another download.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.space.noteRemoval(desk)
             session.departures.removed()

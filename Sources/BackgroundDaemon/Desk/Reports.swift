@@ -10,11 +10,11 @@
 import BackgroundProtocol
 import FoundationEssentials
 
-/// Tells people of transfers, and those who watch them of what changes.
+/// Describes transfers for people, and reports changes to watching connections.
 final class Reports {
-    /// Characters of a URL or a description that people see.
+    /// The maximum length of a displayed URL or description, in characters.
     private static let textLimit = 1000
-    /// Seconds between two reports to those who watch.
+    /// Seconds between two reports to watching connections.
     private static let interval = 0.2
 
     private var watchers: [ObjectIdentifier: [Int]] = [:]
@@ -44,7 +44,7 @@ final class Reports {
             created: record.created, description: record.notes.description.map { String($0.prefix(Self.textLimit)) })
     }
 
-    /// Why it waits, or how it ended, in plain words.
+    /// Why a transfer waits, or how it ended, in plain words.
     private func reason(of transfer: Transfer, _ state: TransferReport.State, _ desk: isolated TransferDesk) -> String {
         if transfer.question != nil {
             return "needs a decision of its program" + absence(of: transfer.session)
@@ -80,7 +80,7 @@ final class Reports {
         return session.launch.trouble.map { ", which cannot be started: \($0)" } ?? ", which is not running"
     }
 
-    /// Those who watch are told soon.
+    /// Reports a changed transfer to watching connections soon.
     func note(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         guard !watchers.isEmpty else { return }
         changed.insert(transfer.number)
@@ -89,7 +89,7 @@ final class Reports {
         desk.enter(after: Self.interval) { $0.reports.tell([], $0) }
     }
 
-    /// The program knows how it ended.
+    /// The program knows the transfer's end.
     func noteGone(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         guard !watchers.isEmpty else { return }
         changed.remove(transfer.number)

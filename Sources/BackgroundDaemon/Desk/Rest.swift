@@ -11,15 +11,15 @@ import CLoadingSystem
 import NIOCore
 import SystemThreads
 
-/// Ends a daemon that has nothing to do, or gives memory back.
+/// Ends an idle daemon, or returns its memory to the system.
 final class Rest {
-    /// Seconds without anything to do after which memory is given back.
+    /// Seconds without anything to do after which memory is returned.
     private static let pause = 2.0
 
     /// Called when the daemon is to end.
     private var onEnd: (@Sendable () -> Void)?
     private var idleTimer: Scheduled<Void>?
-    /// Gives memory back; it stays when it has come.
+    /// Returns memory; remains set after it has fired.
     private var timer: Scheduled<Void>?
 
     func begin(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
@@ -45,7 +45,7 @@ final class Rest {
         }
     }
 
-    /// Gives memory back that a daemon has no use for with which no program speaks, and which transfers nothing.
+    /// Returns memory to the system while no program is connected and no transfer runs.
     func consider(_ desk: isolated TransferDesk) {
         if !desk.clients.connections.isEmpty || !desk.scheduler.running.isEmpty {
             timer?.cancel()

@@ -14,12 +14,12 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// Looks at the disk for downloads that wait for room on it.
+/// Checks the disk for downloads that wait for space.
 final class SpaceWatch {
     private var line = SpaceLine()
     private var timer: Scheduled<Void>?
 
-    /// Has downloads wait while the disk has no room at all, and this one until there is room for what is left of it.
+    /// Makes downloads wait while the disk is completely full, and this one until there is space for its remaining bytes.
     func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
         let actions = line.lack(transfer.number, max(Spool.leastSpace, Self.neededSpace(transfer, outcome)))
         // However short its pause is.
@@ -32,12 +32,12 @@ final class SpaceWatch {
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
             return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
         }
-        // All of it anew, and more than there was room for.
+        // The whole file again, and more than there was space for.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
         return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.leastSpace))
     }
 
-    /// Something of the daemon's was removed from the disk.
+    /// The daemon removed a file from the disk.
     func noteRemoval(_ desk: isolated TransferDesk) { perform(line.noteRemoval(), desk) }
 
     private func found(_ free: Int64?, _ desk: isolated TransferDesk) {
@@ -78,13 +78,13 @@ final class SpaceWatch {
         }
     }
 
-    /// What a transfer needs, for people; empty where that is not known.
+    /// What a transfer needs, as text; empty if that is not known.
     func reason(of transfer: Transfer) -> String {
         guard let (needed, free) = line.missing(for: transfer.number) else { return "" }
         return ": \(needed) bytes are needed, and \(free) are free"
     }
 
-    /// That downloads wait for the disk, for people; nil where none does.
+    /// A message that downloads wait for the disk; nil if there is none.
     func trouble(_ desk: isolated TransferDesk) -> String? {
         guard line.isWaitedFor else { return nil }
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }

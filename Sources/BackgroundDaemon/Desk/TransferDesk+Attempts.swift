@@ -14,9 +14,9 @@ import HTTPWire
 import LoadingModel
 import SystemThreads
 
-/// Transfers run.
+/// Running transfers.
 extension TransferDesk {
-    /// Bytes after which what came of a download is brought to the disk, so that a loss of power costs no more.
+    /// The number of downloaded bytes after which the file is synced, which limits the loss after a power failure.
     private static let syncInterval: Int64 = 64 << 20
 
     func prepare(_ transfer: Transfer) {
@@ -32,7 +32,7 @@ extension TransferDesk {
                 return self.enter(number) { $0.prepared($1, result) }
             }
             files.run {
-                // Whether it is the one that was ordered is looked at when it is opened to be sent.
+                // When the file is opened for sending, it is checked to be the ordered one.
                 let checked = Spool.version(ofProgramFile: path).map { _ in preparation }
                 self.enter(number) { $0.prepared($1, checked) }
             }
@@ -63,7 +63,7 @@ extension TransferDesk {
         guard let load = transfer.attempt?.load, let order = transfer.attempt?.preparation?.order else { return }
         let number = transfer.number
         questions.asked(.delayedRequest(order.task.request), of: number, by: load, self) { answer in
-            // On the desk, and at once: what is read next may stop the attempt.
+            // On the desk, and at once: the next message may stop the attempt.
             self.assumeIsolated { desk in
                 guard let transfer = desk.transfers[number], let attempt = transfer.attempt, attempt.load === load else { return }
                 switch answer {
@@ -82,12 +82,12 @@ extension TransferDesk {
         }
     }
 
-    /// Keeps the order with another request: every later attempt sends that, though the disk is slow or full.
+    /// Replaces the order's request for all later attempts, even if the disk is slow or full.
     private func keep(_ order: BackgroundOrder, of transfer: Transfer) {
         transfer.changedOrder = order
         guard let encoded = try? MessageCoding.encode(order) else { return }
         let number = transfer.number
-        // It is asked once only.
+        // The program is asked only once.
         keep([.setPart(number, .order, encoded)]) { $0.transfers[number]?.changedOrder = nil }
     }
 
@@ -96,7 +96,7 @@ extension TransferDesk {
         transfer.attempt?.halt(with: isForGood ? .cancel : .cancelProducingResumeData, Int(transfer.number))
     }
 
-    // MARK: What is heard of one
+    // MARK: Events
 
     func progressed(_ number: Int64, _ counts: TransferCounts, of load: RunningLoad) {
         guard let transfer = transfers[number], transfer.attempt?.load === load else { return }
@@ -118,7 +118,7 @@ extension TransferDesk {
                 .wrote(bytes: max(0, after.received - before.received), total: after.received, expected: after.expectedToReceive),
                 of: transfer)
         }
-        // Who takes or gives something is there.
+        // The server is responsive.
         if after.sent > before.sent || after.received > before.received { schedule(.answered(number)) }
         schedule(.progressed(number, bytes: transfer.movedBytes))
         reports.note(transfer, self)
@@ -139,7 +139,7 @@ extension TransferDesk {
                     desk.journal.say(.warning, "the file of transfer \(number) cannot be brought to the disk")
                     return desk.handle(.spoiled, transfer)
                 }
-                // An attempt that has ended may have left less of the file than there was.
+                // A finished attempt may have left less of the file.
                 guard isOfThis else { return }
                 transfer.record.syncedBytes = count
                 transfer.record.bootID = spool.bootID
@@ -157,12 +157,12 @@ extension TransferDesk {
         }
         switch event {
         case .requestChanged:
-            // A redirect is an answer.
+            // A redirect is a response.
             schedule(.answered(number))
             tell(event, of: transfer)
         case .waitingForConnectivity:
             transfer.isWaitingForNetwork = true
-            // Once for each task, in whatever number of attempts.
+            // Once per task, across all attempts.
             if !transfer.hasToldThatItWaits { tell(event, of: transfer) }
             transfer.hasToldThatItWaits = true
             reports.note(transfer, self)
@@ -170,7 +170,7 @@ extension TransferDesk {
         case .response(let response):
             transfer.isWaitingForNetwork = false
             schedule(.answered(number))
-            // What asks to come again is not the program's to see.
+            // A response that asks for a retry is not shown to the program.
             guard !TransferLife.Verdict.asksToComeAgain(response.head?.status, transfer.record.refusals) else { return }
             if let encoded = try? MessageCoding.encode(response) { keep([.setPart(number, .response, encoded)]) }
             tell(event, of: transfer)
@@ -188,7 +188,7 @@ extension TransferDesk {
                 .setPart(number, .resume, point == nil ? nil : data.map { Array($0) }),
                 .setState(number, transfer.record.encoded),
             ])
-        // What an attempt of the daemon's goes on from is its own affair.
+        // The program does not need to know when the daemon resumes an attempt of its own.
         case .resumed: if transfer.attempt?.preparation?.resumesForProgram == true { tell(event, of: transfer) }
         case .finished(let outcome): finished(transfer, outcome)
         case .sent, .wrote, .data, .sentHead, .informational, .becameDownload, .becameStream, .webSocket,
@@ -197,7 +197,7 @@ extension TransferDesk {
         }
     }
 
-    /// Tells the program, if it is there.
+    /// Notifies the program, if it is connected.
     func tell(_ event: TaskEvent, of transfer: Transfer) {
         guard transfer.session.isListening else { return }
         transfer.session.client?.send(.event(event, transfer.task))

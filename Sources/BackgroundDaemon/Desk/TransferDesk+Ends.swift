@@ -14,7 +14,7 @@ import HTTPWire
 import LoadingModel
 import SystemThreads
 
-/// Attempts end, and transfers with them or not.
+/// The ends of attempts and of transfers.
 extension TransferDesk {
     func finished(_ transfer: Transfer, _ outcome: TaskOutcome) {
         transfer.counts.sent = max(transfer.counts.sent, outcome.sentBodyBytes)
@@ -28,7 +28,7 @@ extension TransferDesk {
         let outcome = transfer.outcome ?? TaskOutcome(failing: .cancelled)
         transfer.outcome = nil
         if isRefusal { transfer.record.refusals = transfer.record.refusals.addingSaturating(1) }
-        // What the next attempt does not begin with was no progress.
+        // Only what the next attempt starts with counts as progress.
         let hasMoved =
             (failure == .network || failure == .noSpace) && outcome.isResumable
             && (transfer.record.isUpload ? transfer.hasUploadMoved : transfer.counts.received > transfer.startCount)
@@ -64,7 +64,7 @@ extension TransferDesk {
         }
     }
 
-    /// What a failed attempt left to go on with is what the next one begins with.
+    /// The next attempt resumes from the data that a failed attempt left.
     private func keepResumePoint(of transfer: Transfer, _ outcome: TaskOutcome) {
         guard case .failure(let error) = outcome.result else { return }
         guard !transfer.record.isUpload else {
@@ -75,18 +75,18 @@ extension TransferDesk {
         if let point, let data = error.resumeData {
             transfer.record.partial = point.temporaryFileName
             transfer.record.bootID = spool.bootID
-            // What was on its way to the disk is not there.
+            // Bytes that were still to be written are lost.
             transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
-            // Nor is it what was synced: some of that may have been given back to a full disk.
+            // The number of synced bytes is limited, too: some may have been given back to a full disk.
             transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if error.kind == .badServerResponse {
-            // What is there and what the server has do not fit: from the beginning, the next time.
+            // The existing part and the server's file do not match: the next attempt starts over.
             forgetPartial(of: transfer)
         }
     }
 
-    /// What the next attempt of an upload continues with; nil where it begins anew.
+    /// Stores the state that the next attempt of an upload resumes from; nil if it starts over.
     func keepUploadPoint(_ data: Data?, of transfer: Transfer) {
         let (before, point) = (transfer.uploadPoint, data.flatMap { try? UploadResumeData(decoding: $0) })
         guard point != before else { return }
@@ -119,9 +119,9 @@ extension TransferDesk {
         transfer.outcome?.result = .failure(error)
     }
 
-    // MARK: Transfers that are over
+    // MARK: Ended transfers
 
-    /// Keeps the unfinished file for another task, and puts resume data for it into the error.
+    /// Keeps the partial file for another task, and adds resume data for it to the error.
     func keepData(of transfer: Transfer) {
         if transfer.record.isUpload { return keepUploadData(of: transfer) }
         guard let partial = transfer.record.partial, let outcome = transfer.outcome,
@@ -141,7 +141,7 @@ extension TransferDesk {
         }
     }
 
-    /// The same of an upload, which leaves no file.
+    /// Does the same for an upload, which has no file.
     private func keepUploadData(of transfer: Transfer) {
         guard case .failure(let failure)? = transfer.outcome?.result, failure.uploadResumeData == nil else {
             return handle(.dataKept, transfer)
@@ -158,7 +158,7 @@ extension TransferDesk {
         }
     }
 
-    /// Resume data that names a file of which the disk lost something is not given to the program.
+    /// Removes resume data from the error if the disk lost some of its file.
     func dropData(of transfer: Transfer) {
         guard case .failure(var error)? = transfer.outcome?.result, error.resumeData != nil else { return }
         error.resumeData = nil
@@ -168,13 +168,13 @@ extension TransferDesk {
         space.noteRemoval(self)
     }
 
-    /// What the program may go on with, by another task of the session.
+    /// The resume data with which the program may continue in another task of the session.
     private static func resumeData(
         _ bytes: [UInt8], _ number: Int64, _ record: TransferRecord, _ partial: String, _ folder: String, _ spool: Spool
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        // The program may use it after a loss of power, of which nothing in it would tell.
+        // The program may use it after a power failure, which could not be detected from it.
         guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
         else { return nil }
         point.receivedByteCount = usable
@@ -188,7 +188,8 @@ extension TransferDesk {
             file: file, version: file == nil ? nil : transfer.finishedFile, sent: transfer.counts.sent,
             received: transfer.counts.received)
         if let file {
-            // What the last answer was not about; resume data of the program's may be for another task yet.
+            // Removes a partial file that is not the delivered one, unless it belongs to the program's resume data, which another
+            // task may use.
             if let partial = transfer.record.partial, partial != file, !Spool.isKept(partial) {
                 let folder = transfer.session.folder
                 ownFiles.run { [spool] in spool.remove(partial, in: folder) }
@@ -203,10 +204,10 @@ extension TransferDesk {
         }
     }
 
-    /// Has the end be durable, and then tells of it.
+    /// Makes the end durable, and then reports it.
     func keepEnd(_ transfer: Transfer) {
         guard var kept = transfer.outcome else { return }
-        // Where it is then is found out when it is handed over.
+        // The path is determined when the file is handed over.
         if case .success(.file) = kept.result { kept.result = .success(.file(path: "/")) }
         let number = transfer.number
         keep([
@@ -221,7 +222,7 @@ extension TransferDesk {
         }
     }
 
-    /// What cannot be kept of an outcome is left out: first its metrics, then all but what went wrong.
+    /// Encodes an outcome; one that is too large loses first its metrics, then everything but the error.
     private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
         if let whole = try? MessageCoding.encode(outcome) { return whole }
         var less = outcome
@@ -231,7 +232,7 @@ extension TransferDesk {
         return (try? MessageCoding.encode(TaskOutcome(failing: error))) ?? []
     }
 
-    /// Tells the program how a transfer ended, and gives it the file.
+    /// Tells the program of a transfer's end, and gives it the file.
     func deliver(_ transfer: Transfer) {
         guard let end = transfer.record.end else { return }
         let (number, folder) = (transfer.number, transfer.session.folder)
@@ -240,7 +241,7 @@ extension TransferDesk {
             do {
                 bytes = try store.part(.outcome, of: number)
             } catch {
-                // The disk may give it the next time.
+                // The disk may work the next time.
                 return self.enter(number, after: 5) { $0.handle(.awaited, $1) }
             }
             let lost = LoadError(.cannotOpenFile, "how the task ended cannot be read any more")
@@ -264,7 +265,7 @@ extension TransferDesk {
         }
     }
 
-    /// Has it be downloaded anew.
+    /// Has the file downloaded again.
     func forgetEnd(of transfer: Transfer) {
         journal.say(.warning, "transfer \(transfer.number) is begun anew: its file is not what it was")
         transfer.record.end = nil
@@ -274,7 +275,7 @@ extension TransferDesk {
 }
 
 extension TransferLife.GivenUp {
-    /// What the program is told.
+    /// The error that the program gets.
     var error: LoadError {
         switch self {
         case .cancelled: return .cancelled
@@ -294,12 +295,12 @@ extension TaskOutcome {
         self.init(result: .failure(error), response: nil, timelines: [], redirectCount: 0)
     }
 
-    /// It failed, and left something to go on with.
+    /// It failed, and left data to resume from.
     fileprivate var isResumable: Bool {
         if case .failure(let error) = result { error.resumeData != nil || error.uploadResumeData != nil } else { false }
     }
 
-    /// The name of the file that it brought.
+    /// The name of the downloaded file.
     fileprivate var file: String? {
         if case .success(.file(let path)) = result { path.split(separator: "/").last.map(String.init) } else { nil }
     }

@@ -13,7 +13,7 @@ import FoundationEssentials
 import HTTPRules
 import LoadingModel
 
-/// The user looks at transfers, and drives them.
+/// The user's commands to inspect and control transfers.
 extension TransferDesk {
     private static let pageSize = 500
 
@@ -37,7 +37,7 @@ extension TransferDesk {
                 desk.held(transfer)
             }
         case .cancel(let transfer) where transfers[transfer]?.life.state == .ended:
-            // Nobody came for it, and nobody shall.
+            // No program has taken it, and none shall.
             if let over = transfers[transfer], over.session.client == nil { removals.told(over.task, over.session, self) }
             connection.send(.done(request: number))
         case .cancel(let transfer): drive(transfer, number, connection) { $0.carryOut(.cancel, $1) }
@@ -65,11 +65,11 @@ extension TransferDesk {
             return connection.send(.failed(LoadError(.resourceUnavailable, "there is no transfer \(number)"), request: request))
         }
         action(self, transfer)
-        // What was done is done for good when that is said.
+        // The action is durable when it is confirmed.
         store.apply([.setState(number, transfer.record.encoded)]) { _ in connection.send(.done(request: request)) }
     }
 
-    /// In pages, each when the one before was read.
+    /// Sends the list in pages, each once the previous one was read.
     private func list(_ numbers: ArraySlice<Int64>, _ request: Int, _ connection: ClientConnection) {
         let page = numbers.prefix(Self.pageSize)
         let rest = numbers.dropFirst(page.count)

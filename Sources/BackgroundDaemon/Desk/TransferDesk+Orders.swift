@@ -12,9 +12,9 @@ import FoundationEssentials
 import LoadingModel
 import SystemThreads
 
-/// What programs say of their tasks.
+/// The messages of programs about their tasks.
 extension TransferDesk {
-    /// Seconds that an order, or the user's quit of a program, waits for room on the disk before it fails for want of it.
+    /// Seconds that an order, or a quit of a program, waits for disk space before it fails.
     static let orderPatience = 8.0
 
     func receive(_ message: ClientMessage, from connection: ClientConnection) {
@@ -22,7 +22,7 @@ extension TransferDesk {
         if case .manage(let request, let number) = message { return manage(request, number, connection) }
         if case .attach(let attachment) = message { return clients.attach(attachment, connection, self) }
         guard let session = connection.session, session.client === connection else {
-            // A program that is still waiting for its session has nothing to say yet.
+            // A program that waits for its session must not send anything else.
             return connection.refuse(.malformed, "there is no session to speak of")
         }
         switch message {
@@ -56,7 +56,7 @@ extension TransferDesk {
     private func submit(_ order: BackgroundOrder, _ session: Session, _ connection: ClientConnection) {
         let task = order.task.id
         if let known = session.transfers[task] {
-            // Said again after a broken connection.
+            // Repeated after a lost connection.
             if known.life.isAccepted { connection.accept(task) }
             return
         }
@@ -92,7 +92,7 @@ extension TransferDesk {
         }
     }
 
-    /// Has the order be durable, and then says so; where there is no room for it that is tried for some seconds.
+    /// Makes the order durable, and then confirms it; if the disk is full, it retries for some seconds.
     private func enrol(
         _ transfer: Transfer, _ order: BackgroundOrder, _ connection: ClientConnection, until end: Double? = nil
     ) {
@@ -110,10 +110,10 @@ extension TransferDesk {
                 switch result {
                 case .success:
                     transfer.session.isSaved = true
-                    // It may have come by another connection since.
+                    // The program may have reconnected since.
                     transfer.session.client?.accept(transfer.task)
                     desk.handle(.accepted, transfer)
-                // The next daemon is told again.
+                // The program repeats the order to the next daemon.
                 case .failure(.closed): break
                 case .failure(.busy) where desk.now < patience, .failure(.diskFull) where desk.now < patience:
                     desk.enter(number, after: 0.5) { $0.enrol($1, order, connection, until: patience) }
@@ -150,7 +150,7 @@ extension TransferDesk {
         }
     }
 
-    /// Whether the transfer is held back has changed.
+    /// The transfer was suspended or resumed.
     func held(_ transfer: Transfer) {
         guard transfer.life.isAccepted else { return }
         schedule(transfer.record.isHeld ? .held(transfer.number) : .released(transfer.number))

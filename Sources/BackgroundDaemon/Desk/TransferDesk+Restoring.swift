@@ -11,11 +11,11 @@ import BackgroundProtocol
 import LoadingModel
 import SystemThreads
 
-/// One daemon takes over where another one ended, or was ended.
+/// The handover from one daemon to the next, even if the first was killed.
 extension TransferDesk {
-    /// Takes over what an earlier daemon left.
+    /// Restores the state of an earlier daemon.
     func restore(_ contents: TransferStore.Contents) {
-        // What cannot be read stays as it is, and nothing else is given its number.
+        // Unreadable rows are left alone, and their numbers are not reused.
         reserve(contents.damagedTransfers.max() ?? 0, session: contents.damagedSessions.max() ?? 0)
         for id in contents.damagedSessions { journal.say(.error, "session \(id) is damaged") }
         for id in contents.damagedTransfers { journal.say(.error, "transfer \(id) is damaged") }
@@ -41,16 +41,16 @@ extension TransferDesk {
             transfer.counts.received = record.end?.received ?? record.syncedBytes
             if known == nil || session.isUnreadable, !transfer.isOver { unreadable.insert(row.id) }
             register(transfer)
-            // What was handed over may be in a program's hands.
+            // A program may be using the file that it was given.
             let handed = record.end?.file == nil ? nil : Spool.handedName(row.id)
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         launches.restoreLimits(self)
-        // A number is not given again while a file of it may be there.
+        // A number is not reused while a file with it may exist.
         reserve(spool.highestNumber)
         let known = files
         let numbers = Set(contents.sessions.map(\.id))
-        // Whose files those of a damaged transfer are is not known.
+        // The files of a damaged transfer are not known.
         let isWhole = contents.damagedTransfers.isEmpty && unreadable.isEmpty
         let skipped = Set((isWhole ? [] : contents.sessions.map(\.id)) + contents.damagedSessions)
         ownFiles.run { [spool, journal] in
@@ -73,7 +73,7 @@ extension TransferDesk {
         rest.considerIdling(self)
     }
 
-    /// Ends what is under way so that another daemon can take it over; calls back when everything is on the disk.
+    /// Stops everything so that another daemon can take over; calls back once everything is on disk.
     func shutDown(_ done: @escaping @Sendable () -> Void) {
         close()
         for connection in clients.connections.values { connection.close() }

@@ -16,20 +16,20 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// The daemon's heart: knows every session and transfer, has the store keep them, the scheduler choose, and engines carry them out, and
-/// tells programs what became of theirs.
+/// The core of the daemon: it manages all sessions and transfers, uses the store, the scheduler and the engines, and reports
+/// results to programs.
 ///
-/// All of it lives on one event loop. Nothing here waits for a disk: the store and the work threads do, and call back.
+/// It is confined to one event loop. Nothing here waits for a disk: the store and the work threads do, and call back.
 package actor TransferDesk {
-    /// The most tasks of one session, and of all.
+    /// The maximum number of tasks, for one session and in total.
     static let sessionLimit = 50_000
     static let totalLimit = 200_000
 
-    /// Seconds after which it is looked anew what is due: the machine may have slept, or its clock been set.
+    /// Seconds after which due events are checked again: the machine may have slept, or its clock may have been set.
     private static let longestSleep = 900.0
-    /// Seconds after which what the disk did not take is saved again.
+    /// Seconds after which a failed save is retried.
     private static let savePause = 5.0
-    /// Seconds by which the clock may be set without more ado.
+    /// The change of the clock, in seconds, that is ignored.
     private static let clockTolerance = 30.0
 
     nonisolated let executor: DeskExecutor
@@ -37,10 +37,10 @@ package actor TransferDesk {
     nonisolated let journal: Journal
     nonisolated let spool: Spool
     nonisolated let options: DaemonOptions
-    /// For the daemon's own files, and for bringing them to the disk, which may take long.
+    /// For the daemon's own files, and for syncing them, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
     nonisolated let syncs = WorkThread("bg-syncs")
-    /// For the files of programs, which may be on a disk that does not answer: each program waits for its own alone.
+    /// For the files of programs, which may be on a disk that does not respond: each program waits only for its own.
     private var programFiles: [String: WorkThread] = [:]
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
@@ -48,7 +48,7 @@ package actor TransferDesk {
     private(set) var sessionsByID: [Int64: Session] = [:]
     private(set) var transfers: [Int64: Transfer] = [:]
     private(set) var scheduler: TransferScheduler
-    /// Those that have not been dealt with.
+    /// The events that are still to be processed.
     private var events: Deque<TransferScheduler.Event> = []
     private var isScheduling = false
     private(set) var conditions = TransferScheduler.Conditions()
@@ -57,7 +57,7 @@ package actor TransferDesk {
     private var lastSession: Int64 = 0
     private(set) var isClosing = false
     private(set) var storageTrouble: String?
-    /// What the clock shows beyond the time since the machine started.
+    /// The difference between the clock and the time since boot.
     private var clockOffset = Date.timeIntervalSinceReferenceDate - cls_boot_seconds()
     let clients = Clients()
     let launches = Launches()
@@ -85,9 +85,9 @@ package actor TransferDesk {
         scheduler = TransferScheduler(limits: options.limits)
     }
 
-    // MARK: The way in
+    // MARK: Entering the loop
 
-    /// Runs on the loop: at once where the caller is there, else soon.
+    /// Runs work on the loop, in a later turn.
     nonisolated func enter(_ work: @escaping @Sendable (isolated TransferDesk) -> Void) {
         executor.loop.execute { self.assumeIsolated { work($0) } }
     }
@@ -96,7 +96,7 @@ package actor TransferDesk {
         if seconds > 0 { _ = timer(after: seconds, work) } else { enter(work) }
     }
 
-    /// The same, and can be cancelled.
+    /// Runs work after a time; can be canceled.
     nonisolated func timer(
         after seconds: Double, _ work: @escaping @Sendable (isolated TransferDesk) -> Void
     ) -> Scheduled<Void> {
@@ -105,7 +105,7 @@ package actor TransferDesk {
         }
     }
 
-    /// The same for a transfer that is still there.
+    /// Runs work for a transfer, if it still exists.
     nonisolated func enter(
         _ number: Int64, after seconds: Double = 0, _ work: @escaping @Sendable (isolated TransferDesk, Transfer) -> Void
     ) {
@@ -114,12 +114,12 @@ package actor TransferDesk {
 
     nonisolated var now: Double { Date.timeIntervalSinceReferenceDate }
 
-    // MARK: What there is
+    // MARK: Sessions and transfers
 
     var nextNumber: Int64 { lastNumber.addingSaturating(1) }
     var nextSession: Int64 { lastSession.addingSaturating(1) }
 
-    /// Gives no number up to these any more.
+    /// Reserves the numbers up to these.
     func reserve(_ number: Int64, session: Int64 = 0) {
         lastNumber = max(lastNumber, number)
         lastSession = max(lastSession, session)
@@ -148,15 +148,15 @@ package actor TransferDesk {
         transfer.session.transfers[transfer.task] = nil
     }
 
-    /// Nothing is begun any more.
+    /// Starts nothing anymore.
     func close() {
         isClosing = true
         timer?.cancel()
     }
 
-    // MARK: Deciding
+    // MARK: Decisions
 
-    /// Has a transfer's life decide, and does what it says.
+    /// Passes an event to a transfer's state machine, and performs its actions.
     func handle(_ event: TransferLife.Event, _ transfer: Transfer) {
         for action in transfer.handle(event) { perform(action, transfer) }
         reports.note(transfer, self)
@@ -191,9 +191,9 @@ package actor TransferDesk {
         }
     }
 
-    /// Has the scheduler decide, and does what it says.
+    /// Passes an event to the scheduler, and performs its actions.
     ///
-    /// What comes of doing so waits until all of it is done: its actions are in the order in which they hold.
+    /// Events that result from actions are queued until all actions are performed, because the actions only apply in their order.
     func schedule(_ event: TransferScheduler.Event) {
         events.append(event)
         guard !isScheduling else { return }
@@ -204,7 +204,7 @@ package actor TransferDesk {
         rest.consider(self)
     }
 
-    /// Moves what counts from an instant along where the clock was set: neither does a week pass in a moment, nor does it begin anew.
+    /// Adjusts times after the clock was set, so that a timeout neither ends at once nor starts over.
     private func noteClock() {
         let offset = now - cls_boot_seconds()
         let moved = offset - clockOffset
@@ -222,7 +222,7 @@ package actor TransferDesk {
     private func perform(_ actions: [TransferScheduler.Action]) {
         for action in actions {
             switch action {
-            // Nothing begins any more, and nobody is told so: whoever is would ask again.
+            // Nothing starts anymore, and nothing is reported: a program that was told would ask again.
             case .start where isClosing: break
             case .start(let number): decide(.start, number)
             case .stop(let number, _): decide(.stop, number)
@@ -265,7 +265,7 @@ package actor TransferDesk {
         schedule(.added(item))
     }
 
-    /// Transfers, and by negative numbers sessions, that the disk did not take, and that are saved again soon.
+    /// The transfers, and by negative numbers the sessions, whose save failed and is retried soon.
     private var unsaved: Set<Int64> = []
     private var programNumbers: [String: Int64] = [:]
 
@@ -283,16 +283,16 @@ package actor TransferDesk {
         return made
     }
 
-    // MARK: Keeping
+    // MARK: Storing
 
-    /// Has the store keep something whose failure nobody waits for; what is lost by it is had again.
+    /// Stores something without waiting for the result; if it fails, it can be recovered.
     func keep(_ changes: [TransferStore.Change]) {
         store.apply(changes) { result in
             self.enter { $0.noteStorage(result) }
         }
     }
 
-    /// Has the store keep something, and goes on when it is durable; tries again until it is, as an end must not be lost.
+    /// Stores something, and continues once it is durable; retries until then, because an end must not be lost.
     func keep(_ changes: [TransferStore.Change], then: @escaping @Sendable (isolated TransferDesk) -> Void) {
         store.apply(changes) { result in
             self.enter { desk in
@@ -318,10 +318,10 @@ package actor TransferDesk {
     func save(_ transfer: Transfer) { save(transfer.number) }
     func save(_ session: Session) { save(-session.id) }
 
-    /// Has the store keep how a transfer, or by a negative number a session, is now.
+    /// Stores the state of a transfer, or by a negative number of a session.
     private func save(_ number: Int64) {
         let transfer = transfers[number].map { TransferStore.Change.setState(number, $0.record.encoded) }
-        // What the disk did not take is saved as it is when that is looked at again.
+        // A state whose save failed is stored again with its latest content.
         guard !unsaved.contains(number), let change = transfer ?? sessionsByID[-number].map({ .saveSession($0.row) }) else {
             return
         }
