@@ -53,7 +53,7 @@ struct TransferRecord: Codable, Sendable {
     var refusals = 0
     var notes: Notes
     var uploadFile: FileVersion?
-    /// The unfinished file in the session's spool, which the resume data names.
+    /// The partial file in the session's spool, which the resume data name.
     var partial: String?
     /// The number of bytes that were synced during the boot with this ID.
     var syncedBytes: Int64 = 0
