@@ -17,7 +17,7 @@ import Synchronization
 struct AppRetries {
     private var count = 0
 
-    /// These attempts and those of ``HTTPRules/RetryPolicy`` do not multiply: after one of these, there are none of the others.
+    /// The app's retries and those of ``HTTPRules/RetryPolicy`` do not multiply: once the app's have begun, there are no others.
     var hasBegun: Bool { count > 0 }
 
     /// The pause before another attempt in seconds, or nil if the failure is the result.

@@ -165,7 +165,7 @@ final class CachingBody: ResponseBody {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
 
-    /// Adds a `Date`, since the app's cache knows no other time.
+    /// The response with a `Date`, since the app's cache knows no other time.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received
     /// and append a corresponding Date header field" (RFC 9110, section 6.6.1).

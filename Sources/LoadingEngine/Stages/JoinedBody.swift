@@ -12,7 +12,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// A part of a body, delivered once the stored part that it is to be combined with has been read from disk.
+/// A part of a body, delivered once the lookup of the stored part that it is combined with has finished.
 final class JoinedBody: ResponseBody {
     private let part: any ResponseBody
     private let lookUp: DiskLookUp

@@ -74,7 +74,7 @@ enum ProxyChoice {
         hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
-    /// The routes of a load's first hop, including proxies that have failed.
+    /// Returns the routes of a load's first hop, without using any of them.
     static func ways(of load: Load, _ pool: ConnectionPool) async throws(LoadError) -> [ProxyWay] {
         if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
         let hop = load.firstHop()

@@ -139,7 +139,7 @@ package final class ServiceLookups: @unchecked Sendable {
 
         /// Processes the messages, waits, and processes the daemon's events.
         ///
-        /// - Throws: If the connection to the daemon is lost, after all waiting look-ups have failed.
+        /// - Throws: If the connection to the daemon is lost, after all waiting lookups have failed.
         func turn(_ messages: [Message]) throws(Avahi.Failure) {
             for message in messages {
                 switch message {
