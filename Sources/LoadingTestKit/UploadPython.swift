@@ -208,6 +208,9 @@ extension UploadServer {
                 if path.startswith(plan["place"]):
                     self.drain(fields, seen)
                     return self.final(method, 404, self.version(), fault=fault)
+                if method == "OPTIONS":
+                    self.drain(fields, seen)
+                    return self.final(method, 204 if plan.get("options") else 405, [tuple(field) for field in plan.get("options") or []])
                 asks = "upload-complete" in fields or "upload-incomplete" in fields
                 with lock:
                     seen["upload"] = upload = Upload(len([n for n in os.listdir(place) if n.startswith("upload-")]) + 1)

@@ -65,6 +65,8 @@ package final class UploadServer: Sendable {
         package var location: String?
         /// The value of `Upload-Limit`.
         package var limits: String?
+        /// The header fields of the response to `OPTIONS`; nil if the server does not support the method.
+        package var options: [[String]]?
         /// The number of bytes after which each progress 104 is sent.
         package var progressStep: Int?
         /// How often the first 104 is sent.

@@ -11,7 +11,7 @@ extension ResumableUpload {
     /// The content of one request.
     package struct Part: Hashable, Sendable {
         package var offset: Int64
-        /// Nil if it extends to the end of the body.
+        /// Nil if it extends to the end of the body; a maximum if the length of the upload is unknown.
         package var count: Int64?
         package var isLast: Bool
 
@@ -29,8 +29,11 @@ extension ResumableUpload {
         case deliverKept
         /// Send the creating request again with other fields or less content.
         case create(Part)
-        /// Ask the server for its offset after a delay in seconds. `keepsResponse` says whether the current response is kept
-        /// meanwhile.
+        /// Ask the server for its limits (`OPTIONS`). The response is kept meanwhile.
+        case discover
+        /// Ask the server for its offset after a delay in seconds.
+        ///
+        /// `keepsResponse` says whether the current response is kept meanwhile.
         case retrieve(after: Double, keepsResponse: Bool)
         case append(Part)
         /// The upload cannot be continued.

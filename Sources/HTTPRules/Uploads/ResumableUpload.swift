@@ -15,8 +15,10 @@ package import HTTPWire
 /// Offsets refer to the whole body. The argument `given` is the number of content bytes of the request that were handed to the
 /// network, of which the server may have received any part.
 package struct ResumableUpload: Sendable {
-    private enum Stage: Hashable, Sendable {
+    enum Stage: Hashable, Sendable {
         case creating(Part)
+        /// The server, which refused such a first request for its size, is asked for its limits.
+        case discovering(Part)
         case retrieving
         case appending(Part)
         case over
@@ -28,27 +30,29 @@ package struct ResumableUpload: Sendable {
     private static let longestPause = 30.0
 
     /// The length of the whole body in bytes; nil if unknown.
-    package private(set) var length: Int64?
-    package private(set) var version: UploadVersion
+    package internal(set) var length: Int64?
+    package internal(set) var version: UploadVersion
     /// The upload resource; nil until the server has sent its location.
     package private(set) var resource: URL?
-    package private(set) var limits = UploadLimits()
+    package internal(set) var limits = UploadLimits()
     /// The time when the server discards the upload, in seconds since the reference date.
     package private(set) var expiry: Double?
     /// The number of bytes that the server has acknowledged.
     package private(set) var acknowledged: Int64 = 0
     /// The maximum number of bytes that were handed to the network.
     package private(set) var sent: Int64 = 0
-    private var stage: Stage
+    var stage: Stage
     private var fruitless = 0
     /// The server's offset when it was last retrieved.
     private var lastOffset: Int64 = -1
     /// Whether a response is kept while the offset is retrieved.
-    private var keepsResponse = false
+    var keepsResponse = false
     /// Whether the version was already changed because of the server.
     private var hasChangedVersion = false
+    /// Whether the server was asked for its limits.
+    var hasDiscovered = false
     /// Whether the upload is sent in parts, so that the first request need not be interrupted again.
-    private var isInParts = false
+    var isInParts = false
 
     /// Starts a new upload.
     package init(length: Int64?, version: UploadVersion = .newest) {
@@ -74,7 +78,7 @@ package struct ResumableUpload: Sendable {
     package var part: Part? {
         switch stage {
         case .creating(let part), .appending(let part): part
-        case .retrieving, .over: nil
+        case .discovering, .retrieving, .over: nil
         }
     }
 
@@ -90,7 +94,7 @@ package struct ResumableUpload: Sendable {
         switch stage {
         case .creating(let part): version.creationFields(isLast: part.isLast, length: length)
         case .appending(let part): version.appendingFields(offset: part.offset, isLast: part.isLast)
-        case .retrieving, .over: version.controlFields
+        case .discovering, .retrieving, .over: version.controlFields
         }
     }
 
@@ -98,6 +102,7 @@ package struct ResumableUpload: Sendable {
     package var method: String? {
         switch stage {
         case .creating, .over: nil
+        case .discovering: "OPTIONS"
         case .retrieving: "HEAD"
         case .appending: "PATCH"
         }
@@ -107,8 +112,6 @@ package struct ResumableUpload: Sendable {
     package mutating func end() { stage = .over }
 
     /// The first request is sent, possibly again.
-    ///
-    /// An upload that the server created for an earlier attempt is abandoned.
     package mutating func creates(length: Int64?) {
         guard isCreating else { return }
         self.length = length
@@ -135,9 +138,8 @@ package struct ResumableUpload: Sendable {
         take(said.limits, now: now)
         if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
         if let failure = objection { return fail(failure) }
-        // The server accepts less content per request than the current request has.
-        guard isCreating, !isInParts, let most = limits.maximumAppendSize, most > 0, let size = part.count ?? length, size > most
-        else {
+        // The server accepts less content per request than the current request has, as far as that is known.
+        guard isCreating, !isInParts, let most = mostAtOnce, part.count ?? length ?? given > most else {
             return nil
         }
         isInParts = true
@@ -161,15 +163,17 @@ package struct ResumableUpload: Sendable {
         note(given)
         let said = UploadStatement(head.headers)
         switch stage {
-        case .creating(let part): return created(part, head, said, from: url, now: now)
+        case .creating(let part): return created(part, head, said, from: url, given: given, now: now)
+        case .discovering(let part): return discovered(part, head, said, now: now)
         case .retrieving: return retrieved(head, said, at: url, now: now)
-        case .appending(let part): return appended(part, head, said, problem, at: url, now: now)
+        case .appending(let part): return appended(part, head, said, problem, at: url, given: given, now: now)
         case .over: return .deliver
         }
     }
 
-    private mutating func created(_ part: Part, _ head: ResponseHead, _ said: UploadStatement, from url: URL, now: Double) -> Step
-    {
+    private mutating func created(
+        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, from url: URL, given: Int64, now: Double
+    ) -> Step {
         if head.status == 400, resource == nil, let number = said.version, number != version.rawValue, !hasChangedVersion,
             let other = UploadVersion(rawValue: number)
         {
@@ -189,18 +193,18 @@ package struct ResumableUpload: Sendable {
             if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
             if let failure = objection { return fail(failure) }
             // The server has received the whole part, unless it states another offset.
-            if !part.isLast, said.offset.map({ $0 == part.count }) ?? true, let count = part.count { return append(from: count) }
+            if !part.isLast, let end = end(of: part), (said.offset ?? min(part.offset + given, end)) == end {
+                return append(from: end)
+            }
             return retrieve(after: 0)
-        case 413 where said.limits != nil:
+        case 413 where mostAtOnce != nil || said.limits != nil:
             if let failure = objection { return fail(failure) }
-            guard let most = limits.maximumAppendSize, most > 0, part.count.map({ $0 > most }) ?? true,
-                length.map({ $0 > most }) ?? false
-            else { return deliver() }
-            if resource != nil { return retrieve(after: 0) }
-            isInParts = true
-            let smaller = Part(count: most, isLast: false)
-            stage = .creating(smaller)
-            return .create(smaller)
+            return createSmaller(than: part) ?? deliver()
+        case 413 where !hasDiscovered:
+            hasDiscovered = true
+            stage = .discovering(part)
+            keepsResponse = true
+            return .discover
         case 500...599 where resource != nil && said.isComplete != true:
             return retrieveKeeping(head, now: now)
         default: return deliver()
@@ -240,7 +244,7 @@ package struct ResumableUpload: Sendable {
     }
 
     private mutating func appended(
-        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, _ problem: String?, at url: URL, now: Double
+        _ part: Part, _ head: ResponseHead, _ said: UploadStatement, _ problem: String?, at url: URL, given: Int64, now: Double
     ) -> Step {
         resource = url
         take(said.limits, now: now)
@@ -252,12 +256,12 @@ package struct ResumableUpload: Sendable {
             if let failure = objection { return fail(failure) }
             if part.isLast, said.isComplete == nil { return deliver() }
             if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
-            guard !part.isLast, let count = part.count, said.offset.map({ $0 == part.offset + count }) ?? true else {
+            guard !part.isLast, let end = end(of: part), (said.offset ?? min(part.offset + given, end)) == end else {
                 return countFruitless() ? retrieve(after: pause(head, now: now)) : unanswered(head.status)
             }
-            acknowledged = max(acknowledged, part.offset + count)
+            acknowledged = max(acknowledged, end)
             fruitless = 0
-            return append(from: part.offset + count)
+            return append(from: end)
         case 409: return countFruitless() ? retrieve(after: pause(head, now: now)) : deliver()
         case 400...499 where Self.isOfOffset(problem): return countFruitless() ? retrieve(after: 0) : deliver()
         case 413 where limits.maximumAppendSize.map { most in part.count.map { $0 > most } ?? true } ?? false:
@@ -275,11 +279,10 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Failures
 
-    /// The current request failed.
-    ///
-    /// Returns nil if the load fails with its error.
+    /// The current request failed; returns nil if the load fails with its error.
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
+        if case .discovering = stage { return deliverKept() }
         guard mayBeContinued(now: now), countFruitless() else {
             if keepsResponse { return deliverKept() }
             return nil
@@ -298,17 +301,17 @@ package struct ResumableUpload: Sendable {
 // MARK: - Steps
 
 extension ResumableUpload {
-    private mutating func deliver() -> Step {
+    mutating func deliver() -> Step {
         stage = .over
         return .deliver
     }
 
-    private mutating func deliverKept() -> Step {
+    mutating func deliverKept() -> Step {
         stage = .over
         return .deliverKept
     }
 
-    private mutating func fail(_ failure: Failure) -> Step {
+    mutating func fail(_ failure: Failure) -> Step {
         stage = .over
         return .fail(failure)
     }
@@ -317,7 +320,7 @@ extension ResumableUpload {
         keepsResponse ? deliverKept() : .fail(.unanswered(status: status))
     }
 
-    private mutating func retrieve(after pause: Double, keepsResponse: Bool = false) -> Step {
+    mutating func retrieve(after pause: Double, keepsResponse: Bool = false) -> Step {
         stage = .retrieving
         self.keepsResponse = keepsResponse
         return .retrieve(after: pause, keepsResponse: keepsResponse)
@@ -329,7 +332,7 @@ extension ResumableUpload {
 
     private mutating func append(from offset: Int64) -> Step {
         var part = Part(offset: offset)
-        if let most = limits.maximumAppendSize, most > 0, length.map({ $0 - offset > most }) ?? false {
+        if let most = mostAtOnce, length.map({ $0 - offset > most }) ?? true {
             part = Part(offset: offset, count: most, isLast: false)
         }
         stage = .appending(part)
@@ -349,20 +352,18 @@ extension ResumableUpload {
         return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
     }
 
-    private mutating func note(_ given: Int64) {
+    mutating func note(_ given: Int64) {
         guard let part else { return }
         sent = max(sent, part.offset + given)
     }
 
-    private mutating func take(_ limits: UploadLimits?, now: Double) {
+    mutating func take(_ limits: UploadLimits?, now: Double) {
         self.limits = self.limits.updated(by: limits)
         if let age = limits?.maximumAge { expiry = now + Double(age) }
     }
 
-    /// Whether the server's version is supported.
-    ///
-    /// If so, uses it.
-    private mutating func adopt(_ number: Int?) -> Bool {
+    /// Uses the server's version, if it is supported.
+    mutating func adopt(_ number: Int?) -> Bool {
         guard let number else { return true }
         guard let stated = UploadVersion(rawValue: number) else { return false }
         version = stated
@@ -370,7 +371,7 @@ extension ResumableUpload {
     }
 
     /// Why the server does not accept the upload, according to its limits.
-    private var objection: Failure? {
+    var objection: Failure? {
         guard let length else { return nil }
         if let most = limits.maximumSize, length > most { return .tooLarge(limit: most) }
         if let least = limits.minimumSize, length < least { return .tooSmall(limit: least) }

@@ -30,18 +30,55 @@ enum UploadBody {
             }
             return try part(.file(file), of: hop)
         case .stream(let stream) where !hop.isRepeated && hop.upload?.part == nil:
-            return .stream(stream, length: declaredLength(load.order.request.headers))
+            return whole(stream, in: load)
         case .stream, .streamOnDemand:
-            let start = hop.upload?.part?.offset ?? 0
-            guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
-                throw LoadError(
-                    .requestBodyStreamExhausted,
-                    "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
-                )
-            }
-            if let count = hop.upload?.part?.count { return .stream(StreamPart(stream, count: count), length: count) }
-            return .stream(stream, length: declaredLength(load.order.request.headers).map { $0 - start })
+            guard let part = hop.upload?.part else { return whole(try await newStream(from: 0, in: load), in: load) }
+            return try await self.part(part, in: load)
         }
+    }
+
+    private static func newStream(from start: Int64, in load: Load) async throws(LoadError) -> any BodyStream {
+        guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
+            throw LoadError(
+                .requestBodyStreamExhausted,
+                "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
+            )
+        }
+        return stream
+    }
+
+    /// All of a stream; where the load may continue it in parts, it may be told to send no more than so much.
+    private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
+        let length = declaredLength(load.order.request.headers)
+        guard length == nil, let upload = load.upload else { return .stream(stream, length: length) }
+        return .stream(upload.stream.all(of: stream), length: nil)
+    }
+
+    /// A part of a stream; the delegate is asked for it where the stream is not there already.
+    private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
+        let start = part.offset
+        let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length
+        if length == start { return .data(Data()) }
+        let stream: any BodyStream
+        if let rest = load.upload?.stream.rest(from: start) {
+            stream = rest
+        } else {
+            stream = try await newStream(from: start, in: load)
+        }
+        if let length, part.count == nil { return .stream(stream, length: length - start) }
+        guard let count = part.count, let upload = load.upload else {
+            return .stream(stream, length: nil)
+        }
+        let content = upload.stream.part(of: stream, from: start, count: count)
+        if length != nil { return .stream(content, length: count) }
+        guard let all = try await content.readAhead(UploadStream.ahead(upload.upload?.limits), in: load) else {
+            return .stream(content, length: nil)
+        }
+        // It ends before more than that was read: this is the last part, and its length is known.
+        upload.stream.close()
+        stream.close()
+        upload.upload?.partIsLast(count: Int64(all.count))
+        return .data(all)
     }
 
     static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {

@@ -25,9 +25,9 @@ final class UploadResumption {
         let part: ResumableUpload.Part?
         /// The hop goes to the upload resource, and not where the app's request does.
         let goesToUpload: Bool
-        fileprivate let redirectCount: Int
+        let redirectCount: Int
 
-        fileprivate init(part: ResumableUpload.Part?, goesToUpload: Bool, redirectCount: Int = 0) {
+        init(part: ResumableUpload.Part?, goesToUpload: Bool, redirectCount: Int = 0) {
             self.part = part
             self.goesToUpload = goesToUpload
             self.redirectCount = redirectCount
@@ -41,21 +41,23 @@ final class UploadResumption {
     }
 
     /// How much of a response is kept while the server is asked how far the upload is.
-    private static let keptBodyLimit = 262_144
+    static let keptBodyLimit = 262_144
 
     private let order: UploadOrder
     private var hasBegun = false
-    private var upload: ResumableUpload?
+    var upload: ResumableUpload?
+    /// A stream whose last part was sent in full, and that part.
+    var stream = UploadStream()
     /// What the body's file was when it was first sent.
     private(set) var file: FileVersion?
     /// The request that created the upload, and what is known of its fields.
-    private var creation: Hop?
+    private(set) var creation: Hop?
     /// What it says of itself may not be said by others: the app speaks the protocol itself.
     private let announces: Bool
     /// What carries the last part that was sent, and where that begins.
     private var carrying: (exchange: Exchange, offset: Int64)?
     /// The response that is the result where the server has all.
-    private var kept: Answer?
+    var kept: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
     /// The server contradicted itself, or refused the upload: it is told so.
@@ -109,7 +111,7 @@ final class UploadResumption {
     }
 
     /// A hop to the upload resource: one that asks how far it is, or one that sends a part.
-    private func control(part: ResumableUpload.Part?, number: Int, proxies: Bool) -> Hop? {
+    func control(part: ResumableUpload.Part?, number: Int, proxies: Bool) -> Hop? {
         guard let creation, let method = upload?.method,
             let (request, leavesOrigin) = request(method, hasBody: part != nil, proxies: proxies)
         else { return nil }
@@ -122,7 +124,9 @@ final class UploadResumption {
 
     /// A request to the upload resource, and whether that is at another origin than what created it.
     private func request(_ method: String, hasBody: Bool, proxies: Bool) -> (LoadRequest, leavesOrigin: Bool)? {
-        guard let resource = upload?.resource, let creation, let url = creation.request.url else { return nil }
+        guard let creation, let url = creation.request.url, let resource = method == "OPTIONS" ? url : upload?.resource else {
+            return nil
+        }
         let crosses = Origin(resource) != Origin(url)
         let proposal = RedirectPolicy.Proposal(
             url: resource, method: method, keepsBody: hasBody, dropsContentFields: true, crossesOrigin: crosses)
@@ -169,6 +173,7 @@ final class UploadResumption {
         let knewPlace = upload?.resource != nil
         interimStep = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
         if !knewPlace, upload?.resource != nil { tellPlace(load) }
+        if upload?.isCreating == true { stream.limit = upload?.mostAtOnce }
         if interimStep != nil { throw LoadError(.connectionLost, "the server asks for the upload in another form") }
     }
 
@@ -183,6 +188,8 @@ final class UploadResumption {
         let step: ResumableUpload.Step
         if let interim = interimStep.take() {
             step = interim
+        } else if stream.hasExceeded, let next = upload?.exceeded(given: Self.given(load)) {
+            step = next
         } else {
             guard upload?.isOver == false, Self.interrupts(error), !error.isOfProxy, !load.lastAttempt.evidence.saysUnprocessed,
                 let next = upload?.lost(given: Self.given(load), now: load.now)
@@ -210,6 +217,7 @@ final class UploadResumption {
             answer = content.answer
             problem = UploadProblem.type(head, content.bytes)
         }
+        noteEndOfStream()
         // A request that was given up may have sent more since.
         if let carrying { self.upload?.gave(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
@@ -242,81 +250,9 @@ final class UploadResumption {
 
     private static func given(_ load: Load) -> Int64 { load.transaction?.exchange?.record.givenBodyBytes ?? 0 }
 
-    // MARK: Steps
-
-    private func carryOut(
-        _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ stage: FollowUpStage, in load: Load
-    ) async throws(LoadError) -> Verdict {
-        switch step {
-        case .deliver:
-            guard let answer else { throw failure(nil) }
-            dropKept()
-            return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
-        case .deliverKept:
-            answer?.body.cancel()
-            guard let kept = kept.take() else { throw failure(nil) }
-            return .answer(kept)
-        case .create(let part):
-            if let answer { await stage.discard(answer, in: load.control) }
-            stage.leaveConnections(of: hop)  // Who refuses it by its head may read no more.
-            hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
-            return .hop(hop)
-        case .retrieve(let seconds, let keepsResponse):
-            if keepsResponse, kept == nil, let answer {
-                let content = try await keep(answer)
-                kept = hop.goesToUpload ? asOfTheRequest(content.answer) : content.answer
-            } else if let answer {
-                await stage.discard(answer, in: load.control)
-            }
-            if !keepsResponse { dropKept() }
-            try await stage.pause(seconds, in: load)
-            return .hop(try next(part: nil, hop, load))
-        case .append(let part):
-            dropKept()
-            if let answer { await stage.discard(answer, in: load.control) }
-            return .hop(try next(part: part, hop, load))
-        case .fail(let reason):
-            answer?.body.cancel()
-            dropKept()
-            throw failure(reason)
-        }
-    }
-
-    /// The answer to the last part, which is that to the app's request.
-    private func asOfTheRequest(_ answer: Answer) -> Answer {
-        guard let url = creation?.request.url else { return answer }
-        let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
-        return Answer(response: response, body: answer.body, transaction: answer.transaction)
-    }
-
-    private func next(part: ResumableUpload.Part?, _ hop: Hop, _ load: Load) throws(LoadError) -> Hop {
-        guard let next = control(part: part, number: hop.number + 1, proxies: load.proxies != nil) else { throw failure(nil) }
-        return next
-    }
-
-    private func dropKept() {
-        kept?.body.cancel()
-        kept = nil
-    }
-
-    /// Takes a response's content off its connection, which others may wait for: what is longer than the limit is cut.
-    private func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
-        var bytes = ByteBuffer()
-        do {
-            while bytes.readableBytes <= Self.keptBodyLimit, let piece = try await answer.body.next() {
-                bytes.writeImmutableBuffer(piece)
-            }
-        } catch {
-            answer.body.cancel()
-            throw error
-        }
-        answer.body.cancel()
-        return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
-    }
-
     // MARK: Ends
 
-    private func failure(_ reason: ResumableUpload.Failure?) -> LoadError {
+    func failure(_ reason: ResumableUpload.Failure?) -> LoadError {
         if reason?.isRefusal == true { isRefused = true }
         switch reason {
         case .contradiction(let message):
@@ -342,6 +278,7 @@ final class UploadResumption {
     /// The load fails: gives the error what a later load continues with, or has the server forget the upload.
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
+        stream.close()
         hearTheRest(in: load)
         guard upload?.resource != nil else {
             // What a load was to continue that never began still stands.

@@ -19,6 +19,9 @@ extension URLSessionConfiguration {
     /// an empty body, with a stream that the delegate cannot provide again, or with a header field of the app whose name begins
     /// with `Upload-`.
     ///
+    /// If a server refuses an upload for its size (413) without stating its limits, `OPTIONS` asks for them. An upload that is not
+    /// interrupted sends no other additional request.
+    ///
     /// Not in Apple's API, where it cannot be disabled.
     public var usesResumableUploads: Bool {
         get { get { $0.policy.usesResumableUploads } }

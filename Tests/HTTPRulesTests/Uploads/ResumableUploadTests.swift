@@ -369,4 +369,71 @@ struct ResumableUploadTests {
         }
         #expect(ends["whole", default: 0] > 5_000 && ends["lost", default: 0] > 100)
     }
+
+    // MARK: Limits
+
+    private static let tooLarge = head(413)
+
+    private static func refused(length: Int64?) -> ResumableUpload {
+        var upload = ResumableUpload(length: length)
+        #expect(upload.answered(tooLarge, from: origin, given: 500, now: 0) == .discover)
+        #expect(upload.method == "OPTIONS")
+        return upload
+    }
+
+    @Test(arguments: [1000, nil]) func `limits that an answer to OPTIONS states make it parts`(length: Int64?) {
+        var upload = Self.refused(length: length)
+        let limits = Self.head(204, [("Upload-Limit", "max-append-size=400"), ("Upload-Draft-Interop-Version", "6")])
+        #expect(upload.answered(limits, from: Self.origin, given: 0, now: 0) == .create(Part(count: 400, isLast: false)))
+        #expect(upload.version == .six)
+        // It is asked once.
+        #expect(upload.answered(Self.tooLarge, from: Self.origin, given: 400, now: 0) == .deliver)
+    }
+
+    @Test func `an answer to OPTIONS that states no smaller limit leaves the refusal`() {
+        for answer in [
+            Self.head(405), Self.head(200), Self.head(204, [("Upload-Limit", "max-append-size=1000")]),
+            Self.head(204, [("Upload-Limit", "max-append-size=?1")]), Self.head(404, [("Upload-Limit", "max-append-size=1")]),
+            Self.head(204, [("Upload-Limit", "max-append-size=1"), ("Upload-Draft-Interop-Version", "99")]),
+        ] {
+            var upload = Self.refused(length: 1000)
+            #expect(upload.answered(answer, from: Self.origin, given: 0, now: 0) == .deliverKept)
+        }
+        var lost = Self.refused(length: 1000)
+        #expect(lost.lost(given: 0, now: 0) == .deliverKept)
+    }
+
+    @Test func `a stream is interrupted where it has more than the server takes, and goes in parts to its end`() {
+        var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
+        #expect(upload.isCreating)
+        #expect(upload.exceeded(given: 400) == .retrieve(after: 0, keepsResponse: false))
+        #expect(
+            upload.answered(Self.offset(400), from: Self.place, given: 0, now: 0)
+                == .append(Part(offset: 400, count: 400, isLast: false)))
+        #expect(
+            upload.answered(Self.offset(800), from: Self.place, given: 400, now: 0)
+                == .append(Part(offset: 800, count: 400, isLast: false)))
+        upload.partEnded(after: 50)
+        #expect(upload.answered(Self.offset(850), from: Self.place, given: 50, now: 0) == .append(Part(offset: 850)))
+        #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
+    }
+
+    @Test func `a part whose end is known before it is sent says that it is the last`() {
+        var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
+        _ = upload.exceeded(given: 400)
+        _ = upload.answered(Self.offset(300), from: Self.place, given: 0, now: 0)
+        upload.partIsLast(count: 20)
+        #expect(upload.length == 320)
+        #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
+    }
+
+    @Test func `a part of which the server was not given all is asked about`() {
+        var upload = Self.interrupted([("Upload-Limit", "max-append-size=400")])
+        _ = upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0)
+        let early = Self.head(204, [("Upload-Complete", "?0")])
+        guard case .retrieve = upload.answered(early, from: Self.place, given: 10, now: 0) else {
+            Issue.record("bytes were left out")
+            return
+        }
+    }
 }

@@ -1,0 +1,96 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import HTTPRules
+import HTTPTransport
+import LoadingModel
+import NIOCore
+
+/// How a load carries out what its upload says comes next.
+extension UploadResumption {
+    func carryOut(
+        _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ stage: FollowUpStage, in load: Load
+    ) async throws(LoadError) -> Verdict {
+        switch step {
+        case .deliver:
+            guard let answer else { throw failure(nil) }
+            dropKept()
+            return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
+        case .deliverKept:
+            answer?.body.cancel()
+            guard let kept = kept.take() else { throw failure(nil) }
+            return .answer(kept)
+        case .create(let part):
+            if let answer { await stage.discard(answer, in: load.control) }
+            dropKept()
+            let hop = hop.goesToUpload ? creation ?? hop : hop
+            stage.leaveConnections(of: hop)  // Who refuses it by its head may read no more.
+            hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
+            return .hop(hop)
+        case .discover:
+            if let answer { kept = try await keep(answer).answer }
+            return .hop(try next(part: nil, hop, load))
+        case .retrieve(let seconds, let keepsResponse):
+            if keepsResponse, kept == nil, let answer {
+                let content = try await keep(answer)
+                kept = hop.goesToUpload ? asOfTheRequest(content.answer) : content.answer
+            } else if let answer {
+                await stage.discard(answer, in: load.control)
+            }
+            if !keepsResponse { dropKept() }
+            try await stage.pause(seconds, in: load)
+            return .hop(try next(part: nil, hop, load))
+        case .append(let part):
+            dropKept()
+            if let answer { await stage.discard(answer, in: load.control) }
+            return .hop(try next(part: part, hop, load))
+        case .fail(let reason):
+            answer?.body.cancel()
+            dropKept()
+            throw failure(reason)
+        }
+    }
+
+    /// The answer to the last part, which is that to the app's request.
+    func asOfTheRequest(_ answer: Answer) -> Answer {
+        guard let url = creation?.request.url else { return answer }
+        let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
+        return Answer(response: response, body: answer.body, transaction: answer.transaction)
+    }
+
+    func next(part: ResumableUpload.Part?, _ hop: Hop, _ load: Load) throws(LoadError) -> Hop {
+        guard let next = control(part: part, number: hop.number + 1, proxies: load.proxies != nil) else { throw failure(nil) }
+        return next
+    }
+
+    func dropKept() {
+        kept?.body.cancel()
+        kept = nil
+    }
+
+    /// Takes a response's content off its connection, which others may wait for: what is longer than the limit is cut.
+    func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
+        var bytes = ByteBuffer()
+        do {
+            while bytes.readableBytes <= Self.keptBodyLimit, let piece = try await answer.body.next() {
+                bytes.writeImmutableBuffer(piece)
+            }
+        } catch {
+            answer.body.cancel()
+            throw error
+        }
+        answer.body.cancel()
+        return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
+    }
+
+    /// Where the stream ended in the part that was answered, its length is known.
+    func noteEndOfStream() {
+        if let count = stream.endOfPart { upload?.partEnded(after: count) }
+    }
+}
