@@ -10,11 +10,12 @@
 /// The dimensions of a load that are combined; the first value of each is the plain one.
 package enum Dimension: Int, RowDimension {
     case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command,
-        moment
+        moment, uploads
 
     package static let triples: [[Dimension]] = [
         [.security, .stored, .principal], [.cookies, .stored, .answer], [.route, .principal, .answer], [.message, .answer, .end],
-        [.way, .command, .end],
+        [.way, .command, .end], [.uploads, .message, .end], [.uploads, .principal, .answer], [.uploads, .protocol, .message],
+        [.uploads, .command, .moment],
     ]
 
     package var values: [String] {
@@ -34,6 +35,7 @@ package enum Dimension: Int, RowDimension {
         case .way: Way.allCases.map(\.rawValue)
         case .command: Command.allCases.map(\.rawValue)
         case .moment: Moment.allCases.map(\.rawValue)
+        case .uploads: Uploads.allCases.map(\.rawValue)
         }
     }
 }
@@ -78,6 +80,17 @@ package enum Policy: String, CaseIterable, Sendable, Codable {
 
 package enum Message: String, CaseIterable, Sendable, Codable {
     case get, head, postSmall, postLarge, putSmall, putLarge, file, streamAgain, streamOnce, range, condition
+
+    package var bodyLength: Int {
+        switch self {
+        case .get, .head, .range, .condition: 0
+        case .postSmall, .putSmall, .streamAgain, .streamOnce: LoadOrder.small
+        case .postLarge, .putLarge, .file: LoadOrder.large
+        }
+    }
+
+    /// Whether its length is not known beforehand.
+    package var isStream: Bool { self == .streamAgain || self == .streamOnce }
 }
 
 package enum AnswerKind: String, CaseIterable, Sendable, Codable {

@@ -142,6 +142,26 @@ extension Dimension {
         .init(
             "left out: no outcome shows whether the body of a redirect is waited for",
             [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),
+        // Uploads that can be continued.
+        .init(
+            "upload tasks have a body",
+            [.uploads: but(.uploads, "none"), .message: all(.message, but: bodies)]),
+        .init(
+            "resume data that a command asks for is of downloads, and a daemon that is killed has those alone",
+            [.uploads: but(.uploads, "none"), .command: ["cancelForResuming", "killDaemon"]]),
+        .init("uploads are of upload tasks", [.uploads: but(.uploads, "none"), .way: but(.way, "upload")]),
+        .init(
+            "left out: uploads behind a connection that is given up at once",
+            [.uploads: but(.uploads, "none"), .protocol: ["http1Required"]]),
+        .init(
+            "who answers early does not read on", [.uploads: but(.uploads, "none"), .answer: ["earlyFinal", "earlySuccess"]]),
+        .init(
+            "what has announced an upload was processed",
+            [.uploads: but(.uploads, "none"), .end: ["closedWhileIdle", "goAwayNotCovering", "refusedStream"]]),
+        .init("left out: how far an upload is that waits", [.uploads: but(.uploads, "none"), .moment: ["sending"]]),
+        .init(
+            "left out: where the daemon stops an upload",
+            [.uploads: but(.uploads, "none"), .session: ["background"], .command: ["suspend"]]),
         // Other protocols.
         .init(
             "a server switches protocols when it has the whole request",

@@ -15,7 +15,9 @@ extension Model {
     mutating func throughCache(_ course: inout Course) -> Exchanged {
         let order = course.order
         var fields = fields(course)
-        let policy = course.isMain ? order.policy : .useProtocol
+        var policy = course.isMain ? order.policy : .useProtocol
+        // What asks how far an upload is has nothing to do with what is stored.
+        if course.upload != .creates { policy = .reloadIgnoringLocal }
         // Downloads use no cache, nor does what asks for another protocol.
         let usesCache = !course.isMain || order.way != .download && !course.switches
         guard let store = cache(order.session), usesCache, course.isSafe else {

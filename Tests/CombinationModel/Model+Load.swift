@@ -44,6 +44,12 @@ extension Model {
             bodyLength = order.bodyLength
         }
 
+        /// What it says of its upload next, and in the words of which version.
+        var upload = UploadStep.creates
+        var version = 8
+        /// Whether the server has said where the upload is continued.
+        var isAnnounced = false
+
         /// Whether the request went by an extended CONNECT (RFC 8441).
         var isConnect = false
         /// Whether a connection that it was sent over has come to its end.
@@ -64,6 +70,8 @@ extension Model {
     enum Exchanged {
         case answer(Answer, SeenRequest)
         case ended(Outcome)
+        /// An upload that the server has a part of.
+        case interrupted
         /// The daemon was killed, or has stopped the transfer.
         case begunAnew(Rest?)
     }
@@ -75,8 +83,11 @@ extension Model {
         if course.isMain, order.way == .webSocket, order.method != "GET" { return .failed(-1000) }
         while true {
             let answer: (status: Int, label: String, location: String?)
-            switch hop(&course) {
+            var exchanged = hop(&course)
+            if case .interrupted = exchanged { exchanged = restOfUpload(course) }
+            switch exchanged {
             case .ended(let outcome): return outcome
+            case .interrupted: return .failed(Outcome.anyError)
             case .begunAnew(let rest):
                 if mayBe() { accepted[order.session.name] = nil }
                 course = Course(order, from: rest)
@@ -160,7 +171,7 @@ extension Model {
         // The server to which a redirect leads was not chosen by the app.
         if course.switches, course.order.way == .webSocket || !course.hasLeft { fields["upgrade"] = course.order.way.upgrade }
         if let rest = course.rest { (fields["range"], fields["if-range"]) = ("bytes=\(rest.offset)-", rest.tag) }
-        return fields
+        return fields.merging(uploadFields(course)) { $1 }
     }
 
     package var conditionOfTheApp: String { "\"doc-v1-\(row.principal == .nobody ? "all" : "ali")\"" }
@@ -247,6 +258,7 @@ extension Model {
             seen.append(request)
         }
         var answer = Origin.answer(request, &origin, folder: folder)
+        if let next = announced(answer, fields, &course) { return next }
         // A switch is asked for by HTTP/1.1, or by CONNECT.
         let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
         if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
@@ -308,6 +320,7 @@ extension Model {
         // The next request may meet the connection, or not.
         if ending != .stays { course.wasLost = true }
         switch ending {
+        case .cutInHead where course.isAnnounced, .reset where course.isAnnounced: return .interrupted
         case .cutInHead, .reset:
             if isIdempotent, course.order.message != .streamOnce, mayBe() { return send(&course, request.fields) }
             return .ended(.failed(-1005))

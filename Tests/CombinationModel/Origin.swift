@@ -35,7 +35,7 @@ package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible
     /// The fields that are compared.
     package static let watched = [
         "authorization", "proxy-authorization", "cookie", "if-none-match", "if-modified-since", "if-range", "range", "x-language",
-        "upgrade",
+        "upgrade", "upload-draft-interop-version", "upload-complete", "upload-incomplete", "upload-offset", "upload-length",
     ]
 
     package var description: String {
@@ -59,6 +59,11 @@ package enum Body {
         return bytes
     }
 
+    /// What is sent, of which no part is like another.
+    package static func content(_ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &* 7 &+ $0 >> 16) }
+    }
+
     /// What bytes are: a label if they are the whole body, and which part otherwise.
     package static func label(of bytes: [UInt8]) -> String {
         if bytes.isEmpty { return "" }
@@ -79,6 +84,8 @@ package struct OriginState: Sendable {
     package var phase = Phase.seed
     /// How often something new was put on the server.
     package var version = 1
+    /// What there is of the upload that the main request began.
+    package var upload: UploadState?
     /// How often the answer with the row's ending and gate was given in the main phase.
     package var disturbed = 0
 
@@ -99,6 +106,8 @@ package struct Answer: Sendable {
     package var gate: Moment?
     /// Answered when the head is there.
     package var isEarly = false
+    /// What is said of an upload before the answer.
+    package var announcement: Announcement?
 
     package init(_ status: Int, _ fields: [(String, String)] = [], label: String = "") {
         self.status = status
@@ -148,6 +157,16 @@ package enum Origin {
             answer.gate = .beforeHead
             return answer
         }
+        if state.phase == .main, row.uploads != .none, request.name == "upload" {
+            return ofUpload(request, &state, who, folder)
+        }
+        if let answer = creation(request, &state, who, folder) { return answer }
+        return plain(request, &state, who, folder)
+    }
+
+    /// What is answered where nothing is said of uploads.
+    static func plain(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer {
+        let row = state.row
         // The other host, and what redirects lead to.
         let isDocument = request.host == "www" && request.name == "doc"
         var answer: Answer
@@ -184,7 +203,7 @@ package enum Origin {
     }
 
     /// The answer of the row to its main load.
-    private static func main(_ request: SeenRequest, _ state: OriginState, _ who: String?, _ folder: String) -> Answer {
+    static func main(_ request: SeenRequest, _ state: OriginState, _ who: String?, _ folder: String) -> Answer {
         let said = "v\(state.version)"
         func redirect(_ status: Int, _ place: String) -> Answer { Answer(status, [("Location", place)], label: "moved") }
         switch state.row.answer {
@@ -223,7 +242,7 @@ package enum Origin {
     }
 
     /// A document, with conditions and ranges as RFC 9110 has them.
-    private static func found(_ request: SeenRequest, _ state: OriginState, _ who: String?) -> Answer {
+    static func found(_ request: SeenRequest, _ state: OriginState, _ who: String?) -> Answer {
         let row = state.row
         let tag = "\"\(row.stored == .stale ? "" : "\(request.name)-v\(state.version)-\(who ?? "all")")\""
         var fields = freshness(row)

@@ -26,4 +26,5 @@ extension Choice<Dimension> {
     package var way: Way { Way.allCases[numbers[Dimension.way.rawValue]] }
     package var command: Command { Command.allCases[numbers[Dimension.command.rawValue]] }
     package var moment: Moment { Moment.allCases[numbers[Dimension.moment.rawValue]] }
+    package var uploads: Uploads { Uploads.allCases[numbers[Dimension.uploads.rawValue]] }
 }

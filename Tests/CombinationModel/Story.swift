@@ -80,13 +80,7 @@ package struct LoadOrder: Hashable, Sendable, Codable {
     package static let small = 700
     package static let large = 1_300_000
 
-    package var bodyLength: Int {
-        switch message {
-        case .get, .head, .range, .condition: 0
-        case .postSmall, .putSmall, .streamAgain, .streamOnce: Self.small
-        case .postLarge, .putLarge, .file: Self.large
-        }
-    }
+    package var bodyLength: Int { message.bodyLength }
 }
 
 /// What a row does, one after the other.

@@ -118,7 +118,7 @@ struct Loader {
             switch order.message {
             case .file: task = session.uploadTask(with: request, fromFile: try program.file(order))
             case .streamAgain, .streamOnce: task = session.uploadTask(withStreamedRequest: request)
-            default: task = session.uploadTask(with: request, from: Data(repeating: 0x61, count: order.bodyLength))
+            default: task = session.uploadTask(with: request, from: Data(Body.content(order.bodyLength)))
             }
         }
         let id = task.taskIdentifier

@@ -186,7 +186,7 @@ final class Program {
         case .noCache: request.setValue("no-cache", forHTTPHeaderField: "Cache-Control")
         case .onlyIfCached: request.setValue("only-if-cached", forHTTPHeaderField: "Cache-Control")
         }
-        let data = Data(repeating: 0x61, count: order.bodyLength)
+        let data = Data(Body.content(order.bodyLength))
         switch order.message {
         case .get, .head, .file: break
         case .range: request.setValue(order.phase == .seed ? "bytes=0-9" : "bytes=5-14", forHTTPHeaderField: "Range")
@@ -204,7 +204,7 @@ final class Program {
     /// The file that an upload sends.
     func file(_ order: LoadOrder) throws -> URL {
         let file = place.appending(path: "upload-\(folder)")
-        try Data(repeating: 0x61, count: order.bodyLength).write(to: file)
+        try Data(Body.content(order.bodyLength)).write(to: file)
         return file
     }
 }

@@ -133,7 +133,16 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     ) {
         let count = notes(task.taskIdentifier).letters.filter { $0 == "n" }.count
         note(task, "n")
-        completionHandler(count < streams ? InputStream(data: Data(repeating: 0x62, count: LoadOrder.small)) : nil)
+        completionHandler(count < streams ? InputStream(data: Data(Body.content(LoadOrder.small))) : nil)
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        note(task, "n")
+        let rest = Body.content(LoadOrder.small).dropFirst(Int(offset))
+        completionHandler(streams == .max ? InputStream(data: Data(rest)) : nil)
     }
 
     func urlSession(

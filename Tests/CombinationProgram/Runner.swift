@@ -69,6 +69,9 @@ final class Runner: RowRunner {
                         finding.seen.append("the delegate was told of main: \(letters)")
                     }
                     if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
+                    if scene.cancellations > 0, result.outcome.error != -999, order.phase == .main {
+                        finding.problems.append("the server was told to forget an upload that was not given up")
+                    }
                     reports.append(
                         Report(
                             label: order.label, outcome: result.outcome,
@@ -79,7 +82,8 @@ final class Runner: RowRunner {
         } catch {
             finding.problems.append("the row was not carried out: \(error)")
         }
-        finding.problems += program.faults
+        if row.uploads != .none { town.checkParts(of: scene) }
+        finding.problems += program.faults + scene.faults
         finding.problems += Self.judge(row, scene.folder, reports)
         finding.seen += reports.map(\.description)
         return finding

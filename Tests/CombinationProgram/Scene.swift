@@ -17,6 +17,9 @@ final class Scene: Sendable {
     private struct State: Sendable {
         var origin: OriginState
         var seen: [SeenRequest] = []
+        /// How often the server was told to forget an upload.
+        var cancellations = 0
+        var faults: [String] = []
     }
 
     let row: Row
@@ -45,8 +48,30 @@ final class Scene: Sendable {
 
     var seen: [SeenRequest] { state.withLock { $0.seen } }
 
+    var cancellations: Int { state.withLock { $0.cancellations } }
+    /// What was wrong with the bytes of uploads.
+    var faults: [String] { state.withLock { $0.faults } }
+
+    /// Looks whether a part of an upload is that part.
+    func check(_ request: SeenRequest, _ isRight: (_ part: ArraySlice<UInt8>, _ isLast: Bool) -> Bool) {
+        guard request.method == "PATCH", request.name == "upload",
+            let offset = request.fields["upload-offset"].flatMap({ Int($0) })
+        else { return }
+        let whole = Body.content(row.message.bodyLength)
+        let isLast = request.fields["upload-complete"] == "?1" || request.fields["upload-incomplete"] == "?0"
+        let most = isLast ? whole.count : row.uploads.limit(of: whole.count) ?? 0
+        guard offset <= whole.count, isRight(whole[offset...].prefix(most), isLast) else {
+            return state.withLock { $0.faults.append("the bytes at \(offset) are others: \(request)") }
+        }
+    }
+
     func answer(_ request: SeenRequest) -> Answer {
         state.withLock { state in
+            // When a task that was given up tells it is not known.
+            if request.method == "DELETE", request.name == "upload" {
+                state.cancellations += 1
+                return Answer(204)
+            }
             state.seen.append(request)
             return Origin.answer(request, &state.origin, folder: folder)
         }
@@ -54,6 +79,10 @@ final class Scene: Sendable {
 
     /// Whether a request is to be answered when its head is there.
     func isEarly(_ request: SeenRequest) -> Bool {
+        if row.uploads != .none {
+            var origin = state.withLock { $0.origin }
+            if Origin.answer(request, &origin, folder: folder).announcement != nil { return true }
+        }
         let phase = state.withLock { $0.origin.phase }
         guard phase == .main, request.name == "doc", request.host == "www", !["GET", "HEAD"].contains(request.method) else {
             return false
@@ -80,7 +109,9 @@ final class Scenes: Sendable {
         var kept: [String: String] = [:]
         for (name, value) in fields {
             let name = name.lowercased()
-            guard SeenRequest.watched.contains(name) else { continue }
+            if name.hasPrefix("upload-"), scene.row.uploads == .none { continue }
+            let isOfUpload = name == "content-type" && value == "application/partial-upload"
+            guard SeenRequest.watched.contains(name) || isOfUpload else { continue }
             kept[name] = kept[name].map { $0 + "; " + value } ?? value
         }
         if let cookie = kept["cookie"] { kept["cookie"] = cookie.components(separatedBy: "; ").sorted().joined(separator: "; ") }
@@ -184,6 +215,11 @@ struct Writer {
     func socketEffects() -> [SocketEffect] {
         let body = body
         var effects: [SocketEffect] = []
+        if let announcement = answer.announcement {
+            effects.append(.write(ScriptedReply.head(104, announcement.fields)))
+            if let cut = announcement.cut { return effects + [.awaitBody(cut), announcement.isReset ? .reset : .close] }
+            effects.append(.awaitRequestEnd)
+        }
         if answer.gate == .sending { effects += [.stopReading, .gate(gate), .startReading, .awaitRequestEnd] }
         if answer.gate == .beforeHead { effects.append(.gate(gate)) }
         if answer.hints { effects.append(.write("HTTP/1.1 103 Early Hints\r\nLink: </style>; rel=preload\r\n\r\n")) }
@@ -222,6 +258,13 @@ struct Writer {
     func steps(stream: Int) -> [HTTP2Step] {
         // A CONNECT has no end.
         var steps: [HTTP2Step] = answer.isEarly || upgrade != nil ? [] : [.awaitRequestEnd]
+        if let announcement = answer.announcement {
+            steps = [.headers([(":status", "104")] + announcement.fields.map { ($0.0.lowercased(), $0.1) })]
+            if let cut = announcement.cut {
+                return steps + [.awaitBody(cut), announcement.isReset ? .resetStream(.internalError) : .closeAbruptly]
+            }
+            steps.append(.awaitRequestEnd)
+        }
         if answer.gate == .beforeHead { steps.append(.gate(gate)) }
         let last = UInt32(stream)
         switch answer.ending {

@@ -177,6 +177,22 @@ final class Town: Sendable {
         for server in http2Servers { server.open(gate) }
     }
 
+    /// Looks whether the parts of a row's upload that came over HTTP/2 are those.
+    func checkParts(of scene: Scene) {
+        for server in http2Servers {
+            for request in server.requests
+            where request.isComplete && request.isHTTP2 && request.method == "PATCH" && request.path == "/\(scene.folder)/upload"
+            {
+                var seen = SeenRequest(scheme: "", host: "", method: "PATCH", name: "upload", fields: [:])
+                for (name, value) in request.fields { seen.fields[name] = value }
+                scene.check(seen) { part, isLast in
+                    let isWhole = !isLast || request.bodyLength == part.count
+                    return isWhole && request.bodyHash == HTTP2Request.hash(of: Array(part.prefix(request.bodyLength)))
+                }
+            }
+        }
+    }
+
     // MARK: Answers
 
     private static func reply(
@@ -197,6 +213,11 @@ final class Town: Sendable {
                 authority: request.header("Host") ?? "", fields: request.headers.map { ($0.name, $0.value) }, length: length)
         else { return isEarly ? nil : .status(404, body: "no such row") }
         if isEarly, !scene.isEarly(seen) { return nil }
+        if !isEarly {
+            scene.check(seen) { part, isLast in
+                isLast || request.body.count == part.count ? request.body == Array(part) : part.starts(with: request.body)
+            }
+        }
         var counted = seen
         if scene.row.answer.comesEarly, seen.name == "doc", scene.isEarly(seen) { counted.bodyLength = 0 }
         let answer = scene.answer(counted)
