@@ -54,7 +54,8 @@ package struct HistoryMaker {
         case 0..<9: return makeSession()
         case 9..<12: return invalidate()
         case 12..<44: return .load(load())
-        case 44..<53: return transfer()
+        case 44..<49: return transfer()
+        case 49..<53: return upload()
         case 53..<58: return .tool(tool())
         case 58..<62: return .together((0..<(2 + random.next(below: 3))).map { _ in load() })
         case 62..<69:
@@ -87,6 +88,7 @@ package struct HistoryMaker {
         kind.requiresSecureFTP = isOne(of: 3)
         kind.hasDelegate = kind.trust == .delegate || !isOne(of: 3)
         kind.connections = isOne(of: 4) ? 1 : 6
+        kind.retries = isOne(of: 4)
         count += 1
         let worker = random.next(below: extent.workers)
         sessions[count] = KnownSession(worker: worker, kind: kind)
@@ -243,6 +245,26 @@ package struct HistoryMaker {
         if load.way == .download || load.way == .stream || load.way.switchesProtocols { load.way = .data }
         if load.proof != .none { load.proof = .basicField }
         return .post(load, isOne(of: 3) ? nil : any(HistoryStep.Failure.allCases))
+    }
+
+    private mutating func upload() -> HistoryStep {
+        var load = load()
+        (load.page, load.login, load.policy, load.hasOwnTrust, load.startsInClear) = (.send, nil, .usual, false, false)
+        if ![.data, .completion, .delegate].contains(load.way) { load.way = .completion }
+        if load.proof != .none { load.proof = any([.basicField, .bearerField]) }
+        return .upload(load, uploadPlan(resumable: live))
+    }
+
+    private mutating func uploadPlan(resumable: [Int]) -> UploadPlan {
+        let length = any([1, 20_000, 300_000, 1_500_000])
+        let cuts = (0..<random.next(below: 4)).map { _ in random.next(below: length + 1) }.sorted()
+        var plan = UploadPlan(version: any([3, 5, 6, 8, 8, 8]), length: length, cuts: cuts)
+        plan.losesAnswer = isOne(of: 5)
+        if isOne(of: 3) {
+            plan.stop = random.next(below: length + 1)
+            plan.resumesIn = any(resumable)
+        }
+        return plan
     }
 
     private mutating func cutDownload() -> HistoryStep {

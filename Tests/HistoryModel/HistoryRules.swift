@@ -92,7 +92,7 @@ package struct HistoryRules {
         }
         let status = report.status ?? 0
         if load.step.page.isGuarded, status == 401 { return answerToStranger() }
-        return isWhole ? [] : [fault(.answer, "status \(status)")]
+        return isWhole || lacksAnswer ? [] : [fault(.answer, "status \(status)")]
     }
 
     /// Whether TLS is required of a server that has none.
@@ -113,6 +113,8 @@ package struct HistoryRules {
         if load.switchesProtocols { return report.status == 101 }
         return report.status == 200 || report.status == 206 && load.step.page == .long
     }
+
+    private var lacksAnswer: Bool { load.mayLackAnswer && report.status == 204 && report.body?.isEmpty != false }
 
     /// Whether it stores a file at a server, which answers without a body.
     private var stores: Bool { load.step.service == .ftp && load.step.page == .send }

@@ -120,6 +120,8 @@ package struct SessionKind: Codable, Sendable, Hashable {
     /// Whether a `URLProtocol` class of its own answers.
     package var hasProtocol = false
     package var connections = 6
+    /// Whether failed loads are tried again, as the configuration has it.
+    package var retries = false
 
     package init() {}
 
@@ -198,6 +200,8 @@ package enum HistoryStep: Codable, Sendable, Hashable {
     case post(LoadStep, Failure?)
     /// A download that is cut off, and what is asked for the rest.
     case cutDownload(LoadStep, deploys: Bool, shows: Identity?, resumesIn: Int)
+    /// An upload that the server can continue.
+    case upload(LoadStep, UploadPlan)
     /// A class of the app's answers twice, and then the loader.
     case byProtocol(worker: Int, stores: Bool)
     case orderInBackground(worker: Int, LoadStep, uploads: Bool)

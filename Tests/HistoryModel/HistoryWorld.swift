@@ -100,6 +100,8 @@ package struct LoadFacts: Sendable {
     package var isByProtocol = false
     /// Whether it cannot be sent again, and a server has closed a connection without having said so.
     package var mayMeetClosed = false
+    /// Whether the answer to its upload may be lost, so that the server says no more than that it has all.
+    package var mayLackAnswer = false
     /// The messages that the app sent, and those that the server got.
     package var sent: [String] = []
     package var heard: [String] = []

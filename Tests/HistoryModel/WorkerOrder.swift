@@ -15,6 +15,8 @@ package enum WorkerOrder: Codable, Sendable {
     case invalidate(Int, finishes: Bool)
     case load(LoadRequest)
     case resumeDownload(Int, of: Int, session: Int, way: Way)
+    case cancelUpload(Int)
+    case resumeUpload(Int, of: Int, session: Int)
     case suspend(Int)
     case resume(Int)
     case cancel(Int)
@@ -30,6 +32,8 @@ package struct LoadRequest: Codable, Sendable {
     package var method = "GET"
     package var fields: [String: String] = [:]
     package var body: String?
+    /// What is uploaded in place of that, of this length.
+    package var uploadLength: Int?
     package var way = Way.data
     package var policy = Policy.usual
     /// What the delegate answers challenges with.

@@ -17,7 +17,7 @@ struct HistoryPages: Sendable {
     var origin: Origin
     var content: HistoryServers.Content
 
-    private struct Asked {
+    struct Asked {
         var load: Int
         var page: Page
         var identity: Identity?
@@ -28,9 +28,19 @@ struct HistoryPages: Sendable {
     }
 
     func reply(to request: RecordedRequest) -> ScriptedReply {
+        guard let asked = look(at: request) else { return .status(404) }
+        if let reply = replyToUpload(asked.load, request) { return reply }
+        let reply = answer(asked)
+        if let switched = switched(reply, request, asked.load) { return switched }
+        let held = held(reply, request, asked.load)
+        return request.header("Connection") == "close" ? held.then(.close) : held
+    }
+
+    /// Takes note of a request; nil where there is no such page.
+    func look(at request: RecordedRequest) -> Asked? {
         let path = request.path.split(separator: "/").map(String.init)
         guard let page = path.first.flatMap(Page.init(rawValue:)), let load = request.header("X-Load").flatMap({ Int($0) }) else {
-            return .status(404)
+            return nil
         }
         let asked = Asked(
             load: load, page: page,
@@ -46,11 +56,18 @@ struct HistoryPages: Sendable {
         seen.credential = asked.credential
         seen.cookie = asked.cookie
         seen.isConditional = request.header("If-None-Match") != nil
-        content.state.withLock { [seen] in $0.requests.append(seen) }
-        let reply = answer(asked)
-        if let switched = switched(reply, request, load) { return switched }
-        let held = held(reply, request, load)
-        return request.header("Connection") == "close" ? held.then(.close) : held
+        // What a server refuses for its version, or for its offset, it does not take for a request.
+        if !refusesUpload(load, request) { content.state.withLock { [seen] in $0.requests.append(seen) } }
+        return asked
+    }
+
+    /// What is answered to the head of a request: where the connection of an upload ends before it is whole.
+    func earlyReply(to request: RecordedRequest) -> ScriptedReply? {
+        guard let load = request.header("X-Load").flatMap({ Int($0) }), let effects = interruption(of: load, request) else {
+            return nil
+        }
+        _ = look(at: request)
+        return ScriptedReply(effects)
     }
 
     /// The reply as the test wants it to come.

@@ -45,14 +45,14 @@ final class HistoryRun {
     var loadCount = 0
     private var orders: [Int: LoadRequest] = [:]
     /// Under which number the requests of resumed downloads are counted.
-    private var aliases: [Int: Int] = [:]
+    var aliases: [Int: Int] = [:]
     private var background: [Int: BackgroundLoad] = [:]
     private var handled: [Int: Int] = [:]
     private var ended: Set<Int> = []
     private var seenFiles: [String: Date] = [:]
     private var mayLeaveDownloads = false
     /// Whether a server has closed a connection without having said so.
-    private var hasClosed = false
+    private(set) var hasClosed = false
     private let overlooked: Set<Fault.Rule>
     private var faults: [Fault] = []
     /// Steps that were carried out, and not passed over.
@@ -130,6 +130,7 @@ final class HistoryRun {
             request.load = aliases[request.load] ?? request.load
             add(world.note(request))
         }
+        add(servers.takeUploadFaults())
     }
 
     private func hear(_ report: WorkerReport) {
@@ -208,6 +209,7 @@ final class HistoryRun {
         case .post(let load, let failure): try await post(load, failure)
         case .cutDownload(let load, let deploys, let identity, let other):
             try await cutDownload(load, deploys: deploys, identity, other)
+        case .upload(let load, let plan): try await upload(load, plan)
         case .byProtocol(let slot, let stores): try await answerByProtocol(slot, stores: stores)
         case .orderInBackground(let slot, let load, let uploads): try await order(slot, load, uploads: uploads)
         case .tool(let tool): try await use(tool)
@@ -374,7 +376,7 @@ final class HistoryRun {
     }
 
     /// Waits for the first of two events.
-    private static func either(
+    static func either(
         _ one: @escaping @Sendable () async throws -> Void, _ other: @escaping @Sendable () async throws -> Void
     ) async throws {
         do {
@@ -454,13 +456,21 @@ final class HistoryRun {
         step.way = .download
         kind.stores = .withoutCache
         if uploads || step.page == .away { step.page = .noStore }
+        // Half of them can be continued.
+        let isResumable = uploads && number.isMultiple(of: 2)
+        if isResumable { step.page = .send }
         var facts = facts(
             number, step, LiveSession(worker: slot, life: worker.life, identity: Worker.backgroundSession - slot, kind: kind))
         facts.isAlone = false
         world.loads[number] = facts
         var order = LoadRequest(load: number, session: Worker.backgroundSession, url: "")
         describe(step, SessionKind(), &order)
-        if uploads { (order.method, order.body) = ("PUT", "sent by load \(number)") }
+        if uploads {
+            (order.method, order.uploadLength) = ("PUT", 40_000)
+            if isResumable {
+                order.fields["X-Upload"] = UploadPlan(version: 8, length: 40_000, cuts: [number * 7919 % 40_000]).field
+            }
+        }
         background[number] = BackgroundLoad(worker: slot, number: number)
         worker.tell(.load(order))
         _ = try await hearing(worker, "load \(number) is not taken") { $0.kind == .begun && $0.load == number }

@@ -25,6 +25,9 @@ final class HistoryServers: Sendable {
         var cut: Set<Int> = []
         /// Over which connection of which server a load's WebSocket is.
         var sockets: [Int: (server: String, connection: Int)] = [:]
+        /// What there is of the upload of a load.
+        var uploads: [Int: HistoryUpload] = [:]
+        var uploadFaults: [Fault] = []
     }
 
     /// What the answers are made of, which the closures of the servers share.
@@ -59,7 +62,7 @@ final class HistoryServers: Sendable {
                         return identities.firstIndex(of: state.identity)
                     }
                 },
-                reply: { pages.reply(to: $0) })
+                early: { pages.earlyReply(to: $0) }, reply: { pages.reply(to: $0) })
         }
         let relays = try ["secure", "substitute-secure"].map { name in
             let port = servers[name]?.port ?? 0
@@ -126,6 +129,14 @@ final class HistoryServers: Sendable {
         content.state.withLock { state in
             defer { state.requests = [] }
             return state.requests
+        }
+    }
+
+    /// Takes what was wrong with uploads since it was asked last.
+    func takeUploadFaults() -> [Fault] {
+        content.state.withLock { state in
+            defer { state.uploadFaults = [] }
+            return state.uploadFaults
         }
     }
 

@@ -72,6 +72,8 @@ final class Worker: Sendable {
             say(WorkerReport(.did, session: number))
         case .load(let request): begin(request)
         case .resumeDownload(let load, let first, let session, let way): resumeDownload(load, of: first, in: session, way)
+        case .cancelUpload(let load): await cancelUpload(load)
+        case .resumeUpload(let load, let first, let session): resumeUpload(load, of: first, in: session)
         case .suspend(let load): await suspend(load)
         case .resume(let load): drive(load) { $0.resume() }
         case .cancel(let load):
@@ -146,6 +148,11 @@ final class Worker: Sendable {
         }
         if kind.hasProtocol { configuration.protocolClasses = [HistoryProtocol.self] }
         configuration.requiresSecureFTP = kind.requiresSecureFTP
+        if kind.retries {
+            var retries = URLSessionConfiguration.RetryPolicy()
+            (retries.maximumRetryCount, retries.firstPause) = (2, 0.05)
+            configuration.retryPolicy = retries
+        }
         configuration.httpMaximumConnectionsPerHost = kind.connections
         let delegate = kind.hasDelegate ? HistoryDelegate(self, number, trusts: kind.trust == .delegate) : nil
         let session = URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
@@ -201,11 +208,11 @@ final class Worker: Sendable {
         let task: URLSessionTask
         switch order.way {
         case .data, .delegate, .webSocket, .becomesStream, .stream:
-            task = order.body.map { session.uploadTask(with: request, from: Data($0.utf8)) } ?? session.dataTask(with: request)
+            task = order.content.map { session.uploadTask(with: request, from: $0) } ?? session.dataTask(with: request)
         case .completion:
             let complete: @Sendable (Data?, URLResponse?, (any Error)?) -> Void = { self.end(load, $0, $1, $2) }
             task =
-                order.body.map { session.uploadTask(with: request, from: Data($0.utf8), completionHandler: complete) }
+                order.content.map { session.uploadTask(with: request, from: $0, completionHandler: complete) }
                 ?? session.dataTask(with: request, completionHandler: complete)
         case .download:
             task = session.downloadTask(with: request) { file, response, error in
@@ -227,8 +234,8 @@ final class Worker: Sendable {
         let job = Task {
             do {
                 let (data, response) =
-                    if let body = order.body {
-                        try await session.upload(for: request, from: Data(body.utf8), delegate: delegate)
+                    if let content = order.content {
+                        try await session.upload(for: request, from: content, delegate: delegate)
                     } else if let delegate {
                         try await session.data(for: request, delegate: delegate)
                     } else {
@@ -244,9 +251,9 @@ final class Worker: Sendable {
     }
 
     private func beginInBackground(_ order: LoadRequest, _ request: URLRequest, _ session: URLSession) {
-        guard let body = order.body else { return start(session.downloadTask(with: request), order.load) }
+        guard let content = order.content else { return start(session.downloadTask(with: request), order.load) }
         let file = URL(fileURLWithPath: NSHomeDirectory()).appendingPathComponent("upload-\(order.load)")
-        try? Data(body.utf8).write(to: file)
+        try? content.write(to: file)
         start(session.uploadTask(with: request, fromFile: file), order.load)
     }
 
@@ -298,7 +305,7 @@ final class Worker: Sendable {
             report.error = (error as? URLError)?.code.rawValue ?? (error is CancellationError ? -999 : 1)
             report.message = "\(error)"
         }
-        let resumeData = (error as? URLError)?.downloadTaskResumeData
+        let resumeData = (error as? URLError)?.downloadTaskResumeData ?? (error as? URLError)?.uploadTaskResumeData
         report.hasResumeData = resumeData != nil
         let isFirst = state.withLock { state in
             if let resumeData { state.resumeData[load] = resumeData }

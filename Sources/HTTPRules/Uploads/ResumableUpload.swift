@@ -12,8 +12,7 @@ package import HTTPWire
 
 /// The state machine of a resumable upload (draft-ietf-httpbis-resumable-upload): it decides what is sent after each event.
 ///
-/// Offsets refer to the whole body. The argument `given` is the number of content bytes of the request that were handed to the
-/// network, of which the server may have received any part.
+/// Offsets refer to the whole body. `given` counts the request's content bytes that the network got; the server may have fewer.
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)

@@ -1,0 +1,45 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+/// What happens to an upload that can be continued (draft-ietf-httpbis-resumable-upload).
+package struct UploadPlan: Codable, Sendable, Hashable {
+    package var version: Int
+    package var length: Int
+    /// How many bytes the server has when a connection ends, one after the other.
+    package var cuts: [Int]
+    /// Whether the answer to the whole is lost.
+    package var losesAnswer = false
+    /// The app cancels it when the server has so many bytes, and continues it in this session.
+    package var stop: Int?
+    package var resumesIn = 0
+
+    package init(version: Int, length: Int, cuts: [Int]) {
+        self.version = version
+        self.length = length
+        self.cuts = cuts
+    }
+
+    /// As the server is told.
+    package var field: String {
+        ([version, length, losesAnswer ? 1 : 0, stop ?? -1] + cuts).map(String.init).joined(separator: " ")
+    }
+
+    package init?(field: String) {
+        let numbers = field.split(separator: " ").compactMap { Int($0) }
+        guard numbers.count >= 4 else { return nil }
+        self.init(version: numbers[0], length: numbers[1], cuts: Array(numbers[4...]))
+        losesAnswer = numbers[2] == 1
+        stop = numbers[3] < 0 ? nil : numbers[3]
+    }
+
+    /// What a load uploads, of which no part is like another.
+    package static func content(of load: Int, _ length: Int) -> [UInt8] {
+        (0..<length).map { UInt8(truncatingIfNeeded: ($0 + load) &* 37 &+ $0 >> 8 &* 5 &+ $0 >> 16) }
+    }
+}
