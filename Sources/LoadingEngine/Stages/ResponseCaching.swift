@@ -278,8 +278,9 @@ enum ResponseCaching {
         }
     }
 
+    /// What a hop's request has changed is not what is stored any more (section 4.4).
     @inline(never)
-    private static func invalidate(by head: ResponseHead, of exchange: Exchange, _ hop: Hop, in load: Load) {
+    static func invalidate(by head: ResponseHead, of exchange: Exchange, _ hop: Hop, in load: Load) {
         guard let url = hop.request.url else { return }
         let keys = Revalidation.invalidated(method: hop.request.method, url: url, status: head.status, headers: head.headers)
         guard !keys.isEmpty else { return }

@@ -9,6 +9,7 @@
 
 import HTTPRules
 import HTTPTransport
+import HTTPWire
 import LoadingModel
 import NIOCore
 
@@ -21,6 +22,7 @@ extension UploadResumption {
         case .deliver:
             guard let answer else { throw failure(nil) }
             dropKept()
+            if hop.goesToUpload { try await makeOutdated(by: answer, in: load) }
             return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
         case .deliverKept:
             answer?.body.cancel()
@@ -54,6 +56,22 @@ extension UploadResumption {
             answer?.body.cancel()
             dropKept()
             throw failure(reason)
+        }
+    }
+
+    /// The answer is that to the app's request, which has changed what its URL stands for.
+    private func makeOutdated(by answer: Answer, in load: Load) async throws(LoadError) {
+        guard let creation, let url = creation.request.url, let head = answer.response.head,
+            let exchange = answer.transaction.exchange
+        else { return }
+        ResponseCaching.invalidate(by: head, of: exchange, creation, in: load)
+        let keys = Revalidation.invalidated(method: creation.request.method, url: url, status: head.status, headers: head.headers)
+        guard load.wants(.cache), !keys.isEmpty, ResponseTrust.speaksForEveryone(exchange, creation, in: load) else { return }
+        do throws(LoadError) {
+            _ = try await load.ask(.storeCached(nil, creation.request))
+        } catch {
+            answer.body.cancel()
+            throw error
         }
     }
 

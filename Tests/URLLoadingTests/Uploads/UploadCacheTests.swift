@@ -1,0 +1,57 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+import URLLoading
+
+/// Uploads that are continued, and what is stored of their URL (RFC 9111, section 4.4).
+@Suite(.timeLimit(.minutes(2)))
+struct UploadCacheTests {
+    private static let content = Data(ScriptedFile.pattern(200_000, seed: 15))
+
+    private static func state(_ offset: Int, _ isComplete: Bool) -> [(String, String)] {
+        [
+            ("Upload-Draft-Interop-Version", "8"), ("Upload-Complete", isComplete ? "?1" : "?0"),
+            ("Upload-Offset", "\(offset)"),
+        ]
+    }
+
+    /// The rest is sent, or the answer to the whole was lost alone.
+    @Test(arguments: [1000, 200_000]) func `what an upload has changed is asked for anew, though it was interrupted`(
+        offset: Int
+    ) async throws {
+        let isWhole = offset == Self.content.count
+        try await withScriptedServer(
+            early: { request in
+                guard request.method == "PUT" else { return nil }
+                let head = ScriptedReply.head(
+                    104, [("Upload-Draft-Interop-Version", "8"), ("Location", "/uploads/1")])
+                return [.write(head), .awaitBody(offset), .close]
+            },
+            reply: { request in
+                switch request.method {
+                case "HEAD": return [.write(ScriptedReply.head(204, Self.state(offset, isWhole)))]
+                case "PATCH": return .ok("stored", Self.state(Self.content.count, true))
+                default: return .ok("version \(request.order)", [("Cache-Control", "max-age=600")])
+                }
+            },
+            test: { server in
+                try await withSession { session in
+                    let url = server.url("/document")
+                    let (first, _) = try await session.data(from: url)
+                    #expect(try await session.data(from: url).0 == first)
+                    let (_, response) = try await session.upload(for: URLRequest(url, method: "PUT"), from: Self.content)
+                    #expect((response as? HTTPURLResponse)?.statusCode == (isWhole ? 204 : 200))
+                    #expect(try await session.data(from: url).0 != first)
+                }
+            })
+    }
+}
