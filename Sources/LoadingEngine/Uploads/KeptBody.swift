@@ -11,7 +11,7 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Content that is in memory.
+/// A body that is in memory.
 final class KeptBody: ResponseBody {
     private var bytes: ByteBuffer?
 

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import Synchronization
 
-/// So many bytes of a stream, which may have more.
+/// The first bytes of a stream, which may have more.
 final class StreamPart: BodyStream {
     /// More was to be read of a stream than may be sent at once.
     struct Exceeded: Error {}

@@ -13,9 +13,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Opens a request's body for sending, each time it is sent.
+/// Opens a request's body, each time it is sent.
 enum UploadBody {
-    /// The body of a hop, or that part of it which the hop sends.
+    /// The body of a hop, or the part of it that the hop sends.
     static func open(_ body: RequestBody, of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         switch body {
         case .none:
@@ -23,7 +23,8 @@ enum UploadBody {
         case .data(let data):
             return try part(.data(data), of: hop)
         case .file(let path):
-            // What is sent anew is sent as it is then; the rest of something is of the same.
+            // A body that is sent again from the beginning is the file's current content; a part has to be of the same version as
+            // the earlier parts.
             let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
@@ -89,7 +90,7 @@ enum UploadBody {
         return part
     }
 
-    /// A `Content-Length` of the caller is a promise about its stream; without one the body is chunked.
+    /// The caller's `Content-Length` is a promise about its stream; without one the body is chunked.
     private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
         guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length
@@ -98,8 +99,10 @@ enum UploadBody {
 
 /// Opens files for loads.
 enum LocalFile {
-    /// Opens a file off the loop, once the system has a descriptor for it; the load waits no longer than its timeouts let it, or for as long
-    /// as the disk takes where the server has done its part and `isHeldUp`.
+    /// Opens a file off the loop, once the system has a descriptor for it.
+    ///
+    /// The load waits at most until its timeouts; with `isHeldUp`, because the server has done its part, it waits as long as the
+    /// disk takes.
     static func open<File: Sendable>(
         _ path: String, in control: LoadControl, isHeldUp: Bool = false,
         by open: @escaping @Sendable (String) throws(LoadError) -> File

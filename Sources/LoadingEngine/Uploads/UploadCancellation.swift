@@ -13,15 +13,16 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Has a server forget an upload that the app gave up (draft-ietf-httpbis-resumable-upload, "Upload Cancellation"): a load of its own, which the
-/// app's does not wait for.
+/// Cancels an upload at the server after the app gave it up (draft-ietf-httpbis-resumable-upload, "Upload Cancellation").
+///
+/// It is a load of its own, which the app's load does not wait for.
 enum UploadCancellation {
-    /// Seconds that the server may take.
+    /// The time limit of the request in seconds.
     private static let patience = 10.0
 
     static func start(_ request: LoadRequest, leftOrigin: Bool, in load: Load) {
         guard let url = request.url, let start = load.session.start else { return }
-        // Over TLS an app that judges servers is asked about each; its task is over, so that it cannot be.
+        // Over TLS, an app that judges servers would have to be asked about each, but its task is over.
         guard !load.wants(.challenges) || Origin(url)?.isSecure == false else { return }
         var request = request
         request.timeout = patience
@@ -32,7 +33,7 @@ enum UploadCancellation {
         order.endsUpload = true
         order.leftOrigin = leftOrigin
         let bound = NIOLoopBound(load.session, eventLoop: load.session.loop)
-        // However slowly it answers.
+        // Even if the server keeps sending slowly.
         let timer = load.session.loop.scheduleTask(in: .nanoseconds(Int64(patience * 1e9))) { bound.value.command?(.cancel, id) }
         start(order, BackgroundClient(id, forwarding: load.client, session: load.session) { timer.cancel() })
     }

@@ -11,18 +11,18 @@ import FoundationEssentials
 import HTTPWire
 import NIOCore
 
-/// The problem that a server names in the content of a response (RFC 9457).
+/// The problem details in the content of a response (RFC 9457).
 enum UploadProblem {
     private struct Content: Decodable {
         var type: String?
     }
 
-    /// Whether the content is one.
+    /// Whether the content is a problem.
     static func isStated(by head: ResponseHead) -> Bool {
         head.headers.first("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true
     }
 
-    /// Its type; nil where there is none.
+    /// The type of the problem; nil if there is none.
     static func type(_ head: ResponseHead, _ bytes: ByteBuffer) -> String? {
         guard isStated(by: head) else { return nil }
         return (try? JSONDecoder().decode(Content.self, from: Data(bytes.readableBytesView)))?.type

@@ -14,16 +14,16 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// What a load knows of its upload that may be continued: it carries out what a ``ResumableUpload`` says.
+/// The state of a load's resumable upload: carries out the decisions of ``ResumableUpload``.
 ///
-/// The request that creates the upload is the app's. Those that ask how far it is, and that send the rest, are hops of the load like those that
-/// follow a redirect; the app sees them in the metrics alone.
+/// The app's request creates the upload. The requests that ask for its offset and send the rest are hops of the load, like those
+/// after a redirect; the app sees them only in the metrics.
 final class UploadResumption {
-    /// In memory of its own, as few hops have one.
+    /// In a separate allocation, because few hops have one.
     final class HopPart {
         /// The part of the body that the hop sends; nil for all.
         let part: ResumableUpload.Part?
-        /// The hop goes to the upload resource, and not where the app's request does.
+        /// The hop goes to the upload resource instead of the URL of the app's request.
         let goesToUpload: Bool
         let redirectCount: Int
 
@@ -54,15 +54,15 @@ final class UploadResumption {
     private(set) var creation: Hop?
     /// What it says of itself may not be said by others: the app speaks the protocol itself.
     private let announces: Bool
-    /// What carries the last part that was sent, and where that begins.
+    /// The exchange that carries the last part, and the part's offset.
     private var carrying: (exchange: Exchange, offset: Int64)?
     /// The response that is the result where the server has all.
     var kept: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
-    /// The server contradicted itself, or refused the upload: it is told so.
+    /// The server contradicted itself, or refused the upload, and the upload is to be canceled there.
     private var isRefused = false
-    /// What an interim response led to.
+    /// The step after an interim response.
     private var interimStep: ResumableUpload.Step?
 
     init(_ order: UploadOrder, of request: LoadRequest) {
@@ -70,7 +70,7 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether an answer has to be looked at: an upload that is answered without a word about it is over.
+    /// Whether a response has to be processed; a final one without upload fields ends the upload.
     func mayFollowUp(_ answer: Answer) -> Bool {
         guard let upload, !upload.isOver else { return false }
         guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status,
@@ -82,14 +82,14 @@ final class UploadResumption {
 
     // MARK: Hops
 
-    /// The first hop of a load that continues an earlier one's upload; nil for others.
+    /// The first hop of a load that resumes an earlier load's upload; nil for other loads.
     func firstHop(of load: Load) -> Hop? {
         hasBegun = true
         guard let data = order.resuming else { return nil }
         var request = load.order.request
         do {
             let earlier = try UploadResumeData(decoding: data)
-            // A redirect led away from the app's origin, if perhaps back to it: what was left behind stays so.
+            // A redirect led away from the app's origin, even if another led back: the fields that were removed remain so.
             if earlier.leftOrigin {
                 for name in request.headers.fields.map(\.name) where RedirectPolicy.isBoundToOrigin(name) {
                     request.headers.remove(name)
@@ -122,7 +122,7 @@ final class UploadResumption {
         return hop
     }
 
-    /// A request to the upload resource, and whether that is at another origin than what created it.
+    /// A request to the upload resource, and whether its origin differs from that of the request that created it.
     private func request(_ method: String, hasBody: Bool, proxies: Bool) -> (LoadRequest, leavesOrigin: Bool)? {
         guard let creation, let url = creation.request.url, let resource = method == "OPTIONS" ? url : upload?.resource else {
             return nil
@@ -134,7 +134,7 @@ final class UploadResumption {
         request.url = resource
         request.method = method
         request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal, mayHaveProxy: proxies)
-        // Conditions and ranges are those of the app's request.
+        // Conditions and ranges belong to the app's request.
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range"] {
             request.headers.remove(name)
         }
@@ -143,11 +143,11 @@ final class UploadResumption {
         return (request, crosses)
     }
 
-    /// The fields of a hop that are about the upload, for a message that is about to be composed.
+    /// The upload's header fields for a hop whose message is about to be composed.
     func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
         if hop.goesToUpload { return upload?.fields ?? [] }
         guard announces, let length = body.length, length != 0 || hop.upload?.part != nil else { return [] }
-        // A part is one of a body that is known.
+        // The length of the whole body is known if the hop sends a part.
         let whole = hop.upload?.part == nil ? (length < 0 ? nil : length) : upload?.length
         if upload == nil { upload = ResumableUpload(length: whole) }
         guard upload?.isCreating == true else { return [] }
@@ -157,7 +157,7 @@ final class UploadResumption {
         return upload?.fields ?? []
     }
 
-    /// A message of the hop is on its way.
+    /// A message of the hop is being sent.
     func sends(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
         transaction.sentOffset = hop.upload?.part?.offset ?? (hop.goesToUpload ? upload.acknowledged : 0)
@@ -167,7 +167,7 @@ final class UploadResumption {
         }
     }
 
-    /// An interim response came; throws where the request under way is to be given up for another.
+    /// Processes an interim response; throws if the running request has to be replaced by another.
     func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
@@ -177,12 +177,12 @@ final class UploadResumption {
         if interimStep != nil { throw LoadError(.connectionLost, "the server asks for the upload in another form") }
     }
 
-    /// Others may continue the upload from now on, even if the load says nothing more.
+    /// Reports that other loads can resume the upload from now on, even if this load reports nothing more.
     private func tellPlace(_ load: Load) {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
 
-    /// The hop that follows from a failure; nil where the upload is not continued.
+    /// The hop that follows a failure; nil if the upload is not resumed.
     func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
         guard load.control.failure == nil, upload != nil else { return nil }
         let step: ResumableUpload.Step
@@ -205,7 +205,7 @@ final class UploadResumption {
         }
     }
 
-    /// What follows from a response that nothing else follows from.
+    /// What follows from a response that has no other follow-up.
     func follow(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Verdict {
         guard let upload, !upload.isOver, let head = answer.response.head, let url = hop.request.url else {
             return .answer(answer)
@@ -225,7 +225,7 @@ final class UploadResumption {
         return try await carryOut(step, answer, hop, stage, in: load)
     }
 
-    /// Whether a redirect of a request to the upload resource is followed: never to where the server could be another without TLS.
+    /// Whether a redirect of a request to the upload resource is followed: never from TLS to clear text, to perhaps another server.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
@@ -234,7 +234,7 @@ final class UploadResumption {
         return origin.isSecure || Origin(url)?.isSecure == false
     }
 
-    /// Where a redirect of such a request leads.
+    /// Prepares the hop that such a redirect leads to.
     func redirected(_ hop: Hop, to next: Hop) {
         next.upload = hop.upload.map {
             HopPart(part: $0.part, goesToUpload: $0.goesToUpload, redirectCount: $0.redirectCount + 1)
@@ -275,13 +275,13 @@ final class UploadResumption {
         }
     }
 
-    /// The load fails: gives the error what a later load continues with, or has the server forget the upload.
+    /// The load fails: adds the data for resuming the upload to the error, or cancels the upload at the server.
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
         stream.close()
         hearTheRest(in: load)
         guard upload?.resource != nil else {
-            // What a load was to continue that never began still stands.
+            // A load that never began leaves the earlier upload as it is.
             if !hasBegun, error.kind != .cancelled || load.wantsResumeData { error.uploadResumeData = order.resuming }
             return
         }
@@ -299,7 +299,7 @@ final class UploadResumption {
         upload?.end()
     }
 
-    /// Takes in what came before the load was given up, and was not looked at.
+    /// Processes interim responses that arrived before the load was given up.
     private func hearTheRest(in load: Load) {
         guard upload?.isCreating == true, let exchange = carrying?.exchange, let url = creation?.request.url else { return }
         while let event = exchange.takeEvent() {
