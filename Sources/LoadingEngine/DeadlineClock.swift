@@ -12,20 +12,21 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Ends loads whose time is up: the shell of ``DeadlineMachine``, with one timer for all loads of the session.
+/// Ends loads whose timeout has passed: carries out the decisions of ``DeadlineMachine``, with one timer for all loads of the
+/// session.
 ///
-/// Progress is noted in each load's `LoadControl`, which costs one store; it is read from there when the timer fires.
+/// Each load's `LoadControl` records progress, which costs one store; the timer reads it when it fires.
 final class DeadlineClock {
     struct LoadPart {
-        /// Where the clock keeps the load.
+        /// The load's slot in the clock.
         fileprivate(set) var slot = -1
     }
 
     private let loop: any EventLoop
     private let turns: LoopTurns
-    // Unchecked, as every load is added and removed: a machine and a table call nothing that could come back here.
+    // Unchecked because every load is added and removed; the machine and the table do not call back into the clock.
     @exclusivity(unchecked) private var machine = DeadlineMachine()
-    /// The loads by the slots that the machine gave them.
+    /// The loads by the slots that the machine assigned.
     @exclusivity(unchecked) private var watched: [Load?] = []
     private var timer: Scheduled<Void>?
     /// Tells the time in place of the system; nil outside tests.
@@ -46,7 +47,7 @@ final class DeadlineClock {
         if let follower { clock?.removeFollower(follower) }
     }
 
-    /// Watches a load, whose time begins now.
+    /// Watches a load, whose time starts now.
     func add(_ load: Load, now: NIODeadline) {
         if let clock, follower == nil { follow(clock) }
         let now = time(of: now)
@@ -72,7 +73,7 @@ final class DeadlineClock {
         for load in watched {
             guard let load else { continue }
             var idleSince = load.control.idleSince(now: now)
-            // What is held up is looked at again in a while, however little time it has left.
+            // A load that is paused is checked again after a while, however little time it has left.
             if load.control.isHeldUp, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
@@ -90,7 +91,7 @@ final class DeadlineClock {
                 timer?.cancel()
                 let bound = NIOLoopBound(self, eventLoop: loop)
                 timer = loop.scheduleTask(deadline: .uptimeNanoseconds(UInt64(max(0, instant)))) {
-                    // What the part before led to may have taken longer than the timer.
+                    // Work that is queued on the loop may take longer than the timer.
                     bound.value.turns.whenNext(isUrgent: true) { bound.value.fire() }
                 }
             case .expire(let slot, let expiry):
@@ -107,9 +108,9 @@ final class DeadlineClock {
         }
     }
 
-    /// A duration in nanoseconds; nil, for ever, where it does not fit or makes no sense.
+    /// Converts a duration to nanoseconds; nil, for no timeout, if it is out of range.
     ///
-    /// Zero and less mean no timeout, as in Apple's.
+    /// Zero and negative durations mean no timeout, as in Apple's implementation.
     private static func nanoseconds(_ seconds: Double) -> Int64? {
         guard seconds > 0, seconds < 9e9 else { return nil }
         return Int64(seconds * 1e9)
