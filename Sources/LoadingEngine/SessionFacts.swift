@@ -13,11 +13,11 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// What every load of a session has in common.
+/// The state that all loads of a session share.
 final class SessionFacts {
     let policy: SessionPolicy
     let headers: OutgoingHeaders
-    /// The session's own field of that name.
+    /// The session's own `Cache-Control` field.
     let cacheControl: String?
     let stores: SessionStores
     let security: AppTransportSecurity
@@ -27,35 +27,35 @@ final class SessionFacts {
     let credentials = SessionCredentials()
     let executor: LoopExecutor
     private var storesWereReady = false
-    /// Starts a load that nobody ordered.
+    /// Starts a load that belongs to no task of the app.
     var start: ((TaskOrder, any LoadClient) -> Void)?
-    /// Says something about such a load.
+    /// Sends a command to such a load.
     var command: ((TaskCommand, TaskID) -> Void)?
-    /// Goes on with a load that has no task, when it was woken.
+    /// Continues a load without a task after it was woken.
     var goOn: ((NIOLoopBound<Load>) -> Void)?
-    /// What was read last of a URL without a user: programs that wait for something ask for one again and again.
-    // Unchecked, as it is read and set as a whole.
+    /// The last target that was parsed from a URL without a user: apps often request the same URL repeatedly.
+    // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) var lastTarget: KnownTarget?
-    /// The keys of the cache that are being revalidated in the background.
+    /// The cache keys that are being revalidated in the background.
     var revalidating: Set<String> = []
 
     /// Servers that refused HTTP/2.
-    // Unchecked, as every request looks whether there are any, and they are added to in one statement.
+    // Unchecked because every request checks it, and additions are single statements.
     @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
     /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
     let leavesSystemsWay: Bool
-    /// What is stored for this session alone, once there is anything.
-    // Unchecked, as every request looks whether there is anything, and it is set as a whole.
+    /// Responses that are stored for this session only; nil until there is one.
+    // Unchecked because every request checks it, and it is only set as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
-    /// The same for the same roots of its own, in whatever order.
+    /// A digest of the session's own roots, independent of their order.
     private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
-    /// Hosts that asked this session for TLS, over connections that other sessions might not accept; once there are any.
+    /// Hosts that require TLS, learned over connections that other sessions might not accept; nil until there is one.
     private(set) var ownSecurity: HSTSStore?
 
-    /// Nil where all requests go directly.
+    /// Nil if all requests go directly.
     let proxies: SessionProxies?
-    /// In memory for every session: nothing dials by them yet.
+    /// In memory for every session; no dial uses them yet.
     var alternatives = AlternativeServices()
 
     init(
@@ -76,10 +76,10 @@ final class SessionFacts {
         cacheControl = headers.sessionValue("Cache-Control")
     }
 
-    /// How many servers that refused HTTP/2 are remembered.
+    /// The maximum number of remembered servers that refused HTTP/2.
     private static let maximumHTTP1Origins = 1_024
 
-    /// The server wants to be spoken to by HTTP/1.1 from now on.
+    /// The server requires HTTP/1.1 from now on.
     func noteHTTP1(_ origin: Origin) {
         if http1Origins.count >= Self.maximumHTTP1Origins { http1Origins = [] }
         http1Origins.insert(origin)
@@ -88,7 +88,7 @@ final class SessionFacts {
     /// The time of day of an instant, in seconds since the reference date.
     func seconds(_ instant: NIODeadline) -> Double { stores.clock?.seconds ?? WallClock.seconds(instant) }
 
-    /// Waits so many seconds of the session's time.
+    /// Waits a number of seconds of the session's time.
     func wait(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
         let length = Int64(min(max(0, seconds), 1e9) * 1e9)
         let bound = NIOLoopBound(control, eventLoop: loop)
@@ -112,7 +112,7 @@ final class SessionFacts {
         }
     }
 
-    /// The store for hosts that this session alone knows of.
+    /// Returns the store for hosts that only this session knows; creates it if needed.
     func keepingOwnSecurity() -> HSTSStore {
         if let ownSecurity { return ownSecurity }
         let made = HSTSStore(path: nil)
@@ -120,27 +120,27 @@ final class SessionFacts {
         return made
     }
 
-    /// Forgets what this session alone knows.
+    /// Removes what only this session knows.
     func forgetOwn() {
         own = nil
         ownSecurity = nil
     }
 
-    /// Whether a request may look at the stores: their files were read, which is waited for away from the loop.
+    /// Whether a request may use the stores: their files were read, which happens off the loop.
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
 }
 
-/// What a session has found out of a URL, and need not find out again.
+/// The results of processing a URL, which the session reuses.
 final class KnownTarget {
     let text: String
     let target: RequestTarget
-    /// Why App Transport Security forbids to go there; nil where it does not.
+    /// Why App Transport Security forbids the URL; nil if it does not.
     let refusal: String?
-    /// The fields of a GET for it that has none of its own, once there was one.
-    // Unchecked, as it is read and set as a whole.
+    /// The fields of a GET for the URL without fields of its own, once there was such a request.
+    // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) private var plainFields: HeaderBlock??
 
     init(_ text: String, _ target: RequestTarget, refusal: String?) {
@@ -149,7 +149,7 @@ final class KnownTarget {
         self.refusal = refusal
     }
 
-    /// The fields of a GET that has none of its own (``OutgoingHeaders/plain(for:)``).
+    /// The fields of a GET without fields of its own (``OutgoingHeaders/plain(for:)``).
     func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
         if let plainFields { return plainFields }
         let fields = headers.plain(for: target)
@@ -158,11 +158,11 @@ final class KnownTarget {
     }
 }
 
-/// What a session knows of its proxies.
+/// The state of a session's proxies.
 final class SessionProxies {
-    /// Which way requests go.
+    /// The rules that choose the route of a request.
     let rules: ProxyRules
-    /// Those that could not be reached a while ago.
+    /// The proxies that recently could not be reached.
     var failed = FailedProxies()
     let scripts = ProxyScripts()
 
@@ -170,7 +170,7 @@ final class SessionProxies {
 }
 
 extension ProxyServer {
-    /// What the settings that name the proxy say to it.
+    /// The credential from the settings that name the proxy.
     var credential: LoadCredential? {
         user.map { LoadCredential(.password(user: $0, password: password ?? ""), persistence: .forSession) }
     }
