@@ -13,18 +13,19 @@ import LoadingStores
 package import NIOCore
 import TransportMachines
 
-/// Which event loop carries a session.
+/// The event loop that runs a session.
 package enum LoopChoice: Sendable {
-    /// The next of the process's group, which other sessions share.
+    /// The next loop of the process's group, shared with other sessions.
     case dealt
-    /// One beside the group, on which nothing of an app runs: for sessions that a thread waits for.
+    /// A loop outside the group that runs no code of the app: for sessions that a thread waits for.
     case apart
 }
 
-/// Carries out the loads of one session, in this process.
+/// Runs the loads of one session, in this process.
 ///
-/// All of a session's mutable state, from the loads to the sockets, lives on one event loop, and this actor runs on that loop: nothing
-/// below the façade takes a lock. Other threads get in through the mailbox (`SessionEngine+Mailbox.swift`), which keeps their order.
+/// All of a session's mutable state, from the loads to the sockets, is confined to one event loop, and this actor runs on that
+/// loop: the code below the façade takes no locks. Other threads post to the mailbox (`SessionEngine+Mailbox.swift`), which keeps
+/// their order.
 package actor SessionEngine {
     nonisolated let executor: LoopExecutor
     /// The loop that every load of the session runs on.
@@ -34,12 +35,12 @@ package actor SessionEngine {
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
     nonisolated let security: AppTransportSecurity
-    /// Whether fresh responses may be given to the thread that asks: the session's own fields say nothing of caches.
+    /// Whether fresh responses may be returned on the caller's thread: the session's own fields do not affect caching.
     nonisolated let answersAtOnce: Bool
-    // Unchecked are lists and tables that every load goes through: their methods call nothing that could come back here.
-    /// What was taken out of the mailbox; kept for its capacity.
+    // Unchecked members are used by every load; their methods do not call back into the engine.
+    /// The messages taken from the mailbox; the array is reused for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
-    /// Some of them wait for their turn.
+    /// Some messages wait for their turn.
     var isAttending = false
     private let session: SessionFacts
     private let resolver: SystemResolver
@@ -47,15 +48,15 @@ package actor SessionEngine {
     private let plan: LoadPlan
     private let deadlines: DeadlineClock
     @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
-    /// Loads that are over and whose clients have not been told.
+    /// Ended loads whose clients have not been notified.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
-    /// Those that are being told; kept for its capacity.
+    /// The clients that are being notified; the array is reused for its capacity.
     @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
     private var isInvalidated = false
 
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    /// An engine on a loop of the process.
+    /// Creates an engine on a loop of the process.
     package static func make(
         policy: SessionPolicy, stores: SessionStores, security: AppTransportSecurity = .strict, proxies: ProxyRules? = nil,
         network: (any NetworkMonitoring)? = nil, loop: LoopChoice = .dealt
@@ -114,7 +115,7 @@ package actor SessionEngine {
         deadlines = DeadlineClock(executor, clock: stores.clock)
     }
 
-    /// Whether the calling thread carries loads, and must not be kept waiting by what an app does.
+    /// Whether the calling thread runs loads, so that the app must not block it.
     package static var isOnLoop: Bool { LoopDirectory.isOnLoop }
 
     // MARK: Orders and commands
@@ -134,14 +135,14 @@ package actor SessionEngine {
         }
     }
 
-    /// In one turn of the loop: a connection that one of them leaves finds no other in line.
+    /// In one turn of the loop, so that a released connection is not assigned to another load that is about to be canceled.
     func cancelAllNow() {
         for load in loads.values where !load.order.endsUpload { load.cancel(producingResumeData: false) }
     }
 
     func stopTakingOrders() {
         isInvalidated = true
-        // No task of the app is left to end what it did not begin.
+        // No task of the app remains that could end the session's own loads.
         for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
             load.control.abort(.cancelled)
         }
@@ -168,7 +169,7 @@ package actor SessionEngine {
         }
     }
 
-    /// Where else an origin said that it can be reached, for what speaks other protocols.
+    /// The alternative services of an origin, for clients of other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
         session.alternatives.services(of: origin, now: session.seconds(.now()))
     }
@@ -177,8 +178,8 @@ package actor SessionEngine {
 
     /// Starts a load.
     ///
-    /// Most loads wait for no more than their connection and the head of their response, and what follows is done in one go: these
-    /// get a task only when there is something else to wait for. A task, its frames and its returns cost as much as to parse the response.
+    /// Most loads only wait for their connection and for the head of their response, and the rest is done at once: these get a task
+    /// only if there is something else to wait for. A task with its frames and returns costs as much as parsing the response.
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
@@ -187,7 +188,7 @@ package actor SessionEngine {
         goOn(load, load.firstHop())
     }
 
-    /// Goes on with a load that has no task, and was woken.
+    /// Continues a load without a task after it was woken.
     private func goOn(_ woken: NIOLoopBound<Load>) {
         let load = woken.value
         if let hop = load.takeDeparted() { goOn(load, hop) }
@@ -198,19 +199,19 @@ package actor SessionEngine {
         case .waits: load.park(hop, of: self)
         case .goOn, .needsTask: attend(load, departed: hop)
         case .answered(let answer):
-            // What is not here yet is waited for.
+            // A body that has not arrived completely is awaited.
             if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
         }
     }
 
-    /// Gives a load its task, which is made on the loop, whose memory it then is from beginning to end, and begins at once.
+    /// Creates the task of a load on the loop, which it uses for its entire lifetime, and starts it at once.
     ///
-    /// A load from beginning to end, as the app sees it, is what the task does here and now. In a method of its own it would begin one
-    /// turn later: a task that is started so is on its actor, but not yet on its executor for the runtime, which a call of such a method
-    /// makes sure of.
+    /// The body of the task is a load from beginning to end, as the app sees it. In a separate method it would start one turn
+    /// later: a task started this way is on its actor, but for the runtime not yet on its executor, which a call of such a method
+    /// ensures.
     ///
-    /// What waits is kept apart from what does not: every local of an async function that is alive across a wait takes room in the
-    /// task's memory, for each of ten thousand loads that may wait at once.
+    /// Code that waits is separate from code that does not: every local variable of an async function that is live across a wait
+    /// takes space in the task's memory, for each of perhaps ten thousand waiting loads.
     private func attend(_ load: Load, departed hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
             if hop == nil,
@@ -227,7 +228,7 @@ package actor SessionEngine {
         }
     }
 
-    /// Ends a load whose whole body is here to be collected, and answers whether it did.
+    /// Ends a load whose whole body is available and collected; returns whether it did.
     private func isDelivered(_ answer: Answer, of load: Load) -> Bool {
         do throws(LoadError) {
             guard let body = try DataDelivery.whole(answer, of: load) else { return false }
@@ -238,7 +239,7 @@ package actor SessionEngine {
         return true
     }
 
-    /// What most loads have no need of.
+    /// The parts that most loads do not need.
     @inline(never)
     private func runApart(_ load: Load) async {
         do throws(LoadError) {
@@ -303,7 +304,7 @@ package actor SessionEngine {
             sentBodyBytes: load.transaction.map { $0.sentOffset + $0.sentBodyBytes } ?? 0, receivedBodyBytes: load.body.received
         )
         ended.append((load.client, outcome))
-        // Loads that end in one turn of the loop are told of together: waking one thread many times costs more than the loads.
+        // Loads that end in one turn of the loop are reported together: waking a thread many times costs more than the loads.
         if ended.count == 1 { executor.afterwards { self.tellEnded() } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
@@ -318,7 +319,7 @@ package actor SessionEngine {
         telling.removeAll(keepingCapacity: telling.count <= 64)
     }
 
-    /// Waits for the time the app set, and asks it whether the request still stands.
+    /// Waits for the task's earliest begin date, and asks the app whether the request is still valid.
     @inline(never)
     private func begin(_ load: Load) async throws(LoadError) {
         try await load.control.waitWhileSuspended()
@@ -342,7 +343,7 @@ package actor SessionEngine {
         case .cancel: throw .cancelled
         case .replace(let request):
             load.replaceRequest(request)
-            // Its timeout may be another.
+            // Its timeout may differ.
             deadlines.remove(load)
             deadlines.add(load, now: load.control.lastProgress)
             load.tell(.requestChanged(request))
@@ -370,7 +371,7 @@ package actor SessionEngine {
     }
 }
 
-/// Names a load among those of its session, which numbers them.
+/// The key of a load in its session, which numbers its loads.
 private struct LoadNumber: NumberedIdentifier {
     let number: TaskID
 
