@@ -13,27 +13,27 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Follows up on what came back: redirects, challenges, and failures that may be tried again.
+/// Follows up on responses and failures: redirects, challenges, and retries.
 ///
 /// Each follow-up is another hop.
 final class FollowUpStage {
     struct HopPart {
-        /// A redirect led away from the origin that the load began with, if perhaps back to it: what is secret there stayed there.
+        /// A redirect led away from the load's first origin, even if another led back: secrets for that origin are no longer sent.
         ///
-        /// It is so from the beginning where the app did not choose that origin.
+        /// True from the beginning if the app did not choose that origin.
         fileprivate(set) var leftOrigin: Bool
-        /// How often this hop was sent since the last answer, and failed.
+        /// The number of failed attempts of this hop since the last response.
         fileprivate(set) var failedAttempts = 0
-        /// How often it was refused since then.
+        /// The number of refusals since then.
         private var refusals = RefusalCount()
-        /// How the first of these attempts failed.
+        /// The failure of the first of these attempts.
         fileprivate var firstFailure: (any Error)?
         /// The server refused `Expect: 100-continue`.
         fileprivate(set) var withoutExpectation = false
 
         init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
 
-        /// The refusals, and one more where an attempt met with one.
+        /// The refusals, including the one of the current attempt if there was one.
         func refusals(with evidence: RetryEvidence) -> RefusalCount {
             var refusals = refusals
             if case .notProcessed(let refusal) = evidence { refusals.count(refusal) }
@@ -52,15 +52,15 @@ final class FollowUpStage {
     }
 
     struct LoadPart {
-        /// Those that were answered by the redirects that were followed since the load last began with its first request.
+        /// The transactions that ended in a followed redirect, since the load last started from its first request.
         fileprivate(set) var redirected: [Transaction] = []
-        /// How many were followed before that.
+        /// The number of redirects that were followed before that.
         private var earlierRedirectCount = 0
-        /// What the load was tried again for by the app's rules.
+        /// The retries under the app's rules.
         fileprivate(set) var retries = AppRetries()
         var redirectCount: Int { earlierRedirectCount + redirected.count }
 
-        /// The load begins with its first request again: whether that is another than the last.
+        /// Starts over with the load's first request; returns whether that differs from the last one.
         mutating func beginAnew() -> Bool {
             defer { redirected = [] }
             earlierRedirectCount += redirected.count
@@ -68,16 +68,16 @@ final class FollowUpStage {
         }
     }
 
-    /// How long the body of an answer that is followed up may take.
+    /// The time limit for reading the body of a response that is followed up.
     private static let patience = TimeAmount.seconds(1)
 
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    /// Answers the hop by the stages below, and each that follows from an answer.
+    /// Gets the response to the hop from the stages below, and to each hop that follows.
     ///
-    /// What the first came to before its load had a task is taken as if it came now.
+    /// A result that the first hop produced before its load had a task is processed here.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
@@ -117,12 +117,12 @@ final class FollowUpStage {
 
     // MARK: Failures
 
-    /// Makes the hop ready for another attempt, or throws on where there is none to be made.
+    /// Prepares the hop for another attempt, or rethrows the error if there is none.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
         let isOver = load.control.failure != nil
         if error.isOfProxy, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
-            // Asked for once more: a wrong choice is not for ever.
+            // The app is asked again next time, since the choice may have been wrong.
             let server = ServerName(host: origin.host, port: origin.port)
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
@@ -153,14 +153,14 @@ final class FollowUpStage {
         leaveConnections(of: hop)
     }
 
-    /// Has the hop go by a new connection next, and closes those that idle: they are no better than the one it went by.
+    /// Makes the hop use a new connection next, and closes idle ones, which are no better than the one it used.
     func leaveConnections(of hop: Hop) {
         hop.network.askForNewConnection()
-        // Whose connections it goes by next depends on what there is.
+        // The holder of the next connection depends on which connections exist.
         if let route = hop.authentication.route { pool.wentStale(route) }
     }
 
-    /// Waits so many seconds, which are no lateness of the server's.
+    /// Waits a number of seconds that do not count as idle time.
     func pause(_ seconds: Double, in load: Load) async throws(LoadError) {
         guard seconds > 0 else { return }
         load.control.hold(now: .now())
@@ -170,21 +170,21 @@ final class FollowUpStage {
 
     // MARK: Responses
 
-    /// Whether there is nothing to do but deliver the answer.
+    /// Whether the response only has to be delivered.
     @inline(never)
     func isThrough(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
             || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
     }
 
-    /// Applies what the answer says to others than the app, and gives the next hop, or nil where the answer is the result.
+    /// Applies the effects of a response that do not concern the app; returns the next hop, or nil if the response is the result.
     @inline(never)
     private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
             if hop.network.wasSent, hop.authentication.isUsed {
                 try await RequestAuthentication.settle(answer, hop, pool, in: load)
             }
-            // An app that keeps cookies or cache itself is told what came before the next hop needs it.
+            // An app that keeps its own cookies or cache is notified before the next hop needs them.
             if let fields = ResponseSideEffects.cookiesForApp(hop, acceptance: load.session.policy.cookieAcceptance) {
                 _ = try await load.ask(.storeCookies(fields, hop.request))
             }
@@ -195,13 +195,13 @@ final class FollowUpStage {
             }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
-            // Nobody else lets go of what is still to come.
+            // No other code cancels the body.
             answer.body.cancel()
             throw error
         }
     }
 
-    /// Whether what is stored is outdated by the answer.
+    /// Whether the response makes stored responses outdated.
     @inline(never)
     private func makesOutdated(_ answer: Answer, _ hop: Hop) -> Bool {
         guard let head = answer.response.head, let url = hop.request.url else { return false }
@@ -214,9 +214,9 @@ final class FollowUpStage {
             || answer.body is CustomBody
     }
 
-    /// The next hop, or nil where the answer is the result.
+    /// Returns the next hop, or nil if the response is the result.
     ///
-    /// Kept out of line: hardly any load comes here.
+    /// Not inlined, because few loads get here.
     @inline(never)
     private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         if let request = (answer.body as? CustomBody)?.redirect {
@@ -236,7 +236,7 @@ final class FollowUpStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
-        // A body that can be read once is asked for anew.
+        // A body that can be read only once is requested again.
         case 421 where wasMisdirected(hop):
             following = hop
         default:
@@ -246,7 +246,7 @@ final class FollowUpStage {
         return following
     }
 
-    /// Whether the request went by another host's connection, and the next does not.
+    /// Whether the request used another host's connection, and the next one will not.
     private func wasMisdirected(_ hop: Hop) -> Bool {
         guard let origin = hop.request.url.flatMap({ Origin($0) }), origin.isSecure else { return false }
         return pool.separate(Route(isSecure: true, host: origin.host, port: origin.port))
@@ -265,13 +265,13 @@ final class FollowUpStage {
             return nil
         case .fail(let reason):
             load.take(answer.response)
-            // Stored redirects that go round would do so for as long as they are fresh.
+            // A stored redirect loop would otherwise persist while its redirects are fresh.
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             if hop.goesToUpload, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
-            // A document that moves takes its site along.
+            // A main document's redirect changes its site.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
             request.url = load.webSocket == nil ? proposal.url : WebSocketLoad.socketURL(proposal.url)
             request.method = proposal.method
@@ -282,7 +282,7 @@ final class FollowUpStage {
         }
     }
 
-    /// Asks the app, and makes the next hop of its answer.
+    /// Asks the app about the redirect, and creates the next hop from its answer.
     private func follow(
         _ proposed: LoadRequest, from answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) -> Hop? {
@@ -300,7 +300,7 @@ final class FollowUpStage {
         if isOfUpload {
             load.upload?.redirected(hop, to: next)
         } else {
-            // A part stays one.
+            // A part remains a part.
             if request.method == hop.request.method { next.upload = hop.upload }
             load.followUp.redirected.append(answer.transaction)
             load.tell(.requestChanged(request))
@@ -316,8 +316,8 @@ final class FollowUpStage {
         return next
     }
 
-    /// Takes the rest of a small body, so that the connection can serve the next hop; lets go of a larger one, and of one that does
-    /// not come: the app is not kept waiting for what nobody reads.
+    /// Reads the rest of a small body, so that the next hop can use the connection; cancels a larger body, or one that does not
+    /// arrive in time, so that the app does not wait for unused data.
     @inline(never)
     func discard(_ answer: Answer, in control: LoadControl) async {
         let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
@@ -332,7 +332,7 @@ final class FollowUpStage {
                 taken += piece.readableBytes
             }
         } catch {
-            // What a redirect's body says is of no interest; a failure shows again on the next hop, if it lasts.
+            // The content of a redirect does not matter; a persistent failure appears again on the next hop.
         }
         answer.body.cancel()
     }
@@ -358,7 +358,7 @@ final class FollowUpStage {
 extension RequestBody {
     /// Whether the body can be sent again without asking the app.
     ///
-    /// A stream can too, but the app must be asked for it.
+    /// A stream can be sent again, too, but the app has to be asked for it.
     var isReplayable: Bool {
         switch self {
         case .none, .data, .file: true
