@@ -60,12 +60,17 @@ package final class ManagerConnection: Sendable {
     ///
     /// If none is running and an earlier one left unfinished work, or it has an older version, starts one first.
     ///
+    /// - Parameters:
+    ///   - place: The daemon's socket.
+    ///   - isNeeded: Whether to start a daemon even if there is no unfinished work.
     /// - Returns: The connection, or nil if there is no work.
     /// - Throws: The reason why there is no daemon.
-    package static func find(_ place: DaemonPlace = DaemonPlace()) throws(LoadError) -> ManagerConnection? {
+    package static func find(
+        _ place: DaemonPlace = DaemonPlace(), isNeeded: Bool = false
+    ) throws(LoadError) -> ManagerConnection? {
         let found = open(place)
         if let found, found.isTaken { return found }
-        guard found != nil || place.hasLeftWork else { return nil }
+        guard found != nil || isNeeded || place.hasLeftWork else { return nil }
         if let reason = place.prepare() { throw LoadError(.backgroundSessionDisconnected, reason) }
         let end = Monitor.clock + Double(patience)
         var reason = "urlsessiond cannot be reached at \(place.socket); see \(place.log)"

@@ -29,7 +29,7 @@ enum Leftovers {
         // The program and identifier of an unreadable session are not known.
         let isAllKnown = contents.damagedSessions.isEmpty
         let losses = Set(contents.sessions.map { DaemonPlace.lossesName(of: $0.identifier, in: $0.program) })
-        let written = ["urlsessiond.socket.", "urlsessiond.place.", "urlsessiond.room.", "lost-", "events-"]
+        let written = ["urlsessiond.socket.", "urlsessiond.place.", "urlsessiond.room.", "lost-", "events-", "terms.json."]
         for folder in Set([place.directory, stateDirectory]) {
             for name in (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? [] {
                 let path = folder + "/" + name

@@ -79,4 +79,6 @@ package enum ManagerRequest: Sendable, Hashable {
     case watch
     /// The daemon ends because a newer one replaces it.
     case handOver
+    /// When transfers may run and how fast, from now on. A daemon whose status has no terms does not know it.
+    case setTerms(TransferTerms)
 }

@@ -111,6 +111,10 @@ package struct DaemonStatus: Sendable, Hashable {
     package var isConnected = true
     package var isMetered = false
     package var hasExternalPower = true
+    /// When transfers may run and how fast; nil of a daemon that does not know such terms.
+    package var terms: TransferTerms?
+    /// It is one of their hours.
+    package var isWithinHours = true
 
     package init() {}
 }

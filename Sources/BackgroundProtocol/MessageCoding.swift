@@ -57,6 +57,10 @@ package enum MessageCoding {
         try write(response, version: version)
     }
 
+    /// In the form that people can read.
+    package static func encode(_ terms: TransferTerms) throws(MessageFailure) -> [UInt8] { try write(terms, version: 1) }
+
+    package static func decodeTerms(_ bytes: [UInt8]) throws(MessageFailure) -> TransferTerms { try read(bytes) }
     package static func decodeOrder(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundOrder { try read(bytes) }
     package static func decodeSettings(_ bytes: [UInt8]) throws(MessageFailure) -> BackgroundSettings { try read(bytes) }
     package static func decodeOutcome(_ bytes: [UInt8]) throws(MessageFailure) -> TaskOutcome { try read(bytes) }

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// Small files that the daemon and programs of one user exchange; none of them has to survive a power failure.
+/// Small files that the daemon and programs of one user exchange; most need not survive a power failure.
 package enum SmallFile {
     /// The content of a regular file of this user; nil if there is none, or if it is too long, a link, or writable by others.
     package static func contents(of path: String, limit: Int) -> [UInt8]? {
@@ -29,15 +29,23 @@ package enum SmallFile {
     /// Replaces a file by renaming a temporary one, so that no reader sees a partial file; ``isLeftover(_:of:)`` recognizes the
     /// temporary file of a killed process.
     ///
+    /// - Parameters:
+    ///   - path: The path of the file.
+    ///   - bytes: The content.
+    ///   - isLasting: Whether content and name are on the disk when this returns.
     /// - Returns: 0, or the system's error number.
     @discardableResult
-    package static func replace(_ path: String, with bytes: [UInt8]) -> CInt {
+    package static func replace(_ path: String, with bytes: [UInt8], isLasting: Bool = false) -> CInt {
         let aside = "\(path).\(getpid())"
         unlink(aside)
         do throws(StoreFailure) {
             let file = try Descriptor(aside, O_WRONLY | O_CREAT | O_EXCL, doing: "creating it")
             try file.writeAll(bytes, pieceSize: AtomicFile.pieceSize, doing: "writing it", fault: nil)
+            if isLasting, fsync(file.number) != 0 { throw .system(errno, while: "syncing it") }
             guard rename(aside, path) == 0 else { throw .system(errno, while: "naming it") }
+            guard isLasting, let slash = path.lastIndex(of: "/") else { return 0 }
+            let folder = try Descriptor(String(path[...slash]), O_RDONLY | O_DIRECTORY, doing: "opening its folder")
+            guard fsync(folder.number) == 0 || errno == EINVAL else { throw .system(errno, while: "syncing its folder") }
             return 0
         } catch {
             unlink(aside)

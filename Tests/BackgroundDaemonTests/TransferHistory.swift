@@ -222,10 +222,11 @@ struct TransferHistory {
 
     private mutating func changeConditions() {
         let before = conditions
-        switch random.next(below: 4) {
+        switch random.next(below: 5) {
         case 0: conditions.isConnected.toggle()
         case 1: conditions.isMetered.toggle()
         case 2: conditions.hasExternalPower.toggle()
+        case 3: conditions.isWithinHours = !conditions.isWithinHours || random.next(below: 3) > 0
         default: conditions.hasSpace.toggle()
         }
         noteOffline()
@@ -307,7 +308,7 @@ struct TransferHistory {
         return !item.isHeld && !transfer.isExpired && item.deadline > now
             && (conditions.isConnected || item.isLocal || !offline.contains(line(item)))
             && (conditions.hasSpace || item.isUpload) && !transfer.lacksSpace
-            && (!item.isDiscretionary || !conditions.isMetered && conditions.hasExternalPower)
+            && conditions.isWithinHours && (!item.isDiscretionary || !conditions.isMetered && conditions.hasExternalPower)
     }
 
     private func isDue(_ transfer: Transfer) -> Bool { isTimeOver(of: transfer) && !isHeldBack(transfer) }
@@ -378,7 +379,9 @@ struct TransferHistory {
             switch reason {
             case .held: transfer.item.isHeld
             case .network: transfer.lacksNetwork && !transfer.item.isLocal && !conditions.isConnected
-            case .conditions: transfer.item.isDiscretionary && (conditions.isMetered || !conditions.hasExternalPower)
+            case .conditions:
+                !conditions.isWithinHours
+                    || transfer.item.isDiscretionary && (conditions.isMetered || !conditions.hasExternalPower)
             case .yields: transfer.item.isDiscretionary && isWanted(transfer, onlyByOrdinary: true)
             case .tooSlow:
                 if let sample = transfer.sample {
@@ -409,6 +412,7 @@ struct TransferHistory {
         for id in all(.running) {
             guard let transfer = transfers[id] else { continue }
             if transfer.item.isHeld { faults.append("\(id) is held and runs") }
+            if !conditions.isWithinHours { faults.append("\(id) runs out of the hours") }
             if transfer.item.isDiscretionary, conditions.isMetered || !conditions.hasExternalPower {
                 faults.append("\(id) runs on")
             }

@@ -111,6 +111,7 @@ private struct SimulatedWeeks {
             conditions.isConnected = isLast || random.next(below: 3) > 0
             conditions.isMetered = !isLast && random.next(below: 2) == 0
             conditions.hasExternalPower = isLast || random.next(below: 2) == 0
+            conditions.isWithinHours = isLast || random.next(below: 6) > 0
             conditions.hasSpace = isLast || random.next(below: 6) > 0
             handle(.conditionsChanged(conditions, random: random.next()))
         case .answer(let id, let attempt):

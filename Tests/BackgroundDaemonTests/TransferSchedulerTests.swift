@@ -118,6 +118,27 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(1)) == [.start(3)])
     }
 
+    @Test func `out of the hours none runs, and what ran goes on when they begin`() {
+        var bench = SchedulerBench(places: 2)
+        for id in 1...3 { bench.add(Int64(id)) { $0.isLocal = id == 2 } }
+        #expect(bench.set { $0.isWithinHours = false } == [.stop(1, .conditions), .stop(2, .conditions)])
+        #expect(bench.send(.stopped(1)) == [] && bench.add(4) == [])
+        for id in [1, 3, 4] { #expect(bench.machine.waitReason(of: Int64(id)) == .hours) }
+        // One that has not stopped yet keeps its place.
+        #expect(bench.set { $0.isWithinHours = true } == [.start(1)])
+        #expect(bench.send(.stopped(2)) == [.start(2)])
+    }
+
+    @Test func `in slow mode none loses its place for being slow`() {
+        var bench = SchedulerBench(places: 1)
+        bench.add(1)
+        bench.set { $0.isSlow = true }
+        bench.add(2)
+        #expect(bench.tick(at: 1_000) == [])
+        bench.set { $0.isSlow = false }
+        #expect(bench.tick(at: 1_061) == [.stop(1, .tooSlow)])
+    }
+
     @Test(arguments: [true, false]) func `discretionary ones stop when conditions do`(isMetered: Bool) {
         var bench = SchedulerBench(places: 4)
         for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = id < 3 } }

@@ -307,6 +307,8 @@ extension Samples {
         status.isConnected = false
         status.isMetered = true
         status.hasExternalPower = false
+        status.terms = TransferTerms(hours: ["22:00-06:00", "12-13"].compactMap { DayHours($0) }, rate: 1_024)
+        status.isWithinHours = false
         return status
     }
 
@@ -333,6 +335,7 @@ extension Samples {
         ]
         let requests: [ManagerRequest] = [
             .list, .status, .pause(1), .resume(-2), .cancel(.max), .quit(program: "/usr/bin/program"), .log, .watch, .handOver,
+            .setTerms(TransferTerms()), .setTerms(TransferTerms(hours: [DayHours("0-24")].compactMap { $0 }, rate: .max)),
         ]
         var plain = BackgroundOrder(TaskOrder(id: 1, request: LoadRequest(url: nil), delivery: .collect), created: 0)
         var messages: [ClientMessage] = [

@@ -373,6 +373,11 @@ final class ProgramWork: Sendable {
                 journal.say("quit \(words[1])")
             case "log":
                 if case .log(let lines, _) = try await manager.ask(.log) { journal.say("log \(lines.joined(separator: "|"))") }
+            case "terms":
+                let rate = Int64(words[1]).flatMap { $0 > 0 ? $0 : nil }
+                let hours = words.dropFirst(2).compactMap { DayHours($0) }
+                _ = try await manager.ask(.setTerms(TransferTerms(hours: hours, rate: rate)))
+                journal.say("terms \(words.dropFirst().joined(separator: " "))")
             case "status":
                 if case .status(let status, _) = try await manager.ask(.status) { journal.say("status \(status)") }
             default: journal.say("unknown \(words)")

@@ -90,12 +90,12 @@ final class ProgramHandle: Sendable {
     /// All that it wrote so far.
     var lines: [String] { journal.lines.read { [label] in $0.filter { $0.label == label }.map(\.text) } }
 
-    /// Waits for a line that begins like that; the first one, or a later one of them.
+    /// Waits for a line that begins like that, and has a part; the first one, or a later one of them.
     @discardableResult
-    func line(_ start: String, number: Int = 0) async throws -> String {
+    func line(_ start: String, _ part: String = "", number: Int = 0) async throws -> String {
         try await journal.lines.value { [label] lines in
-            let found = lines.lazy.filter { $0.label == label && $0.text.hasPrefix(start) }.dropFirst(number).first
-            return found?.text
+            lines.lazy.filter { $0.label == label && $0.text.hasPrefix(start) && (part.isEmpty || $0.text.contains(part)) }
+                .dropFirst(number).first?.text
         }
     }
 

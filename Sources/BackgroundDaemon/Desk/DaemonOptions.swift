@@ -26,6 +26,8 @@ package struct DaemonOptions: Sendable {
     /// The mount point of sysfs, and the seconds between two checks of its power supplies.
     var sysfs = "/sys"
     var powerInterval = 30.0
+    /// Seconds between two checks of the clock, if transfers are limited to hours of the day.
+    var hoursInterval = 30.0
     /// Seconds between two checks of a full disk.
     var spaceInterval = 10.0
     /// Whether the network counts as metered, whatever the system reports; nil to use what it reports.
@@ -36,7 +38,7 @@ package struct DaemonOptions: Sendable {
     /// `URLSESSIOND_SPOOL`: the folder in which another spool is created; `URLSESSIOND_LIMIT`: the number of concurrent transfers;
     /// `URLSESSIOND_PAUSE`: seconds after a first failed attempt; `URLSESSIOND_PATIENCE`: seconds that a launched program has for
     /// its events and for a question; `URLSESSIOND_METERED`: 1 or 0; `URLSESSIOND_SYSFS`: the mount point of sysfs;
-    /// `URLSESSIOND_INTERVAL`: seconds between two checks of the power supplies and of a full disk.
+    /// `URLSESSIOND_INTERVAL`: seconds between two checks of the power supplies, of a full disk and of the clock.
     mutating func readEnvironment(_ environment: [String: String]) {
         if let spool = environment["URLSESSIOND_SPOOL"], spool.hasPrefix("/") { spoolDirectory = spool + "/urlloading-spool" }
         if let limit = environment["URLSESSIOND_LIMIT"].flatMap(Int.init), limit > 0 { limits.simultaneous = limit }
@@ -50,6 +52,7 @@ package struct DaemonOptions: Sendable {
         if let sysfs = environment["URLSESSIOND_SYSFS"] { self.sysfs = sysfs }
         if let interval = Self.seconds(environment["URLSESSIOND_INTERVAL"]) {
             powerInterval = interval
+            hoursInterval = interval
             spaceInterval = interval
         }
     }

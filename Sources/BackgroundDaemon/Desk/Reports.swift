@@ -50,7 +50,9 @@ final class Reports {
             return "needs a decision of its program" + absence(of: transfer.session)
         }
         switch state {
-        case .running: return transfer.isWaitingForNetwork ? "no network" : ""
+        case .running:
+            guard let pause = transfer.attempt?.load.pause else { return transfer.isWaitingForNetwork ? "no network" : "" }
+            return "slow mode: goes on in \(max(1, Int(min(pause, 1e15).rounded(.up)))) s"
         case .ended where transfer.lastTrouble.isEmpty: return "waits for its program" + absence(of: transfer.session)
         case .ended: return transfer.lastTrouble
         case .gone: return ""
@@ -70,6 +72,7 @@ final class Reports {
         case .network?: return "no network"
         case .meteredOrBattery?: return "an unmetered network and external power"
         case .held?: return "held back by its program"
+        case .hours?: return "the hours \(desk.terms.terms.hours.map(\.text).joined(separator: ", "))"
         case .space?: return "room on the disk\(trouble)\(desk.space.reason(of: transfer))"
         case nil: return ""
         }

@@ -48,7 +48,7 @@ final class SpaceWatch {
             let isUnderWay =
                 switch desk.scheduler.waitReason(of: number) {
                 case nil, .turn?, .host?: true
-                case .earliestBegin?, .retry?, .origin?, .network?, .meteredOrBattery?, .held?, .space?: false
+                case .earliestBegin?, .retry?, .origin?, .network?, .meteredOrBattery?, .held?, .space?, .hours?: false
                 }
             let hasFile = transfer.attempt?.isOrdered == true || transfer.record.partial != nil
             return SpaceLine.Download(

@@ -51,6 +51,10 @@ extension TransferDesk {
             guard !isKnown else { return }
             let error = LoadError(.resourceUnavailable, "no program \(program) has background transfers")
             connection.send(.failed(error, request: number))
+        case .setTerms(let next):
+            terms.set(next, self) { error in
+                connection.send(error.map { .failed($0, request: number) } ?? .done(request: number))
+            }
         case .handOver:
             journal.say(.notice, "another urlsessiond takes over")
             connection.send(.done(request: number))
@@ -100,7 +104,9 @@ extension TransferDesk {
             }
         }
         status.residentBytes = cls_resident_bytes()
-        status.trouble = [storageTrouble, store.trouble, space.trouble(self)].compactMap { $0 }
+        status.trouble = [storageTrouble, store.trouble, space.trouble(self), terms.trouble].compactMap { $0 }
+        status.terms = terms.terms
+        status.isWithinHours = terms.isOpen
         status.isConnected = conditions.isConnected
         status.isMetered = conditions.isMetered
         status.hasExternalPower = conditions.hasExternalPower

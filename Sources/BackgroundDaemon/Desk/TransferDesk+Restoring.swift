@@ -46,6 +46,7 @@ extension TransferDesk {
             files[session.id, default: []].formUnion([record.partial, record.end?.file, handed].compactMap { $0 })
         }
         launches.restoreLimits(self)
+        terms.restore(self)
         // A number is not reused while a file with it may exist.
         reserve(spool.highestNumber)
         let known = files

@@ -68,6 +68,9 @@ package actor TransferDesk {
     let reports = Reports()
     let rest = Rest()
     let power = PowerWatch()
+    let terms = TermsKeeper()
+    /// What all transfers move goes by it.
+    nonisolated let pace = SharedPace()
 
     struct SessionName: Hashable {
         var program: String
@@ -251,6 +254,7 @@ package actor TransferDesk {
     func add(_ transfer: Transfer) {
         let record = transfer.record
         if record.isDiscretionary { power.begin(self) }
+        terms.begin(self)
         var item = TransferScheduler.Item(
             id: transfer.number, program: programNumber(transfer.session.program), session: transfer.session.id,
             host: record.host, origin: record.origin, hostLimit: record.hostLimit, priority: record.priority,

@@ -42,10 +42,17 @@ extension TransferScheduler {
         package var isMetered = false
         package var hasExternalPower = true
         package var hasSpace = true
+        /// It is an hour at which transfers may run.
+        package var isWithinHours = true
+        /// All transfers together have a rate to keep to.
+        package var isSlow = false
 
         package init() {}
 
-        var allowDiscretionary: Bool { !isMetered && hasExternalPower }
+        /// Whether a transfer may run, as far as the hours, the network's costs and the power go.
+        func allow(_ item: Item?) -> Bool {
+            isWithinHours && (item?.isDiscretionary != true || !isMetered && hasExternalPower)
+        }
     }
 
     /// A transfer, as far as scheduling is concerned.
@@ -98,7 +105,7 @@ extension TransferScheduler {
         case retry(at: Double, attempts: Int)
         /// The origin did not respond to this many consecutive attempts.
         case origin(until: Double, attempts: Int)
-        case network, meteredOrBattery, held, space
+        case network, meteredOrBattery, held, space, hours
     }
 
     package enum Event: Hashable, Sendable {

@@ -117,10 +117,14 @@ extension TransferScheduler {
 
     /// Withdraws the slot of the slowest transfer if another one waits for it: one at a time, because each slot may be enough.
     ///
-    /// Speed is measured only while transfers wait. A discretionary transfer does not get the slot of one that is not, because it
-    /// would lose it again.
+    /// Speed is measured only while transfers wait, and not while a rate slows all of them. A discretionary transfer does not get the
+    /// slot of one that is not, because it would lose it again.
     private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
         sampleDue = .infinity
+        guard !conditions.isSlow else {
+            for id in running { entries[id]?.sampleTime = nil }
+            return
+        }
         let isOrdinaryReady = !hasPlace && next(of: ordinary) != nil
         let isDiscretionaryReady = !hasDiscretionaryPlace && next(of: discretionary) != nil
         var overdue: [ID] = []
@@ -193,6 +197,7 @@ extension TransferScheduler {
             return isRoomy || !hasPlace ? .turn : .host
         case .parked:
             if item.isHeld { return .held }
+            if !conditions.isWithinHours { return .hours }
             if isOffline(entry) { return .network }
             if entry.lacksSpace || !conditions.hasSpace && !item.isUpload { return .space }
             return item.isDiscretionary ? .meteredOrBattery : .turn

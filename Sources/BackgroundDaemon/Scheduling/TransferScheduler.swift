@@ -245,9 +245,7 @@ package struct TransferScheduler: Sendable {
         let before = conditions
         guard before != next else { return }
         conditions = next
-        if !next.allowDiscretionary {
-            for id in running.sorted() where entries[id]?.item.isDiscretionary == true { stop(id, .conditions, &actions) }
-        }
+        for id in running.sorted() where !next.allow(entries[id]?.item) { stop(id, .conditions, &actions) }
         let isBack = next.isConnected && !before.isConnected
         if isBack {
             offline = []
@@ -313,7 +311,7 @@ package struct TransferScheduler: Sendable {
         park(id)
         let item = entry.item
         guard !item.isHeld, !entry.isExpired, !isOffline(entry), item.isUpload || conditions.hasSpace,
-            !entry.lacksSpace, conditions.allowDiscretionary || !item.isDiscretionary
+            !entry.lacksSpace, conditions.allow(item)
         else { return }
         let instant = max(item.notBefore ?? -.infinity, item.earliestBegin ?? -.infinity)
         if instant > now {

@@ -41,6 +41,7 @@ enum StatusCommand {
             "transfers    \(status.running) running, \(status.waiting) waiting, \(status.paused) paused, \(status.ended) ended",
             "programs     \(status.connections) connected, \(status.sessions) sessions",
             "conditions   \(conditions)",
+            "terms        \((status.terms ?? TransferTerms()).text)\(status.isWithinHours ? "" : " (not now)")",
         ]
         return (lines + status.trouble.map { "trouble      \($0)" }).joined(separator: "\n")
     }
@@ -53,7 +54,9 @@ enum StatusCommand {
         var socket: String
         var directory: String
         var running, waiting, paused, ended, connections, sessions: Int
-        var isConnected, isMetered, hasExternalPower: Bool
+        var isConnected, isMetered, hasExternalPower, isWithinHours: Bool
+        var hours: [String]
+        var rate: Int64?
         var trouble: [String]
     }
 
@@ -63,6 +66,7 @@ enum StatusCommand {
             socket: status.socket, directory: status.directory, running: status.running, waiting: status.waiting,
             paused: status.paused, ended: status.ended, connections: status.connections, sessions: status.sessions,
             isConnected: status.isConnected, isMetered: status.isMetered, hasExternalPower: status.hasExternalPower,
+            isWithinHours: status.isWithinHours, hours: status.terms?.hours.map(\.text) ?? [], rate: status.terms?.rate,
             trouble: status.trouble)
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]

@@ -95,7 +95,7 @@ final class Attempt {
 
     func begin(_ order: TaskOrder, with service: any LoadingService) {
         self.service = service
-        if service.submit(order, client: load) { service.wake() }
+        load.begin(order, with: service)
     }
 
     func halt(with command: TaskCommand, _ number: Int) {

@@ -109,6 +109,7 @@ extension ManagerRequest: CodedKinds {
         case "log": self = .log
         case "watch": self = .watch
         case "handOver": self = .handOver
+        case "setTerms": self = .setTerms(try coder.need(4, "terms"))
         default: throw MessageFailure.unknownKind("manage " + MessageFailure.excerpt(kind))
         }
     }
@@ -132,6 +133,9 @@ extension ManagerRequest: CodedKinds {
         case .log: try coder.kind("log")
         case .watch: try coder.kind("watch")
         case .handOver: try coder.kind("handOver")
+        case .setTerms(let terms):
+            try coder.kind("setTerms")
+            try coder.need(4, "terms", terms)
         }
     }
 }

@@ -148,5 +148,7 @@ extension DaemonStatus: CodedFields {
         try coder.usual(14, "isConnected", true, &isConnected)
         try coder.usual(15, "isMetered", false, &isMetered)
         try coder.usual(16, "hasExternalPower", true, &hasExternalPower)
+        try coder.maybe(17, "terms", &terms)
+        try coder.usual(18, "isWithinHours", true, &isWithinHours)
     }
 }

@@ -21,7 +21,8 @@ struct BackgroundCommand: ParsableCommand {
         subcommands: [
             BackgroundDownloadCommand.self, BackgroundUploadCommand.self, BackgroundListCommand.self, BackgroundWatchCommand.self,
             BackgroundPauseCommand.self, BackgroundResumeCommand.self, BackgroundCancelCommand.self, BackgroundQuitCommand.self,
-            BackgroundLogCommand.self, BackgroundInstallCommand.self, BackgroundUninstallCommand.self,
+            BackgroundScheduleCommand.self, BackgroundLogCommand.self, BackgroundInstallCommand.self,
+            BackgroundUninstallCommand.self,
             BackgroundCollectCommand.self,
         ]
     )

@@ -137,16 +137,21 @@ extension ToolFailure {
 
 extension ManagerConnection {
     /// The way to the daemon; nil where none runs, and none has left anything.
-    static func found() throws(ToolFailure) -> ManagerConnection? {
+    static func found(isNeeded: Bool = false) throws(ToolFailure) -> ManagerConnection? {
         do throws(LoadError) {
-            return try find()
+            return try find(isNeeded: isNeeded)
         } catch {
             throw ToolFailure(error)
         }
     }
 
-    static func required() throws(ToolFailure) -> ManagerConnection {
-        guard let manager = try found() else { throw .noDaemon }
+    /// The way to the daemon.
+    ///
+    /// - Parameter isStarted: Whether it is started where none runs.
+    /// - Throws: Where none runs, or can be started.
+    /// - Returns: The connection.
+    static func required(isStarted: Bool = false) throws(ToolFailure) -> ManagerConnection {
+        guard let manager = try found(isNeeded: isStarted) else { throw .noDaemon }
         return manager
     }
 }

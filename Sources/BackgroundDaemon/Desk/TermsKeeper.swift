@@ -1,0 +1,122 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundProtocol
+import FoundationEssentials
+import LoadingModel
+import NIOCore
+import SystemThreads
+
+#if canImport(Glibc)
+import Glibc
+#else
+import Musl
+#endif
+
+/// When transfers may run and how fast, as the user said it last; kept in a file beside the list of transfers.
+struct TermsFile: Sendable {
+    private static let sizeLimit = 64 << 10
+    let path: String
+
+    init(in folder: String) { path = folder + "/terms.json" }
+
+    /// What was said; nil where nothing was.
+    ///
+    /// - Throws: That there is a file which cannot be read.
+    func read() throws(MessageFailure) -> TransferTerms? {
+        guard let bytes = SmallFile.contents(of: path, limit: Self.sizeLimit) else {
+            guard access(path, F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno) else { return nil }
+            throw .malformed("it is no file of this user's alone, or is too long")
+        }
+        return try MessageCoding.decodeTerms(bytes)
+    }
+
+    func write(_ terms: TransferTerms) -> CInt {
+        guard let bytes = try? MessageCoding.encode(terms) else { return EINVAL }
+        return SmallFile.replace(path, with: bytes, isLasting: true)
+    }
+}
+
+/// Keeps the terms: looks at the clock while a transfer may wait for an hour, and sets the pace.
+final class TermsKeeper {
+    private(set) var terms = TransferTerms()
+    private(set) var trouble: String?
+    private var timer: Scheduled<Void>?
+
+    /// Takes over what was said to an earlier daemon.
+    func restore(_ desk: isolated TransferDesk) {
+        let file = TermsFile(in: desk.options.stateDirectory)
+        do throws(MessageFailure) {
+            if let known = try file.read() { apply(known, desk) }
+        } catch {
+            trouble = "transfers run at any time, and as fast as they can: \(file.path) cannot be read: \(error)"
+            desk.journal.say(.error, trouble ?? "")
+        }
+    }
+
+    /// Has other terms hold, and calls back when they are kept, with what went wrong.
+    func set(_ terms: TransferTerms, _ desk: isolated TransferDesk, _ done: @escaping @Sendable (LoadError?) -> Void) {
+        let file = TermsFile(in: desk.options.stateDirectory)
+        desk.ownFiles.run {
+            let error = file.write(terms)
+            desk.enter { desk in
+                guard error == 0 else {
+                    return done(
+                        LoadError(.cannotWriteToFile, "\(file.path) cannot be written: \(String(cString: strerror(error)))"))
+                }
+                desk.terms.trouble = nil
+                desk.journal.say(.notice, "transfers run \(terms.text)")
+                desk.terms.apply(terms, desk)
+                done(nil)
+            }
+        }
+    }
+
+    private func apply(_ terms: TransferTerms, _ desk: isolated TransferDesk) {
+        self.terms = terms
+        desk.pace.set(terms.rate)
+        for transfer in desk.transfers.values {
+            transfer.attempt?.load.letGo()
+            if !transfer.isOver { desk.reports.note(transfer, desk) }
+        }
+        look(desk)
+    }
+
+    /// A transfer may have to wait.
+    func begin(_ desk: isolated TransferDesk) { if timer == nil, !terms.hours.isEmpty { look(desk) } }
+
+    /// Whether it is one of the hours, as the clock on the wall shows them here.
+    var isOpen: Bool { terms.hours.isEmpty || terms.allow(second: Self.second()) }
+
+    /// Looks at the clock, and again when it shows the next bound; sooner, as the clock may be set, or the machine be carried elsewhere.
+    private func look(_ desk: isolated TransferDesk) {
+        timer?.cancel()
+        timer = nil
+        let isOpen = isOpen
+        let isSlow = terms.rate != nil
+        desk.setConditions {
+            $0.isWithinHours = isOpen
+            $0.isSlow = isSlow
+        }
+        guard let change = terms.change(after: Self.second()), desk.transfers.values.contains(where: { !$0.isOver }) else {
+            return
+        }
+        timer = desk.timer(after: min(Double(change), desk.options.hoursInterval)) { $0.terms.look($0) }
+    }
+
+    /// Seconds since midnight, as the clock shows them.
+    private static func second() -> Int {
+        var now = time(nil)
+        var parts = tm()
+        // The zone may be another one by now.
+        tzset()
+        guard localtime_r(&now, &parts) != nil else { return 0 }
+        return Int(parts.tm_hour) * 3600 + Int(parts.tm_min) * 60 + Int(parts.tm_sec)
+    }
+}

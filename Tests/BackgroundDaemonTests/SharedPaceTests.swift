@@ -1,0 +1,41 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import BackgroundDaemon
+import Testing
+
+/// All transfers share a rate.
+struct SharedPaceTests {
+    @Test func `what one moved the others wait for, too`() {
+        let pace = SharedPace()
+        pace.set(100)
+        #expect(pace.wait(after: 200, now: 10) == 2)
+        #expect(pace.wait(after: 100, now: 10) == 3)
+        #expect(pace.wait(after: 0, now: 11) == 2)
+        #expect(pace.wait(after: 0, now: 13) == 0)
+    }
+
+    @Test func `a pause that was not used is not made up for`() {
+        let pace = SharedPace()
+        pace.set(100)
+        #expect(pace.wait(after: 100, now: 10) == 1)
+        #expect(pace.wait(after: 100, now: 1_000) == 1)
+    }
+
+    @Test func `another rate forgets what was moved, and without one nothing waits`() {
+        let pace = SharedPace()
+        #expect(pace.wait(after: .max, now: 10) == 0)
+        pace.set(1)
+        #expect(pace.wait(after: 1_000_000, now: 10) == 1_000_000)
+        pace.set(1_000)
+        #expect(pace.wait(after: 1_000, now: 10) == 1)
+        pace.set(nil)
+        #expect(pace.wait(after: 1_000_000, now: 10) == 0)
+    }
+}

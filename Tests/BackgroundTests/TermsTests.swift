@@ -1,0 +1,139 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// The user says when transfers may run, and how fast.
+@Suite(.timeLimit(.minutes(2)))
+struct TermsTests {
+    /// The clock of the daemon's shows hours that are as far from the machine's as a test says.
+    private func withClock(
+        reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
+        _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
+    ) async throws {
+        let faults = try DaemonFaults()
+        var variables = faults.environment(disk: "/nonexistent")
+        variables["URLSESSIOND_INTERVAL"] = "0.2"
+        variables["TZ"] = "UTC"
+        try await withScriptedServer(reply: reply) { (server) async throws in
+            try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
+                try await test(place, server, faults)
+            }
+        }
+    }
+
+    /// Three hours of each day that begin in so many from now, or somewhat earlier.
+    private static func hours(in hours: Int) -> String {
+        let hour = Int(Date().timeIntervalSince1970 / 3600) + hours
+        return "\(hour % 24)-\((hour + 3) % 24)"
+    }
+
+    @Test func `out of the hours no transfer begins, and one that runs is paused and goes on where it was`() async throws {
+        let file = ScriptedFile(ScriptedFile.pattern(500_000))
+        let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
+            guard $0.path != "/other" else { return .ok("other") }
+            return file.reply(to: $0, cutAfter: $0.order == 0 ? 200_000 : nil, ending: .gate("never"))
+        }
+        try await withClock(reply: reply) { (place, server, faults) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("wrote main.1 200000")
+            let manager = try place.manager()
+            manager.tell("watch")
+            try await manager.line("transfer main.1 running")
+            let hours = Self.hours(in: 12)
+            manager.tell("manage", "terms", "0", hours)
+            try await manager.line("terms 0 \(hours)")
+            try await manager.line("transfer main.1 waiting 200000 (the hours ")
+            try await server.waitForAllClosed()
+            program.tell("download", "main", server.url("/other").absoluteString, "b")
+            try await manager.line("transfer main.2 waiting 0 (the hours ")
+            #expect(server.requests.count == 1)
+            // Nobody tells the daemon that the clock was set.
+            try faults.setClock(by: 13 * 3600)
+            try await program.line("completed main.1 ok")
+            try await program.line("completed main.2 ok")
+            #expect(server.requests.compactMap { $0.header("Range") } == ["bytes=200000-"])
+            #expect(try place.downloaded("a") == file.content)
+            try await program.leave()
+        }
+    }
+
+    @Test func `the hours hold for the daemon that takes over, and end when they are taken back`() async throws {
+        try await withClock(reply: { .ok($0.path) }) { (place, server, _) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            try await program.line("session main")
+            let manager = try place.manager()
+            let hours = Self.hours(in: 12)
+            manager.tell("manage", "terms", "5", hours)
+            try await manager.line("terms 5 \(hours)")
+            place.killDaemon()
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await program.line("ordered main.1")
+            manager.tell("watch")
+            try await manager.line("transfer main.1 waiting 0 (the hours ")
+            manager.tell("manage", "status")
+            #expect(try await manager.line("status").contains("rate: Optional(5)"))
+            #expect(server.requests.isEmpty)
+            manager.tell("manage", "terms", "0")
+            try await program.line("completed main.1 ok")
+            try await program.leave()
+        }
+    }
+
+    @Test func `in slow mode transfers wait for what any of them moved, and all go on when it ends`() async throws {
+        let content = ScriptedFile.pattern(3_000_000)
+        try await withClock(reply: { $0.path == "/b" ? .ok("b") : .ok(content) }) { (place, server, _) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            try await program.line("session main")
+            let manager = try place.manager()
+            manager.tell("watch")
+            try await manager.line("watching")
+            manager.tell("manage", "terms", "1")
+            try await manager.line("terms 1")
+            program.tell("download", "main", server.url("/a").absoluteString, "a")
+            let line = try await manager.line("transfer main.1 running ", "(slow mode: goes on in ")
+            #expect(!line.contains(" 3000000 "))
+            program.tell("download", "main", server.url("/b").absoluteString, "b")
+            try await manager.line("transfer main.2 running 0 (slow mode: goes on in ")
+            #expect(server.requests.map(\.path) == ["/a"])
+            manager.tell("manage", "terms", "0")
+            try await program.line("completed main.1 ok")
+            try await program.line("completed main.2 ok")
+            #expect(try place.downloaded("a") == content)
+            #expect(try place.downloaded("b") == Array("b".utf8))
+            try await program.leave()
+        }
+    }
+
+    @Test func `an upload is slow, too`() async throws {
+        try await withClock(reply: { _ in .ok("taken") }) { (place, server, _) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            try await program.line("session main")
+            let manager = try place.manager()
+            manager.tell("watch")
+            try await manager.line("watching")
+            manager.tell("manage", "terms", "1")
+            try await manager.line("terms 1")
+            let upload = try place.write(ScriptedFile.pattern(3_000_000), to: "upload")
+            program.tell("upload", "main", server.url().absoluteString, upload.path)
+            try await manager.line("transfer main.1 running 0 (slow mode: goes on in ")
+            manager.tell("manage", "terms", "0")
+            try await program.line("completed main.1 ok")
+            #expect(server.requests.first?.body.count == 3_000_000)
+            try await program.leave()
+        }
+    }
+}
