@@ -77,7 +77,7 @@ extension GetCommand {
                         return name.withLock { takeServerName(of: response, sink, own: &$0) }
                     }
                 )
-                return (observer, content.task(in: session(observer), with: request))
+                return (observer, content.task(in: session, with: request))
             } finish: { outcome, path in
                 try place.date(path, by: outcome.response)
                 try tags.save(outcome.response)

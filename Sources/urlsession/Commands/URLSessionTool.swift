@@ -63,6 +63,7 @@ enum EntryPoint {
 
     /// As of several URLs, how the last one ends is how the program does.
     private static func carryOut(_ commands: [[String]]) async throws {
+        defer { SharedSessions.ofThisRun.end() }
         var last: ToolFailure?
         for words in commands {
             last?.show()

@@ -81,7 +81,7 @@ struct UploadCommand: AsyncParsableCommand {
                 answers: visit.answers, sink: BodySink(path: result.output, sparesTerminal: true),
                 meter: options.silent ? nil : ProgressMeter(), bodyStream: { source.stream() }
             )
-            return (observer, source.task(in: session(observer), with: request))
+            return (observer, source.task(in: session, with: request))
         }
     }
 }

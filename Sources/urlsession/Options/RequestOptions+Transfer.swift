@@ -22,8 +22,6 @@ final class LoadReport {
 }
 
 extension RequestOptions {
-    typealias Opening = (any URLSessionDelegate) -> URLSession
-
     func plan(
         showsHeaders: Bool = false, failsOnHTTPError: Bool, attempts: RetryOptions.Attempts
     ) -> TransferObserver.Plan {
@@ -41,26 +39,18 @@ extension RequestOptions {
     ///   - visit: Where it goes.
     ///   - file: The file; standard output where it is nil.
     ///   - number: Which load of several it is, from 0 on.
-    ///   - begin: Makes an observer, and a task in the session that it opens for it.
+    ///   - begin: Makes an observer, and a task of the session.
     ///   - finish: Is given what ended well, and its file.
     /// - Throws: Why the last attempt failed.
     func transfer(
         _ visit: Visit, to file: String?, number: Int = 0,
-        _ begin: (Opening, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
+        _ begin: (URLSession, RetryOptions.Attempts) throws -> (TransferObserver, URLSessionTask),
         finish: (TransferObserver.State, String?) throws -> Void = { _, _ in }
     ) async throws {
         try await reporting(visit, number: number) { report in
             try await retries.repeating(say: say) { attempts in
-                var session: URLSession?
-                let (observer, task) = try begin(
-                    { delegate in
-                        let opened = URLSession(configuration: visit.configuration, delegate: delegate, delegateQueue: nil)
-                        session = opened
-                        return opened
-                    }, attempts
-                )
+                let (observer, task) = try begin(SharedSessions.ofThisRun.session(for: visit), attempts)
                 let outcome = await observer.load(task)
-                session?.finishTasksAndInvalidate()
                 report.note(outcome, file: observer.sink.path ?? file)
                 try conclude(outcome)
                 do throws(BodySink.Failure) {

@@ -16,6 +16,8 @@ struct Visit {
     let url: URL
     let configuration: URLSessionConfiguration
     let answers: ChallengeAnswers
+    /// What another load must have in common with it to share its connections.
+    let terms: [String]
 }
 
 extension RequestOptions {
@@ -56,6 +58,8 @@ extension RequestOptions {
         if trust.insecure, !common.silent {
             StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
         }
-        return Visit(url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url))
+        return Visit(
+            url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url),
+            terms: sessionTerms(plan, at: url))
     }
 }

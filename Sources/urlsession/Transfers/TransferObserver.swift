@@ -52,6 +52,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// Runs the task to its end and says how it went.
     func load(_ task: URLSessionTask) async -> State {
+        // The session is other loads', too.
+        task.delegate = self
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
             awaitConnection(task)

@@ -1,0 +1,63 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import LoadingTestKit
+import Testing
+
+/// Which loads of one command share a connection.
+@Suite(.timeLimit(.minutes(2)))
+struct SharedConnectionTests {
+    private static func echo(_ request: RecordedRequest) -> ScriptedReply { .ok(request.path) }
+
+    @Test func `URLs of one command go over one connection`() async throws {
+        try await withScriptedServer(reply: Self.echo) { (server) async throws in
+            let (a, b) = (server.url("/a").absoluteString, server.url("/b").absoluteString)
+            let result = try await Tool.run(["-s", a, b, "-w", "[%{num_connects}]"])
+            #expect(result.text == "/a[1]/b[0]", "\(result.errors)")
+            #expect(server.connectionCount == 1)
+        }
+    }
+
+    @Test func `what --next parts shares a connection, where it says nothing else of connections`() async throws {
+        try await withScriptedServer(reply: Self.echo) { (server) async throws in
+            let (a, b, c) = (server.url("/a").absoluteString, server.url("/b").absoluteString, server.url("/c").absoluteString)
+            let result = try await Tool.run(["-s", a, "--next", "-s", "-d", "x", b, "--next", "-s", "-I", "-o", "/dev/null", c])
+            #expect(result.text == "/a/b", "\(result.errors)")
+            #expect(server.requests.map(\.method) == ["GET", "POST", "HEAD"])
+            // What a HEAD asks about is the file as it is, of which the session is told.
+            #expect(server.connectionCount == 2)
+            let other = try await Tool.run(["-s", a, "--next", "-s", "--http1.1", b])
+            #expect(other.text == "/a/b" && server.connectionCount == 4)
+        }
+    }
+
+    @Test func `a password of one URL does not go along with another one`() async throws {
+        try await withScriptedServer(reply: { request in
+            request.header("Authorization") == nil
+                ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "who?") : .ok("hello")
+        }) { (server) async throws in
+            let address = server.url("/a").absoluteString
+            let named = address.replacing("http://", with: "http://me:secret@")
+            for words in [[named, address], ["-u", "me:secret", address, "--next", "-s", address]] {
+                let result = try await Tool.run(["-s"] + words)
+                #expect(result.text == "hellowho?", "\(result.errors)")
+            }
+        }
+    }
+
+    @Test func `a certificate that one URL may have is refused to the next`() async throws {
+        let certificates = try TestCertificates.shared.get()
+        try await withScriptedServer(identity: certificates.valid, reply: Self.echo) { (server) async throws in
+            let address = server.url("/a").absoluteString
+            let result = try await Tool.run(["-sk", address, "--next", "-s", address])
+            #expect(result.text == "/a" && result.code == 60, "\(result.errors)")
+        }
+    }
+}
