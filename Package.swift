@@ -298,6 +298,11 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzServerCertificate", ["URLLoading"]),
         fuzzer("FuzzBackgroundMessages", ["BackgroundProtocol", "LoadingModel"]),
+        // Of the tool, which no other program can import: in their folders are links to its parsers.
+        fuzzer("FuzzNetrc", []),
+        fuzzer("FuzzAddressGlob", []),
+        fuzzer("FuzzConfiguration", []),
+        fuzzer("FuzzArchive", ["URLLoadingArchive"]),
         fuzzer("FuzzCacheEntry", ["LoadingStores", "HTTPRules", "HTTPWire"]),
         fuzzer("FuzzHTTP2Frames", ["HTTPWire"]),
         fuzzer("FuzzHPACK", ["HTTPWire", nioCore, .product(name: "NIOHPACK", package: "swift-nio-http2")]),

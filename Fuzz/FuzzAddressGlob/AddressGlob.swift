@@ -1,0 +1,1 @@
+../../Sources/urlsession/Options/AddressGlob.swift

@@ -1,0 +1,35 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+/// Whatever braces and brackets a URL has, it stands for a bounded number of URLs, each of the same number of parts, which are in it.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzAddressGlob(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    // What is longer stands for more, and no other way of it.
+    let text = String(decoding: UnsafeBufferPointer(start: data, count: min(size, 256)), as: UTF8.self)
+    do throws(ToolFailure) {
+        let addresses = try AddressGlob(text).addresses()
+        precondition(1...AddressGlob.most ~= addresses.count, "\(addresses.count) addresses")
+        let count = addresses[0].parts.count
+        for address in [addresses[0], addresses[addresses.count / 2], addresses[addresses.count - 1]] {
+            precondition(address.parts.count == count, "a part is missing")
+            var rest = address.text.utf8[...]
+            for part in address.parts {
+                guard let found = rest.firstRange(of: part.utf8) else { preconditionFailure("\(part) is not in \(address.text)") }
+                rest = rest[found.upperBound...]
+            }
+        }
+        let isPlain = !text.contains { "{}[]\\".contains($0) }
+        precondition(!isPlain || addresses.count == 1 && addresses[0].text == text, "\(addresses[0].text)")
+    } catch {
+        precondition([2, 3].contains(error.code) && error.message?.isEmpty == false, "a failure without a reason")
+    }
+    return 0
+}

@@ -1,0 +1,23 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+import URLLoadingArchive
+
+/// Whatever an archive of another program's says, what is read can be written, and is the same when it is read again.
+@_cdecl("LLVMFuzzerTestOneInput")
+public func fuzzArchive(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
+    let bytes = Data(UnsafeBufferPointer(start: data, count: size))
+    guard let archive = try? HTTPArchive(data: bytes) else { return 0 }
+    guard let written = try? archive.data() else { preconditionFailure("what was read cannot be written") }
+    guard let again = try? HTTPArchive(data: written) else { preconditionFailure("what was written cannot be read") }
+    guard let twice = try? again.data() else { preconditionFailure("what was read again cannot be written") }
+    precondition(twice == written, "written otherwise")
+    return 0
+}

@@ -1,0 +1,1 @@
+../../Sources/urlsession/Commands/ConfigurationFile.swift

@@ -1,0 +1,1 @@
+../../Sources/urlsession/Authentication/Netrc.swift

@@ -1,0 +1,1 @@
+../../Fuzz/ToolParts/ToolStandIns.swift

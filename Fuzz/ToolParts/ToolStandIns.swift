@@ -1,0 +1,40 @@
+//===----------------------------------------------------------------------===//
+//
+// This source file is part of the URLLoading project: URL loading for Swift on Linux.
+//
+// Licensed under Apache License v2.0
+// SPDX-License-Identifier: Apache-2.0
+//
+//===----------------------------------------------------------------------===//
+
+import Foundation
+
+// What the tool's parsers need of the tool besides, for fuzzers, which cannot import a program. In their folders are links to this file and
+// to the parsers.
+
+struct ToolFailure: Error {
+    let code: Int32
+    let message: String?
+
+    init(_ code: Int32, _ message: String?) {
+        self.code = code
+        self.message = message
+    }
+}
+
+struct Login: Equatable {
+    let user: String
+    let password: String
+}
+
+enum ByteText {
+    static func size(_ count: Int64) -> String { "\(count) bytes" }
+}
+
+enum StandardError {
+    static func print(_ line: String) {}
+}
+
+enum InputFile {
+    static func take(_ path: String) throws(ToolFailure) -> Data { throw ToolFailure(26, path) }
+}
