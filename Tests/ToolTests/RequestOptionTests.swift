@@ -160,6 +160,17 @@ struct RequestOptionTests {
         }
     }
 
+    @Test(arguments: ["/a%20b", "/d/a%2fb?x=/y", "/%2e%2e", "/a;b=c", "/a+b#x/y"])
+    func `-O takes the name that stands in the URL, as curl does`(target: String) async throws {
+        try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
+            let address = server.url().absoluteString + target.dropFirst()
+            let (curl, folder) = (try TemporaryDirectory(), try TemporaryDirectory())
+            #expect(try await Tool.run([], in: curl, preparation: "curl -sO '\(address)'; exit 0").code == 0)
+            #expect(try await Tool.run(["-sO", address], in: folder).code == 0)
+            #expect(try folder.names == curl.names && folder.names.count == 1)
+        }
+    }
+
     @Test func `-O writes a file of the URL's name`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("named") }) { (server) async throws in

@@ -127,6 +127,17 @@ struct SeveralURLTests {
                 #expect(result.code == 0 && result.text == "POST /a x=1\nDELETE /a \n", "\(result.errors)")
             }
             #expect(try await Tool.run(["-s", address, "--next", "--none", address]).code == 2)
+            // What holds for everything need not be said again, and is said on whatever side.
+            let refused = "http://127.0.0.1:1/"
+            for words in [["-s", refused, "--next", refused], [refused, "-:", "-s", refused]] {
+                let result = try await Tool.run(words)
+                #expect(result.code == 7 && result.errors.isEmpty, "\(result.errors)")
+            }
+            for words in [["--fail-early", refused, "--next", address], [refused, "--next", "--fail-early", address]] {
+                #expect(try await Tool.run(["-s"] + words).code == 7)
+            }
+            let both = try await Tool.run(["--stderr", "-", refused, "--next", refused])
+            #expect(both.errors.isEmpty && both.text.split(separator: "\n").count == 2, "\(both.text)")
             #expect(server.requests.count == 4)
         }
     }
@@ -143,6 +154,8 @@ struct SeveralURLTests {
                 "url: \"\(address)\"\nrequest=PUT\nheader:\"X-B: x = y\"\n-s", "-sXPOST\r\nurl\t\(address)\r\n",
                 "-s\nrequest = \"-x\"\nurl=\(address)",
                 "-s\nurl = \"\(address)?{a,b}\"\nnext\nurl=\(address)\n-s",
+                "silent = true\nurl = \(address) more\nrequest = DELETE # how\nget: \"true\"",
+                "-s true\nurl = \(address)\n-X PUT POST\nnext\nurl = \(address)",
             ] {
                 let file = try folder.write(Array(text.utf8), to: "config")
                 let curl = try await Tool.run([], in: folder, preparation: "curl -q -K config; exit 0")
@@ -156,7 +169,7 @@ struct SeveralURLTests {
     }
 
     @Test func `a configuration file that makes no sense is refused`() async throws {
-        for (text, code) in [("url = \"x", 2), ("url = a b", 2), ("none", 2), ("-K config", 2), ("", 2)] as [(String, Int32)] {
+        for (text, code) in [("url = \"x", 2), ("none", 2), ("-K config", 2), ("", 2)] as [(String, Int32)] {
             try folder.write(Array(text.utf8), to: "config")
             #expect(try await Tool.run(["-K", "config"], in: folder).code == code, "\(text)")
         }

@@ -129,4 +129,15 @@ struct UploadFileTests {
         let once = try await Tool.run(words)
         #expect(once.code == 7 && !once.errors.contains("trying again"))
     }
+
+    @Test func `a named pipe is sent as it comes, under its name`() async throws {
+        try await withScriptedServer(reply: { .ok("\($0.method) \($0.target) \($0.bodyText)") }) { (server) async throws in
+            let address = server.url("/in/").absoluteString
+            let result = try await Tool.run(
+                ["-s", "-T", "pipe", address], in: folder, preparation: "mkfifo pipe; { printf 'some text' >pipe & true; }")
+            #expect(result.text == "PUT /in/pipe some text", "\(result.errors)")
+            let twice = try await Tool.run(["-s", "-S", "--retry", "1", "-T", "pipe", address], in: folder)
+            #expect(twice.code == 2 && twice.errors.contains("a pipe"), "\(twice.errors)")
+        }
+    }
 }

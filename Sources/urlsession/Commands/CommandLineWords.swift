@@ -65,6 +65,44 @@ enum CommandLineWords {
         return "\(text[...sign])\"\(content)\""
     }
 
+    /// Whether an option, with its dashes, takes no value.
+    private static func isFlag(_ option: String, _ letters: [Character: String]) -> Bool {
+        guard option.hasPrefix("--") else { return option.count == 2 && option.last.flatMap { letters[$0] } != nil }
+        let name = String(option.dropFirst(2))
+        return !longOptions.contains(name) && rewritten[name] == nil && !["url", "config"].contains(name)
+    }
+
+    /// Curl's options that hold for everything, on whatever side of `--next` they stand; those of the second set have a value.
+    private static let global: (flags: Set<String>, options: Set<String>) = (
+        ["silent", "show-error", "verbose", "fail-early", "parallel", "parallel-immediate", "progress-bar", "styled-output"],
+        ["parallel-max", "stderr"]
+    )
+
+    /// Gives each of the command lines the options that hold for all of them.
+    private static func sharing(_ lines: [[String]]) -> [[String]] {
+        guard lines.count > 1 else { return lines }
+        var flags: Set<String> = []
+        var options: [String: String] = [:]
+        for line in lines {
+            var rest = line.prefix { $0 != "--" }
+            while let word = rest.popFirst() {
+                guard word.hasPrefix("--") else { continue }
+                let name = String(word.dropFirst(2))
+                if global.flags.contains(name) {
+                    flags.insert(name)
+                } else if global.options.contains(name) {
+                    options[name] = rest.popFirst()
+                } else if longOptions.contains(name) {
+                    rest = rest.dropFirst()
+                } else if let sign = name.firstIndex(of: "="), global.options.contains(String(name[..<sign])) {
+                    options[String(name[..<sign])] = String(name[name.index(after: sign)...])
+                }
+            }
+        }
+        let shared = flags.sorted().map { "--" + $0 } + options.sorted { $0.key < $1.key }.map { "--\($0.key)=\($0.value)" }
+        return lines.map { line in line.prefix(1) + shared + line.dropFirst() }
+    }
+
     private static let loading: Set<String> = ["get", "download", "upload"]
 
     /// The command lines that `--next` parts, each to be parsed by itself.
@@ -103,7 +141,7 @@ enum CommandLineWords {
             guard let file else { throw ToolFailure(2, "--config needs a file") }
             configurations += 1
             guard configurations <= 100 else { throw ToolFailure(2, "--config is given too often") }
-            rest = (try ConfigurationFile.words(of: file) + rest)[...]
+            rest = (try ConfigurationFile.words(of: file) { isFlag($0, flags) } + rest)[...]
         }
         while let word = rest.popFirst() {
             if word == "--" {
@@ -157,6 +195,6 @@ enum CommandLineWords {
                 }
             }
         }
-        return lines + [result]
+        return sharing(lines + [result])
     }
 }

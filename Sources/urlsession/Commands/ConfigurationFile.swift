@@ -15,10 +15,14 @@ enum ConfigurationFile {
 
     /// The words that the file stands for.
     ///
-    /// - Parameter path: The file; `-` for standard input.
+    /// Of a value without quotes what is behind a blank is left out, and so is the value of an option that takes none, with a warning.
+    ///
+    /// - Parameters:
+    ///   - path: The file; `-` for standard input.
+    ///   - isFlag: Whether an option, with its dashes, takes no value.
     /// - Throws: Where it cannot be read, or a quote has no end.
     /// - Returns: The words of a command line.
-    static func words(of path: String) throws(ToolFailure) -> [String] {
+    static func words(of path: String, isFlag: (String) -> Bool) throws(ToolFailure) -> [String] {
         let data = try InputFile.take(path)
         guard data.count <= mostBytes else { throw ToolFailure(26, "\(path) is too long") }
         var words: [String] = []
@@ -26,40 +30,66 @@ enum ConfigurationFile {
             omittingEmptySubsequences: false, whereSeparator: \.isNewline
         )
         .enumerated() {
-            guard let next = self.words(line) else {
-                throw ToolFailure(2, "line \(index + 1) of \(path) has a quote without an end, or a value too much")
+            guard let entry = Entry(line) else {
+                throw ToolFailure(2, "line \(index + 1) of \(path) has a quote without an end")
             }
-            words += next
+            guard let option = entry.option else { continue }
+            let place = "line \(index + 1) of \(path)"
+            if entry.isCut {
+                StandardError.print("warning: \(place): what is behind the blank is left out: write the value in quotes")
+            }
+            if let value = entry.value, isFlag(option) {
+                if value != "true" { StandardError.print("warning: \(place): \(option) takes no value") }
+                words.append(option)
+            } else {
+                words += [option] + (entry.value.map { [$0] } ?? [])
+            }
         }
         return words
     }
 
-    /// Nil where the line makes no sense.
-    private static func words(_ line: Substring) -> [String]? {
-        let line = line.drop(while: \.isWhitespace)
-        guard let first = line.first, first != "#" else { return [] }
-        // After a dash the name ends with a space alone.
-        let isDashed = first == "-"
-        func isSeparator(_ character: Character) -> Bool { character.isWhitespace || !isDashed && "=:".contains(character) }
-        let name = String(line.prefix { !isSeparator($0) })
-        let option = isDashed ? name : "--" + name
-        var rest = line[line.index(line.startIndex, offsetBy: name.count)...].drop { isSeparator($0) || "=:".contains($0) }
-        guard rest.first == "\"" else {
-            let value = rest.prefix { !$0.isWhitespace }
-            let more = rest[value.endIndex...].drop(while: \.isWhitespace)
-            guard more.isEmpty || more.first == "#" || value.first == "#" else { return nil }
-            return value.isEmpty || value.first == "#" ? [option] : [option, String(value)]
-        }
-        rest.removeFirst()
-        var value = ""
-        while let next = rest.popFirst() {
-            if next == "\"" { return [option, value] }
-            guard next == "\\", let escaped = rest.popFirst() else {
-                value.append(next)
-                continue
+    /// What a line says.
+    struct Entry {
+        /// With its dashes; nil where the line says nothing.
+        private(set) var option: String?
+        private(set) var value: String?
+        /// There is more behind the value, which has no quotes.
+        private(set) var isCut = false
+
+        /// Nil where a quote has no end.
+        init?(_ line: Substring) {
+            let line = line.drop(while: \.isWhitespace)
+            guard let first = line.first, first != "#" else { return }
+            // After a dash the name ends with a space alone.
+            let isDashed = first == "-"
+            func isSeparator(_ character: Character) -> Bool {
+                character.isWhitespace || !isDashed && "=:".contains(character)
             }
-            value.append(["t": "\t", "n": "\n", "r": "\r", "v": "\u{0B}"][escaped] ?? escaped)
+            let name = line.prefix { !isSeparator($0) }
+            option = isDashed ? String(name) : "--" + name
+            var rest = line[name.endIndex...].drop { isSeparator($0) || "=:".contains($0) }
+            guard rest.first == "\"" else {
+                let text = rest.prefix { !$0.isWhitespace }
+                guard let first = text.first, first != "#" else { return }
+                value = String(text)
+                let more = rest[text.endIndex...].drop(while: \.isWhitespace)
+                isCut = !more.isEmpty && more.first != "#"
+                return
+            }
+            rest.removeFirst()
+            var text = ""
+            while let next = rest.popFirst() {
+                if next == "\"" {
+                    value = text
+                    return
+                }
+                guard next == "\\", let escaped = rest.popFirst() else {
+                    text.append(next)
+                    continue
+                }
+                text.append(["t": "\t", "n": "\n", "r": "\r", "v": "\u{0B}"][escaped] ?? escaped)
+            }
+            return nil
         }
-        return nil
     }
 }

@@ -16,6 +16,7 @@ extension GetCommand {
     func load(_ order: LoadOrder, cookies: HTTPCookieStorage?, heads: BodySink?) async throws {
         let visit = try options.visit(order.address, cookies: cookies)
         let source = try order.upload.map { path throws(ToolFailure) in try UploadSource(path, rate: options.pace.rate) }
+        if source?.isPipe == true, options.retries.retry > 0 { throw ToolFailure(2, "--retry cannot send a pipe twice") }
         var request = options.request(for: source?.target(visit.url) ?? visit.url)
         var content = try body.add(
             to: &request, keepsMethod: options.common.method != nil, omitting: options.common.omittedHeaders)
@@ -41,7 +42,7 @@ extension GetCommand {
             try await repetition.run(isSilent: options.silent && !options.showsErrors)
             return
         }
-        let file = try result.file(for: visit.url, order, place)
+        let file = try result.file(for: order, place)
         if let file, file != "-", source == nil { try Continuation.claim(file, continues: result.continueAt != nil) }
         let continuation = try continuation(of: &request, visit, file: file, isUpload: source != nil)
         content.slow(&request, to: options.pace.rate)

@@ -66,6 +66,7 @@ enum EntryPoint {
         defer { SharedSessions.ofThisRun.end() }
         var last: ToolFailure?
         for words in commands {
+            if last != nil, words.contains("--fail-early") { break }
             last?.show()
             last = nil
             do {

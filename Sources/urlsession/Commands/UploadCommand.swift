@@ -60,7 +60,7 @@ struct UploadCommand: AsyncParsableCommand {
         let source = try UploadSource(file, rate: options.pace.rate)
         var options = options
         // What was read cannot be sent again.
-        if source.isStandardInput { options.retries.retry = 0 }
+        if source.isStandardInput || source.isPipe { options.retries.retry = 0 }
         let visit = try options.visit(url)
         if result.resume, FTPAddress.space(visit.url) == nil {
             throw ToolFailure(2, "--resume of an upload is for ftp and ftps URLs")

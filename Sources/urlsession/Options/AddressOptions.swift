@@ -40,14 +40,18 @@ struct AddressOptions: ParsableArguments {
         help: "Load several URLs at once, and show no progress; with --repeat, several requests.")
     var parallel = false
 
-    @Option(name: .customLong("parallel-max"), help: ArgumentHelp("How many at once; 50, with --repeat 1.", valueName: "count"))
-    var most: Int?
+    @Option(
+        name: .customLong("parallel-max"),
+        help: ArgumentHelp("How many at once, at most 300; 50, with --repeat 1.", valueName: "count"))
+    var mostAtOnce: Int?
+
+    /// What curl does not take it passes over.
+    var most: Int? { mostAtOnce.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
     @Flag(name: .customLong("fail-early"), help: "Of several URLs load none after one that failed.")
     var failsEarly = false
 
     func validate() throws {
-        if let most, !(1...300 ~= most) && !(most > 0 && !parallel) { throw ValidationError("--parallel-max is from 1 to 300.") }
         if lists.count(where: { $0 == "-" }) > 1 { throw ValidationError("Standard input can be read once.") }
     }
 

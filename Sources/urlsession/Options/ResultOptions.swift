@@ -75,15 +75,14 @@ struct ResultOptions: ParsableArguments {
     /// The file for the body of a URL; nil for standard output.
     ///
     /// - Parameters:
-    ///   - url: The URL.
     ///   - order: The load.
     ///   - place: Where files are to be.
     /// - Throws: Where it is to have the URL's name, and that has none.
     /// - Returns: Its path.
-    func file(for url: URL, _ order: LoadOrder, _ place: PlaceOptions) throws(ToolFailure) -> String? {
+    func file(for order: LoadOrder, _ place: PlaceOptions) throws(ToolFailure) -> String? {
         let index = order.argument
         if index < output.count { return output[index] == "-" ? "-" : try place.path(order.name(output[index])) }
-        return namesAll || index < names ? try place.path(DownloadPlace.name(of: url)) : nil
+        return namesAll || index < names ? try place.path(DownloadPlace.name(of: order.address)) : nil
     }
 
     func validate() throws {

@@ -155,9 +155,10 @@ struct DownloadPlace: Sendable {
         (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Disposition") != nil
     }
 
-    /// The last path component of a URL, for `--remote-name`.
-    static func name(of url: URL) throws(ToolFailure) -> String {
-        guard let name = safe(url.lastPathComponent) else {
+    /// The last path component of a URL as the user wrote it, for `--remote-name`.
+    static func name(of address: String) throws(ToolFailure) -> String {
+        let path = address[(RequestOptions.schemeEnd(address) ?? address.startIndex)...].prefix { !"?#".contains($0) }
+        guard let slash = path.lastIndex(of: "/"), let name = safe(String(path[path.index(after: slash)...])) else {
             throw ToolFailure(23, "the URL names no file: choose a name with --output")
         }
         return name

@@ -111,6 +111,8 @@ final class SegmentedDownload: Sendable {
             var outcome = outcomes.first?.outcome
         else { throw ToolFailure(18, "the parts are not as long as the file") }
         outcome.response = file.response
+        outcome.received = file.length
+        outcome.isOfParts = true
         return .done(outcome)
     }
 

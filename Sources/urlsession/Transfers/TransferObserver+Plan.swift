@@ -48,6 +48,8 @@ extension TransferObserver {
         var redirects = 0
         var received: Int64 = 0
         var offset: Int64?
+        /// What was received came in several loads, of which there are the first one's metrics.
+        var isOfParts = false
         /// Whether a request went out since the last response.
         var isSent = false
         /// Stops the load, should it still be waiting for a connection by then.

@@ -16,6 +16,8 @@ final class UploadSource: Sendable {
     let path: String
     /// `-`, and curl's `.`, which reads as it comes.
     let isStandardInput: Bool
+    /// What is no file of a length is sent as it comes, and once.
+    let isPipe: Bool
     private let wasOpened = Mutex(false)
     private let pace: Pace?
 
@@ -27,6 +29,9 @@ final class UploadSource: Sendable {
         self.path = path
         isStandardInput = path == "-" || path == "."
         pace = rate.map { Pace($0) }
+        let real = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let type = (try? FileManager.default.attributesOfItem(atPath: real))?[.type] as? FileAttributeType
+        isPipe = !isStandardInput && type.map { ![.typeRegular, .typeDirectory].contains($0) } ?? false
         if !isStandardInput, access(path, R_OK) != 0 {
             throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
         }
@@ -44,20 +49,20 @@ final class UploadSource: Sendable {
 
     /// What is sent; nil where standard input was read already.
     func stream() -> InputStream? {
-        if isStandardInput {
+        if isStandardInput || isPipe {
             let isFirst = wasOpened.withLock { wasOpened in
                 defer { wasOpened = true }
                 return !wasOpened
             }
             guard isFirst else { return nil }
-            if InputFile.hasReadStandardInput { return InputStream(data: Data()) }
+            if isStandardInput, InputFile.hasReadStandardInput { return InputStream(data: Data()) }
         }
         guard let stream = InputStream(fileAtPath: isStandardInput ? "/dev/stdin" : path) else { return nil }
         return pace.map { PacedStream(stream, $0) } ?? stream
     }
 
     func task(in session: URLSession, with request: URLRequest) -> URLSessionUploadTask {
-        guard isStandardInput || pace != nil else {
+        guard isStandardInput || isPipe || pace != nil else {
             return session.uploadTask(with: request, fromFile: URL(fileURLWithPath: path))
         }
         var request = request
