@@ -12,11 +12,12 @@ import Synchronization
 
 /// Time that stands still until a test moves it; a session's timeouts, pauses and stores use it in place of the system's clocks.
 package final class SteppedClock: Sendable {
-    /// Is told of each step, with the nanoseconds since the clock's start, and calls back when what is due has been done.
+    /// Called for each step with the nanoseconds since the start; calls `done` when the work that is due has been done.
     package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
 
     private struct Wait {
         let end: Int64
+        let isTimeout: Bool
         let wake: @Sendable () -> Void
     }
 
@@ -32,13 +33,16 @@ package final class SteppedClock: Sendable {
         var waits: [Int: Wait] = [:]
         var watchers: [Int: Watcher] = [:]
 
+        var sleeperCount: Int { waits.values.count { !$0.isTimeout } }
+
         mutating func number() -> Int {
             lastNumber += 1
             return lastNumber
         }
 
         mutating func satisfied() -> [Watcher] {
-            let satisfied = watchers.filter { $0.value.count <= waits.count }
+            let count = sleeperCount
+            let satisfied = watchers.filter { $0.value.count <= count }
             for number in satisfied.keys { watchers[number] = nil }
             return Array(satisfied.values)
         }
@@ -56,14 +60,14 @@ package final class SteppedClock: Sendable {
     /// The time of day, in seconds since the reference date of `Date`.
     package var seconds: Double { start + Double(elapsed) / 1e9 }
 
-    /// Moves the time, and returns when what was due has been done or woken.
+    /// Advances the time; returns when the work that is due has been done, and due waits have been woken.
     package func step(by nanoseconds: Int64) async {
         let (elapsed, followers) = state.withLock { state in
             let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
             state.elapsed = overflow ? .max : sum
             return (state.elapsed, Array(state.followers.values))
         }
-        // Followers first: what a wait holds up must not count the step as idle time.
+        // Followers first: a load that is paused must not count the step as idle time.
         for follower in followers {
             await withCheckedContinuation { continuation in follower(elapsed) { continuation.resume() } }
         }
@@ -89,14 +93,14 @@ package final class SteppedClock: Sendable {
 
     // MARK: Waits
 
-    /// Calls back once the time has come, which may be at once.
+    /// Calls back at a time, or immediately if it has passed.
     ///
     /// - Returns: What ``cancel(_:)`` takes.
-    package func wait(until end: Int64, _ wake: @escaping @Sendable () -> Void) -> Int? {
+    package func wait(until end: Int64, isTimeout: Bool = false, _ wake: @escaping @Sendable () -> Void) -> Int? {
         let (number, satisfied) = state.withLock { state -> (Int?, [Watcher]) in
             guard state.elapsed < end else { return (nil, []) }
             let number = state.number()
-            state.waits[number] = Wait(end: end, wake: wake)
+            state.waits[number] = Wait(end: end, isTimeout: isTimeout, wake: wake)
             return (number, state.satisfied())
         }
         if number == nil { wake() }
@@ -111,22 +115,22 @@ package final class SteppedClock: Sendable {
         return state.withLock { $0.waits.removeValue(forKey: number) != nil }
     }
 
-    /// Waits so many seconds.
+    /// Waits a number of seconds.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
-    package func sleep(for seconds: Double) async throws {
-        try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)))
+    package func sleep(for seconds: Double, isTimeout: Bool = false) async throws {
+        try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)), isTimeout: isTimeout)
     }
 
     /// Waits until the time has come.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
-    package func sleep(until end: Int64) async throws {
+    package func sleep(until end: Int64, isTimeout: Bool = false) async throws {
         let sleeper = Sleeper()
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 sleeper.begin(continuation)
-                let number = wait(until: end) { sleeper.end() }
+                let number = wait(until: end, isTimeout: isTimeout) { sleeper.end() }
                 sleeper.note(number, of: self)
             }
         } onCancel: {
@@ -135,7 +139,7 @@ package final class SteppedClock: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Waits until so many wait for this clock at the same time.
+    /// Waits until at least `count` waits for this clock, not counting timeouts, exist at the same time.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
     package func waits(atLeast count: Int) async throws {
@@ -143,7 +147,7 @@ package final class SteppedClock: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in
-                    guard state.waits.count < count, !Task.isCancelled else { return true }
+                    guard state.sleeperCount < count, !Task.isCancelled else { return true }
                     state.watchers[number] = Watcher(count: count, continuation: continuation)
                     return false
                 }

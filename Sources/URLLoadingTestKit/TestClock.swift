@@ -13,8 +13,8 @@ public import URLLoading
 
 /// A clock that stands still until a test moves it.
 ///
-/// A session whose configuration has it (`URLSessionConfiguration.testClock`) uses it in place of the system's clocks: a timeout of an
-/// hour is tested in no time, and never runs out on a slow machine.
+/// A session whose configuration has it (`URLSessionConfiguration.testClock`) uses it instead of the system's clocks: a test of an
+/// hour's timeout takes no time, and no timeout expires because a machine is slow.
 ///
 /// ```swift
 /// let clock = TestClock()
@@ -33,8 +33,11 @@ public final class TestClock: Clock {
         /// - Parameter elapsed: The time since the clock was made.
         public init(elapsed: Duration = .zero) { self.elapsed = elapsed }
 
+        /// The instant after a duration.
         public func advanced(by duration: Duration) -> Instant { Instant(elapsed: elapsed + duration) }
+        /// The duration from this instant to another one.
         public func duration(to other: Instant) -> Duration { other.elapsed - elapsed }
+        /// Whether the first instant is earlier.
         public static func < (left: Instant, right: Instant) -> Bool { left.elapsed < right.elapsed }
     }
 
@@ -42,7 +45,7 @@ public final class TestClock: Clock {
 
     /// Makes a clock that stands still.
     ///
-    /// - Parameter date: The time of day that it shows, for what cookies and stored responses go by; default now.
+    /// - Parameter date: The initial date, which cookies and stored responses use; default now.
     public init(date: Date = Date()) { steps = SteppedClock(start: date.timeIntervalSinceReferenceDate) }
 
     init(_ steps: SteppedClock) { self.steps = steps }
@@ -54,9 +57,9 @@ public final class TestClock: Clock {
     /// A nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// Moves the clock, and returns when what was due has been done: timeouts have ended their loads, pauses are over.
+    /// Advances the clock; returns when timeouts that are due have ended their loads, and sleepers that are due have been woken.
     ///
-    /// - Parameter duration: How far; less than nothing is nothing.
+    /// - Parameter duration: The duration; a negative one has no effect.
     public func advance(by duration: Duration) async { await steps.step(by: Self.nanoseconds(duration)) }
 
     /// Waits until the clock shows an instant.
@@ -66,12 +69,12 @@ public final class TestClock: Clock {
         try await steps.sleep(until: Self.nanoseconds(deadline.elapsed))
     }
 
-    /// Waits until so many wait for the clock at the same time: sessions that pause before another attempt, tasks with an
-    /// `earliestBeginDate`, server-sent events between two connections, and ``sleep(until:tolerance:)``.
+    /// Waits until a number of sleepers wait for the clock at the same time.
     ///
-    /// Timeouts do not count: they run from when a task is resumed.
+    /// Sleepers are loads that pause before a retry, tasks with an `earliestBeginDate`, server-sent events between two connections,
+    /// and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start when a task is resumed.
     ///
-    /// - Parameter count: How many; default 1.
+    /// - Parameter count: The number of sleepers; default 1.
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
     public func waitForSleepers(_ count: Int = 1) async throws { try await steps.waits(atLeast: count) }
 
@@ -87,10 +90,10 @@ public final class TestClock: Clock {
 extension URLSessionConfiguration {
     /// The clock of the configuration's sessions; default nil, the system's.
     ///
-    /// By it go `timeoutIntervalForRequest`, `timeoutIntervalForResource`, the pauses of `retryPolicy`, a task's `earliestBeginDate`, how
-    /// fresh stored responses are, when cookies and strict transport security expire, and the pauses of server-sent events. By the system's clocks
-    /// go the lives of connections and names, certificates, WebSocket pings, metrics, and what storages tell the app themselves. Sessions in the background
-    /// have the system's time.
+    /// It determines `timeoutIntervalForRequest`, `timeoutIntervalForResource`, the pauses of `retryPolicy`, a task's
+    /// `earliestBeginDate`, the age of stored responses, the expiry of cookies and of strict transport security, and the pauses of
+    /// server-sent events. The system's clocks determine the lifetime of idle connections and host names, the validity of
+    /// certificates, WebSocket pings, metrics, and what the storages report to the app. Background sessions use the system's clocks.
     public var testClock: TestClock? {
         get { steppedClock.map(TestClock.init) }
         set { steppedClock = newValue?.steps }

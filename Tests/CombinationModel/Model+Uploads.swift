@@ -91,7 +91,11 @@ extension Model {
                 offset = nil
                 continue
             }
-            guard case .answer(let answer, _) = exchanged else { return exchanged }
+            guard case .answer(let answer, _) = exchanged else {
+                // The head of an answer whose body cannot be read may have counted.
+                if isLast, mayBe("the head counted \(course.order.label)") { makeOutdated(first) }
+                return exchanged
+            }
             guard isLast || answer.status != 204 else {
                 offset = start + count
                 continue

@@ -190,7 +190,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 try await session.bytes(for: patient, delegate: nil, leftOrigin: leftOrigin)
             }
             let timer = Task {
-                try await session.wait(allowed)
+                try await session.wait(allowed, isTimeout: true)
                 late.isSo.store(true, ordering: .relaxed)
                 loading.cancel()
             }

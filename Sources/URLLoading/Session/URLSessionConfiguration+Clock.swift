@@ -10,7 +10,7 @@
 package import LoadingEngine
 
 extension URLSessionConfiguration {
-    /// What tells the time to sessions of the configuration, for tests; nil is the system.
+    /// The clock of the configuration's sessions, for tests; nil for the system's clocks.
     package var steppedClock: SteppedClock? {
         get { get { $0.clock } }
         set { set { $0.clock = newValue } }
@@ -18,11 +18,11 @@ extension URLSessionConfiguration {
 }
 
 extension URLSession {
-    /// Waits so many seconds of the session's time.
+    /// Waits a number of seconds of the session's time; a timeout is a wait that usually does not end.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
-    func wait(_ seconds: Double) async throws {
+    func wait(_ seconds: Double, isTimeout: Bool = false) async throws {
         guard let clock = equipment.memory.stores.clock else { return try await Task.sleep(for: .seconds(seconds)) }
-        try await clock.sleep(for: seconds)
+        try await clock.sleep(for: seconds, isTimeout: isTimeout)
     }
 }
