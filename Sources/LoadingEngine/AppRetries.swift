@@ -61,7 +61,8 @@ struct AppRetries {
     private mutating func pause(
         _ rules: LoadRetries, retryAfter: Double?, isOfHost: Bool, _ hop: Hop, in load: Load
     ) -> Double? {
-        guard let host = Self.host(of: hop), !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
+        guard let host = Self.host(of: hop),
+            !isOfHost || RetryBudgets.noteFailure(host, now: WallClock.seconds(load.control.lastProgress)), count < rules.limit,
             hop.request.body.isReplayable, rules.repeatsAnyMethod || RetryPolicy.isIdempotent(hop.request.method),
             (retryAfter ?? 0) <= rules.longestRetryAfter
         else { return nil }

@@ -155,7 +155,9 @@ struct TestClockTests {
             try await withClock { (session) async throws in
                 let reading = Task {
                     var events: [String] = []
-                    for try await event in session.serverSentEvents(for: URLRequest(url: server.url())) { events.append(event.data) }
+                    for try await event in session.serverSentEvents(for: URLRequest(url: server.url())) {
+                        events.append(event.data)
+                    }
                     return events
                 }
                 for count in 1...2 {
@@ -170,7 +172,9 @@ struct TestClockTests {
     }
 
     @Test func `code of the app sleeps by it, until it is cancelled`() async throws {
-        let (first, second) = (Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) })
+        let (first, second) = (
+            Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) }
+        )
         try await clock.waitForSleepers(2)
         await clock.advance(by: .seconds(10))
         try await first.value

@@ -40,7 +40,8 @@ enum ResponseCaching {
             return nil
         }
         guard let keeper = ResponseTrust.keeper(of: exchange, hop, in: load) else { return nil }
-        let answered = Answered(head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper, session: load.session)
+        let answered = Answered(
+            head: head, hop: hop, exchange: exchange, transaction: transaction, keeper: keeper, session: load.session)
         if hop.request.method == "HEAD" {
             update(by: answered)
             return nil
