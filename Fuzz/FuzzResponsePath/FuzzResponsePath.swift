@@ -106,9 +106,9 @@ private struct Reading {
                 control: control
             )
         else { preconditionFailure("the exchange cannot begin") }
-        control.stand(at: .exchanging(exchange))
+        control.enter(.exchanging(exchange))
         // They hold each other until a load is over.
-        defer { control.stand(at: .elsewhere) }
+        defer { control.enter(.elsewhere) }
 
         var start = 0
         while start < bytes.count, channel.isActive {

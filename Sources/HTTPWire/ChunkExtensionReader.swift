@@ -16,7 +16,7 @@
 /// Intermediaries that follow this grammar and those that do not must find the end of the line at the same position. Therefore only
 /// extensions and whitespace are accepted between a size and its line end.
 struct ChunkExtensionReader: Sendable {
-    private enum Place: Sendable {
+    private enum State: Sendable {
         /// Only whitespace so far.
         case size
         case beforeName
@@ -33,7 +33,7 @@ struct ChunkExtensionReader: Sendable {
         case afterValue
     }
 
-    private var place = Place.size
+    private var place = State.size
 
     /// Whether the line may end at the current position.
     var mayEndHere: Bool {
@@ -50,7 +50,7 @@ struct ChunkExtensionReader: Sendable {
         return true
     }
 
-    private static func place(after place: Place, _ byte: UInt8) -> Place? {
+    private static func place(after place: State, _ byte: UInt8) -> State? {
         switch place {
         case .quoted:
             switch byte {
@@ -78,7 +78,7 @@ struct ChunkExtensionReader: Sendable {
         }
     }
 
-    private static func afterWhitespace(_ place: Place) -> Place {
+    private static func afterWhitespace(_ place: State) -> State {
         switch place {
         case .name: .afterName
         case .value, .quotedEnd: .afterValue
@@ -86,7 +86,7 @@ struct ChunkExtensionReader: Sendable {
         }
     }
 
-    private static func afterTokenByte(_ place: Place) -> Place? {
+    private static func afterTokenByte(_ place: State) -> State? {
         switch place {
         case .beforeName, .name: .name
         case .beforeValue, .value: .value

@@ -74,7 +74,7 @@ final class DeadlineClock {
             guard let load else { continue }
             var idleSince = load.control.idleSince(now: now)
             // A load that is paused is checked again after a while, however little time it has left.
-            if load.control.isHeldUp, let timeout = Self.nanoseconds(load.requestTimeout) {
+            if load.control.isOnHold, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
             machine.progress(load.deadline.slot, now: time(of: idleSince))
@@ -146,7 +146,7 @@ final class DeadlineClock {
         if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
         steps.append((now, elapsed))
         // The server did not keep these waiting.
-        for load in watched where load?.control.isHeldUp == true { load?.control.markProgress(now) }
+        for load in watched where load?.control.isOnHold == true { load?.control.markProgress(now) }
         fire()
     }
 

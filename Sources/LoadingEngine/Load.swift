@@ -157,9 +157,9 @@ final class Load: LoopCallee {
         control.park(self)
     }
 
-    package func goOn() {
+    package func proceed() {
         let engine = engine
-        session.goOn?(NIOLoopBound(self, eventLoop: session.loop))
+        session.proceed?(NIOLoopBound(self, eventLoop: session.loop))
         withExtendedLifetime(engine) {}
     }
 

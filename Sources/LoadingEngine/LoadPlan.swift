@@ -15,7 +15,7 @@ import LoadingModel
 /// that is reached produces the response: which one that is depends on the hop, since a redirect may lead from the network to a
 /// class of the app.
 ///
-/// There are two ways through the list, with the same steps of the stages: ``goOn(_:in:)`` as far as no task is needed, and from
+/// There are two ways through the list, with the same steps of the stages: ``proceed(_:in:)`` as far as no task is needed, and from
 /// there ``answer(_:in:)``, which a task awaits.
 final class LoadPlan {
     private let followUp: FollowUpStage
@@ -41,10 +41,10 @@ final class LoadPlan {
     /// Takes a load's first hop from its current position as far as possible without a task.
     ///
     /// A response returned here only has to be delivered; if the load needs a task, ``answer(_:in:)`` continues from here.
-    func goOn(_ hop: Hop, in load: Load) -> StageStep {
+    func proceed(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
-            guard case .answered(let answer) = step, !followUp.isThrough(answer, hop, in: load) else { return step }
+            guard case .answered(let answer) = step, !followUp.needsNoFollowUp(answer, hop, in: load) else { return step }
             hop.keep(.answer(answer))
         } catch {
             hop.keep(.failure(error))
@@ -76,7 +76,7 @@ final class LowerStages {
     // Inlined, because every waiting load would otherwise keep another frame.
     @inline(__always)
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
-        if !hop.stands, case .answered(let answer) = try step(hop, in: load) { return answer }
+        if !hop.isStopped, case .answered(let answer) = try step(hop, in: load) { return answer }
         let place = hop.takePlace() ?? self
         // The last stage calls no other.
         return try await place.stage.answer(hop, in: load, then: place.next ?? place)
@@ -88,11 +88,11 @@ final class LowerStages {
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         let step = try stage.step(hop, in: load)
         switch step {
-        case .goOn: if let next { return try next.step(hop, in: load) }
+        case .proceed: if let next { return try next.step(hop, in: load) }
         case .answered: return step
         case .waits, .needsTask: break
         }
-        hop.stand(at: self)
+        hop.stop(at: self)
         return step
     }
 }

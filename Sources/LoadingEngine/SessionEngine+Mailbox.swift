@@ -16,7 +16,7 @@ extension SessionEngine: LoadingService, LoopCallee {
     package nonisolated func submit(_ order: TaskOrder, client: any LoadClient) -> Bool { mailbox.post(.submit(order, client)) }
 
     package nonisolated func wake() {
-        if executor.loop.inEventLoop { executor.goOn(self) } else { executor.loop.execute { self.executor.enter(self) } }
+        if executor.loop.inEventLoop { executor.proceed(self) } else { executor.loop.execute { self.executor.enter(self) } }
     }
 
     package nonisolated var taskExecutor: any TaskExecutor { LoopDirectory.guestExecutor(of: loop) }
@@ -39,7 +39,7 @@ extension SessionEngine: LoadingService, LoopCallee {
     }
 
     /// Processes the mailbox, on the loop.
-    package nonisolated func goOn() {
+    package nonisolated func proceed() {
         if let attend = entrance.attend { attend() } else { assumeIsolated { $0.attend() } }
     }
 

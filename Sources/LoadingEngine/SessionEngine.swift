@@ -185,19 +185,19 @@ package actor SessionEngine {
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
             return attend(load)
         }
-        goOn(load, load.firstHop())
+        proceed(load, load.firstHop())
     }
 
     /// Continues a load without a task after it was woken.
-    private func goOn(_ woken: NIOLoopBound<Load>) {
+    private func proceed(_ woken: NIOLoopBound<Load>) {
         let load = woken.value
-        if let hop = load.takeDeparted() { goOn(load, hop) }
+        if let hop = load.takeDeparted() { proceed(load, hop) }
     }
 
-    private func goOn(_ load: Load, _ hop: Hop) {
-        switch plan.goOn(hop, in: load) {
+    private func proceed(_ load: Load, _ hop: Hop) {
+        switch plan.proceed(hop, in: load) {
         case .waits: load.park(hop, of: self)
-        case .goOn, .needsTask: attend(load, departed: hop)
+        case .proceed, .needsTask: attend(load, departed: hop)
         case .answered(let answer):
             // A body that has not arrived completely is awaited.
             if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
@@ -282,7 +282,7 @@ package actor SessionEngine {
         if session.start == nil {
             session.start = { [unowned self] in start($0, client: $1) }
             session.command = { [unowned self] in carryOut($0, for: $1) }
-            session.goOn = { [unowned self] in goOn($0) }
+            session.proceed = { [unowned self] in proceed($0) }
         }
         let load = Load(order, client: client, session: session, now: .now())
         loads[LoadNumber(order.id)] = load
@@ -297,7 +297,7 @@ package actor SessionEngine {
         load.tellSent()
         load.stream?.end()
         load.observeEnd(result)
-        load.control.stand(at: .elsewhere)
+        load.control.enter(.elsewhere)
         let outcome = TaskOutcome(
             result: result, response: load.response, timelines: load.wants(.metrics) ? load.timelines : [],
             redirectCount: load.followUp.redirectCount,

@@ -32,7 +32,7 @@ final class SessionFacts {
     /// Sends a command to such a load.
     var command: ((TaskCommand, TaskID) -> Void)?
     /// Continues a load without a task after it was woken.
-    var goOn: ((NIOLoopBound<Load>) -> Void)?
+    var proceed: ((NIOLoopBound<Load>) -> Void)?
     /// The last target that was parsed from a URL without a user: apps often request the same URL repeatedly.
     // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) var lastTarget: KnownTarget?

@@ -193,7 +193,7 @@ final class ScriptedConnection: ChannelInboundHandler {
         case .awaitBytes(let count): waiting = .bytes(count)
         case .awaitBody(let count): waiting = .body(count)
         case .awaitRequestEnd: waiting = .requestEnd
-        case .gate(let name): stand(at: name, context: context)
+        case .gate(let name): wait(at: name, context: context)
         case .reach(let name): journal.change { $0.reached[name, default: 0] += 1 }
         case .pause(let milliseconds):
             waiting = .gate
@@ -258,7 +258,7 @@ final class ScriptedConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(buffer), promise: written)
     }
 
-    private func stand(at gate: String, context: ChannelHandlerContext) {
+    private func wait(at gate: String, context: ChannelHandlerContext) {
         let bound = NIOLoopBound(self, eventLoop: context.eventLoop)
         let loop = context.eventLoop
         let mayPass = journal.change { journal in

@@ -59,14 +59,14 @@ package final class FileBudget: Sendable {
     }
 
     /// A position in the queue.
-    package struct Place: Sendable {
+    package struct Ticket: Sendable {
         fileprivate let part: Part
         fileprivate let number: Int
     }
 
     package enum Answer: Sendable {
         case room(FileRoom)
-        case inLine(Place)
+        case inLine(Ticket)
     }
 
     package static let shared = FileBudget()
@@ -97,9 +97,9 @@ package final class FileBudget: Sendable {
     /// Asks for a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
-        let place = state.withLock { state -> Place? in
+        let place = state.withLock { state -> Ticket? in
             if state.hasNoLine(before: part), state.take(part, 1, of: limit) { return nil }
-            return Place(part: part, number: state.append(made, part))
+            return Ticket(part: part, number: state.append(made, part))
         }
         guard let place else { return .room(FileRoom(self, part, 1)) }
         // The app may have raised the process's limit in the meantime.
@@ -108,7 +108,7 @@ package final class FileBudget: Sendable {
     }
 
     /// Leaves the queue; a descriptor that is already being handed over still arrives.
-    package func leave(_ place: Place) {
+    package func leave(_ place: Ticket) {
         _ = state.withLock { $0.leave(place.part, place.number) }
     }
 

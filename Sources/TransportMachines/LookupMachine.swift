@@ -71,7 +71,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         var owners: Set<Owner> = []
         /// Distinguishes its entries from those of an earlier lookup that was dropped.
         var ticket: Int
-        var place: ThreadShares<Owner, Substring, Entry>.Place?
+        var place: ThreadShares<Owner, Substring, Entry>.Owner?
     }
 
     private let waitingLimit: Int

@@ -126,7 +126,7 @@ extension PoolMachine {
     // MARK: Second connections
 
     /// Whether queued leases wait for the origin's only connection, a shared one without capacity.
-    private func standsBehindOne(_ entry: Origin) -> Bool {
+    private func isQueuedBehindOne(_ entry: Origin) -> Bool {
         guard entry.total == 1, !entry.line.isEmpty, let only = entry.shared.first, let sharing = connections[only]?.sharing
         else {
             return false
@@ -135,11 +135,11 @@ extension PoolMachine {
     }
 
     /// Whether to dial a second shared connection: the origin may have it, and a lease waits for it.
-    func needsSecond(_ entry: Origin) -> Bool { entry.mayHaveSecond && standsBehindOne(entry) }
+    func needsSecond(_ entry: Origin) -> Bool { entry.mayHaveSecond && isQueuedBehindOne(entry) }
 
     /// Has the queue checked after a while, if it is blocked.
     mutating func watch(_ origin: OriginID) -> [Action] {
-        guard let entry = origins[origin], entry.watchedGrants == nil, standsBehindOne(entry) else { return [] }
+        guard let entry = origins[origin], entry.watchedGrants == nil, isQueuedBehindOne(entry) else { return [] }
         origins[origin]?.watchedGrants = entry.sharedGrants
         return [.lineStands(origin)]
     }
@@ -149,7 +149,7 @@ extension PoolMachine {
         guard let entry = origins[origin], let grants = entry.watchedGrants else { return [] }
         origins[origin]?.watchedGrants = nil
         unsettled.append(origin)
-        guard standsBehindOne(entry), grants == entry.sharedGrants else { return [] }
+        guard isQueuedBehindOne(entry), grants == entry.sharedGrants else { return [] }
         origins[origin]?.mayHaveSecond = true
         return dialIfNeeded(origin)
     }

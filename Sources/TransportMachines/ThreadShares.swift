@@ -20,7 +20,7 @@ package import DequeModule
 /// It only decides which work may start. The caller runs the work, and reports when it ended.
 package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Sendable, Work: Sendable>: Sendable {
     /// The group and member that work belongs to.
-    package struct Place: Hashable, Sendable {
+    package struct Owner: Hashable, Sendable {
         package var group: Group
         package var member: Member
 
@@ -96,7 +96,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
 
     /// Queues work; ``next()`` returns it when it may start.
     @inlinable
-    package mutating func append(_ work: Work, at place: Place) {
+    package mutating func append(_ work: Work, at place: Owner) {
         var crowd = crowds.removeValue(forKey: place.group) ?? Crowd()
         var line = crowd.lines.removeValue(forKey: place.member) ?? Line()
         if crowd.waitingCount == 0 { turns.append(place.group) }
@@ -110,7 +110,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
 
     /// Takes work that may start now, and counts it as running until ``ended(at:)``.
     @inlinable
-    package mutating func next() -> (work: Work, place: Place)? {
+    package mutating func next() -> (work: Work, place: Owner)? {
         let freeCount = threadCount - runningCount
         guard freeCount > 0, waitingCount > 0 else { return nil }
         for _ in 0..<turns.count {
@@ -124,14 +124,14 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
             if (crowds[group]?.waitingCount ?? 0) > 0 { turns.append(group) }
             runningCount += 1
             waitingCount -= 1
-            return (work, Place(group, member))
+            return (work, Owner(group, member))
         }
         return nil
     }
 
     /// Reports that work of this place has ended and its thread is free.
     @inlinable
-    package mutating func ended(at place: Place) {
+    package mutating func ended(at place: Owner) {
         guard (crowds[place.group]?.lines[place.member]?.runningCount ?? 0) > 0 else { return }
         runningCount -= 1
         crowds[place.group]?.runningCount -= 1

@@ -104,7 +104,7 @@ struct SituationTests {
             before.tell("download", "main", server.url("/second?gate=second").absoluteString, "b", "expects=200000")
             try await before.line("wrote main.2 ")
             try await before.leave()
-            try await goOn(place, server)
+            try await proceed(place, server)
         }
     }
 
@@ -116,12 +116,12 @@ struct SituationTests {
             before.tell("download", "main", server.url("/second?gate=second").absoluteString, "b", "expects=200000")
             try await before.line("wrote main.2 100000")
             try await before.kill()
-            try await goOn(place, server)
+            try await proceed(place, server)
         }
     }
 
     /// One ends while the program is away, the other one when it is back.
-    private func goOn(_ place: BackgroundPlace, _ server: ScriptedServer) async throws {
+    private func proceed(_ place: BackgroundPlace, _ server: ScriptedServer) async throws {
         let manager = try place.manager()
         manager.tell("watch")
         try await manager.line("transfer main.2 running 100000")

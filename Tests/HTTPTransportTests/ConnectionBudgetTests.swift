@@ -152,7 +152,7 @@ import Testing
         let (a, b) = (try await pool("a", budget), try await pool("b", budget))
         occupy(2, a)
         try await loop.submit { [told] in
-            a.systemHasNone()
+            a.descriptorsRanOut()
             a.giveBack()
             if b.ask() { told.change { $0.append("too early") } }
         }

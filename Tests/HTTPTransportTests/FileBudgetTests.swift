@@ -23,7 +23,7 @@ import Testing
 
     private var names: [String] { given.read { $0.map(\.name) } }
 
-    private func ask(_ part: FileBudget.Part, _ name: String) -> FileBudget.Place? {
+    private func ask(_ part: FileBudget.Part, _ name: String) -> FileBudget.Ticket? {
         switch six.ask(part, { [given] room in given.change { $0.append((name, room)) } }) {
         case .inLine(let place): return place
         case .room(let room):
@@ -116,7 +116,7 @@ import Testing
         func suspend() { control.suspend() }
         func resume() { control.resume(now: .now()) }
         func cancel() { control.abort(.cancelled) }
-        var isHeldUp: Bool { control.isHeldUp }
+        var isOnHold: Bool { control.isOnHold }
     }
 
     private func start(_ load: Load, _ name: String) -> Task<Void, any Error> {
@@ -137,7 +137,7 @@ import Testing
         await wait(forWaiting: 1)
         let others = [start(second, "second")]
         await wait(forWaiting: 2)
-        #expect(await first.isHeldUp)
+        #expect(await first.isOnHold)
         await first.suspend()
         rooms.removeLast()
         try await given.value { $0.isEmpty ? nil : () }
@@ -146,7 +146,7 @@ import Testing
         rooms = []
         for task in tasks + others { try await task.value }
         #expect(names == ["second", "first"])
-        #expect(await !first.isHeldUp)
+        #expect(await !first.isOnHold)
         given.change { $0 = [] }
         #expect(six.usage.used == 0)
     }

@@ -13,8 +13,8 @@ import TransportMachines
 @Suite struct ThreadSharesTests {
     private typealias Shares = ThreadShares<String, String, Int>
 
-    private func begun(_ shares: inout Shares) -> [(work: Int, place: Shares.Place)] {
-        var begun: [(Int, Shares.Place)] = []
+    private func begun(_ shares: inout Shares) -> [(work: Int, place: Shares.Owner)] {
+        var begun: [(Int, Shares.Owner)] = []
         while let next = shares.next() { begun.append(next) }
         return begun
     }
@@ -108,7 +108,7 @@ import TransportMachines
             let threads = Int.random(in: 1...9, using: &random)
             var shares = Shares(threadCount: threads)
             var waiting: Set<Int> = []
-            var running: [(work: Int, place: Shares.Place)] = []
+            var running: [(work: Int, place: Shares.Owner)] = []
             var made = 0
             for step in 0..<400 {
                 switch Int.random(in: 0..<8, using: &random) {

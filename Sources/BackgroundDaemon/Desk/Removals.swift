@@ -29,7 +29,7 @@ final class Removals {
     func depart(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         let session = transfer.session
         desk.unregister(transfer)
-        desk.reports.noteGone(transfer, desk)
+        desk.reports.noteRemoval(transfer, desk)
         session.departures.add(Departures.One(number: transfer.number, task: transfer.task, file: transfer.record.end?.file))
         removeDeparted(of: session, desk)
         if session.transfers.isEmpty { session.release() }

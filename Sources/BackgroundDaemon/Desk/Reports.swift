@@ -93,7 +93,7 @@ final class Reports {
     }
 
     /// The program knows the transfer's end.
-    func noteGone(_ transfer: Transfer, _ desk: isolated TransferDesk) {
+    func noteRemoval(_ transfer: Transfer, _ desk: isolated TransferDesk) {
         guard !watchers.isEmpty else { return }
         changed.remove(transfer.number)
         var last = report(on: transfer, desk)

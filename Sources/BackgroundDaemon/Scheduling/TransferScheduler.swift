@@ -17,7 +17,7 @@
 /// Transfers that could run at once are queued per session and host, so that a queue whose host is busy costs one check; those that
 /// wait for a time are in one ordered queue. The cost of other events does not grow with the number of waiting transfers.
 package struct TransferScheduler: Sendable {
-    enum Place: Hashable, Sendable {
+    enum Queue: Hashable, Sendable {
         /// In a queue, ready to run.
         case ready
         /// Waits for an instant.
@@ -32,7 +32,7 @@ package struct TransferScheduler: Sendable {
 
     struct Entry: Sendable {
         var item: Item
-        var place = Place.parked
+        var place = Queue.parked
         /// When it started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
         /// It comes after the others, whatever its priority.

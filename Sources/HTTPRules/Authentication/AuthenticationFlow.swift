@@ -88,7 +88,7 @@ package struct AuthenticationFlow: Sendable {
         }
         asked = nil
         guard attempts < Self.maximumAttempts, steps < Self.maximumSteps else { return nil }
-        if let step = goOn(offers) { return counted(step) }
+        if let step = proceed(offers) { return counted(step) }
         noteRefusal(offers)
         guard let (scheme, challenge) = offers.first(where: { mayUse($0.0) }) else { return nil }
         asked = (scheme, challenge.realm)
@@ -151,7 +151,7 @@ package struct AuthenticationFlow: Sendable {
         attempts = 0
     }
 
-    private mutating func goOn(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Step? {
+    private mutating func proceed(_ offers: [(AuthenticationScheme, AuthenticateHeader.Challenge)]) -> Step? {
         guard var attempt, let (scheme, challenge) = offers.first(where: { $0.0 == attempt.scheme }), !excluded.contains(scheme)
         else { return nil }
         switch scheme {

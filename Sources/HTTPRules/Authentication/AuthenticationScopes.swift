@@ -17,7 +17,7 @@ package struct AuthenticationScopes: Sendable {
     /// A server or proxy.
     ///
     /// Its credentials are never offered to another one.
-    package struct Place: Sendable, Hashable {
+    package struct Peer: Sendable, Hashable {
         package let origin: Origin
         package let isProxy: Bool
         /// Whether the connection to it uses TLS.
@@ -40,11 +40,11 @@ package struct AuthenticationScopes: Sendable {
 
     /// A protection space.
     package struct ID: Sendable, Hashable {
-        package let place: Place
+        package let place: Peer
         package let scheme: AuthenticationScheme
         package let realm: String?
 
-        package init(place: Place, scheme: AuthenticationScheme, realm: String?) {
+        package init(place: Peer, scheme: AuthenticationScheme, realm: String?) {
             self.place = place
             self.scheme = scheme
             self.realm = realm
@@ -64,7 +64,7 @@ package struct AuthenticationScopes: Sendable {
     /// The maximum number of prefixes of one space.
     static let maximumPrefixes = 32
 
-    private var entries: [Place: [Entry]] = [:]
+    private var entries: [Peer: [Entry]] = [:]
     private var clock: UInt64 = 0
     package private(set) var count = 0
 
@@ -79,7 +79,7 @@ package struct AuthenticationScopes: Sendable {
     /// - Returns: The ID under which to store the credentials.
     @discardableResult
     package mutating func add(
-        _ place: Place, path: String, scheme: AuthenticationScheme, realm: String?, domain: [String] = []
+        _ place: Peer, path: String, scheme: AuthenticationScheme, realm: String?, domain: [String] = []
     ) -> ID {
         let id = ID(place: place, scheme: scheme, realm: realm)
         clock += 1
@@ -104,7 +104,7 @@ package struct AuthenticationScopes: Sendable {
     }
 
     /// The known space that a request belongs to: the one with the longest matching prefix.
-    package func scope(for place: Place, path: String) -> ID? {
+    package func scope(for place: Peer, path: String) -> ID? {
         guard !entries.isEmpty, let list = entries[place] else { return nil }
         let path = place.isProxy ? "/" : Self.withoutQuery(path)
         // Only the server knows where such a path leads, so only a space that covers the whole server is certain to contain it.
@@ -143,7 +143,7 @@ package struct AuthenticationScopes: Sendable {
     }
 
     private static func prefixes(
-        _ place: Place, _ path: String, _ scheme: AuthenticationScheme, _ domain: [String]
+        _ place: Peer, _ path: String, _ scheme: AuthenticationScheme, _ domain: [String]
     ) -> [String] {
         guard !place.isProxy else { return ["/"] }
         switch scheme {

@@ -59,7 +59,7 @@ extension Dialer {
         /// Called each time the proxy was silent for too long; loads may have joined the queue since the last time.
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
         private(set) lazy var patience = ProxyPatience(on: loop) { [unowned self] in proxyWasSilent() }
-        private var heldUpLookups: Set<Race.Family> = []
+        private var lookupsOnHold: Set<Race.Family> = []
         /// The address to send to a SOCKS proxy, if it is not sent the server's name.
         var serverAddress: String?
         var failures = DialFailures()
@@ -157,7 +157,7 @@ extension Dialer {
             self.completion = nil
             patience.end()
             winner = nil
-            if case .failure(let error) = result, DialFailures.isForWantOfDescriptors(error) { room?.systemHasNone() }
+            if case .failure(let error) = result, DialFailures.isForWantOfDescriptors(error) { room?.descriptorsRanOut() }
             giveSpareRoomBack()
             completion(result)
         }
@@ -199,14 +199,14 @@ extension Dialer.Dial {
         let bound = NIOLoopBound(self, eventLoop: loop)
         let cancel = resolver.lookUp(
             peer.host, port: peer.port, family: family == .v6 ? .inet6 : .inet, on: loop,
-            heldUp: { bound.value.lookupIsHeldUp(family, $0) },
+            heldUp: { bound.value.lookupIsOnHold(family, $0) },
             reply: { bound.value.resolved(family, $0) })
         lookups.append(cancel)
     }
 
     private func resolved(_ family: Race.Family, _ result: Result<[SocketAddress], LoadError>) {
         guard completion != nil else { return }
-        lookupIsHeldUp(family, false)
+        lookupIsOnHold(family, false)
         switch result {
         case .success(let addresses):
             if domainLookupEnd == nil { domainLookupEnd = now() }
@@ -221,18 +221,18 @@ extension Dialer.Dial {
     }
 
     /// A lookup started or stopped to wait for other host name lookups.
-    private func lookupIsHeldUp(_ family: Race.Family, _ isHeldUp: Bool) {
+    private func lookupIsOnHold(_ family: Race.Family, _ isOnHold: Bool) {
         guard completion != nil else { return }
-        let before = heldUpLookups.isEmpty
-        if isHeldUp { heldUpLookups.insert(family) } else { heldUpLookups.remove(family) }
-        if before != heldUpLookups.isEmpty { heldUp?(before) }
+        let before = lookupsOnHold.isEmpty
+        if isOnHold { lookupsOnHold.insert(family) } else { lookupsOnHold.remove(family) }
+        if before != lookupsOnHold.isEmpty { heldUp?(before) }
     }
 
     private func cancelLookups() {
         for cancel in lookups { cancel() }
         lookups = []
-        if !heldUpLookups.isEmpty { heldUp?(false) }
-        heldUpLookups = []
+        if !lookupsOnHold.isEmpty { heldUp?(false) }
+        lookupsOnHold = []
     }
 
     private func connect(_ attempt: Int, to address: SocketAddress) {

@@ -261,7 +261,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
                 rest.moveReaderIndex(forwardBy: consumed)
                 backlog.prepend(rest)
                 setReading(false)
-                return goOnLater(context?.eventLoop)
+                return proceedLater(context?.eventLoop)
             }
             if self.exchange == nil || parser.isIdle, hasMore || !backlog.isEmpty { isClosing = true }
         } catch {
@@ -271,7 +271,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         if parser.isIdle, self.exchange === exchange { finishIfComplete() }
     }
 
-    private func goOnLater(_ loop: (any EventLoop)?) {
+    private func proceedLater(_ loop: (any EventLoop)?) {
         guard let loop, !goesOnLater else { return }
         goesOnLater = true
         LoopDirectory.executor(of: loop).turns.whenNext { [self] in
@@ -281,7 +281,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
             guard self.exchange === exchange else { return }
             exchange.control.wake()
             if !backlog.isEmpty {
-                goOnLater(loop)
+                proceedLater(loop)
             } else {
                 exchange.updateReading()
                 if isInactive { inputEnded(exchange) }

@@ -47,7 +47,7 @@ final class RequestBodyPump {
     /// Whether the kernel was given parts of it to send.
     private var hasSharedFile = false
     /// Its position in the queue for a file descriptor.
-    private var line: FileBudget.Place?
+    private var line: FileBudget.Ticket?
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
     private var fileWatch: Scheduled<Void>?

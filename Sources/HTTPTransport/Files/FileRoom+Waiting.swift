@@ -34,7 +34,7 @@ extension LoadControl {
     /// The reservation when it is the load's turn; nil if the load is suspended by then.
     private func roomInTurn(_ part: FileBudget.Part, of budget: FileBudget) async throws(LoadError) -> FileRoom? {
         let slot = LoopSlot<FileRoom>(self)
-        let place: FileBudget.Place
+        let place: FileBudget.Ticket
         switch budget.ask(part, { slot.fill($0) }) {
         case .room(let room): return room
         case .inLine(let line): place = line

@@ -21,7 +21,7 @@ import TransportMachines
 package enum FileWork {
     package typealias Work = WorkerThreads.Work
     private typealias Shares = ThreadShares<FilePlace.Group, String, Work>
-    private typealias Job = (work: Work, place: Shares.Place)
+    private typealias Job = (work: Work, place: Shares.Owner)
 
     private static let threadCount = DescriptorLimit.threadsForFiles
     private static let threads = WorkerThreads("url-files", maximumCount: threadCount)
@@ -74,8 +74,8 @@ package enum FileWork {
 
 extension ThreadShares {
     /// All work that may start now.
-    fileprivate mutating func takeAll() -> [(work: Work, place: Place)] {
-        var begun: [(work: Work, place: Place)] = []
+    fileprivate mutating func takeAll() -> [(work: Work, place: Owner)] {
+        var begun: [(work: Work, place: Owner)] = []
         while let next = next() { begun.append(next) }
         return begun
     }

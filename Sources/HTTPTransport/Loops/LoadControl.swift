@@ -39,7 +39,7 @@ package final class LoadControl {
     private var holdCount = 0
     private var heldSince = NIODeadline.distantPast
     /// What the load waits for or uses at present.
-    package enum Place {
+    package enum Phase {
         case elsewhere
         /// It waits for a network.
         case offline(NetworkView.Wait)
@@ -49,13 +49,12 @@ package final class LoadControl {
         case exchanging(Exchange)
     }
 
-    private var standing = Place.elsewhere
+    package private(set) var phase = Phase.elsewhere
 
-    package var place: Place { standing }
-    package func stand(at place: Place) { standing = place }
+    package func enter(_ phase: Phase) { self.phase = phase }
 
-    package var exchange: Exchange? { if case .exchanging(let exchange) = standing { exchange } else { nil } }
-    package var line: (any PlaceInLine)? { if case .inLine(let line) = standing { line } else { nil } }
+    package var exchange: Exchange? { if case .exchanging(let exchange) = phase { exchange } else { nil } }
+    package var line: (any PlaceInLine)? { if case .inLine(let line) = phase { line } else { nil } }
 
     /// The waiter: the load's task, or, before there is one, the load itself.
     private enum Waiter {
@@ -105,7 +104,7 @@ package final class LoadControl {
             continuation.resume()
         case .load(let load):
             waiter = .nobody
-            executor.goOn(load)
+            executor.proceed(load)
         }
     }
 
@@ -113,7 +112,7 @@ package final class LoadControl {
 
     // MARK: Paused time
 
-    package var isHeldUp: Bool { holdCount > 0 }
+    package var isOnHold: Bool { holdCount > 0 }
 
     /// Pauses the request timeout, because the load waits for something other than its server, until ``letGo(now:)``, which must
     /// follow.

@@ -11,7 +11,7 @@ package import NIOCore
 /// An object that is called on its loop repeatedly, without the cost of a closure per call.
 package protocol LoopCallee: AnyObject {
     /// Continues with the work that it was woken for.
-    func goOn()
+    func proceed()
 }
 
 /// Runs a session's actor, and the tasks that call it, on one event loop.
@@ -55,7 +55,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     package func afterwards(_ call: @escaping () -> Void) { add(.call(call)) }
 
     /// Calls `callee` back on the loop, after the work that is ready now; to be called on the loop.
-    package func goOn(_ callee: any LoopCallee) { add(.callee(callee)) }
+    package func proceed(_ callee: any LoopCallee) { add(.callee(callee)) }
 
     /// Calls back at once, from a task of the loop, and runs work that becomes ready meanwhile in the same turn.
     package func enter(_ callee: any LoopCallee) {
@@ -96,7 +96,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
         case .job(let job): job.runSynchronously(isolatedTo: asUnownedSerialExecutor(), taskExecutor: asUnownedTaskExecutor())
         case .guest(let job, let executor): job.runSynchronously(on: executor)
         case .call(let call): call()
-        case .callee(let callee): callee.goOn()
+        case .callee(let callee): callee.proceed()
         }
     }
 

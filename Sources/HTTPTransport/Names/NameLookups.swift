@@ -97,9 +97,9 @@ package final class NameLookups: Sendable {
             }
         }
 
-        func isHeldUp(_ isHeldUp: Bool) {
+        func isOnHold(_ isOnHold: Bool) {
             loop.execute { [self] in
-                if !isCancelled.load(ordering: .relaxed) { heldUp(isHeldUp) }
+                if !isCancelled.load(ordering: .relaxed) { heldUp(isOnHold) }
             }
         }
 
@@ -167,7 +167,7 @@ package final class NameLookups: Sendable {
 
     fileprivate enum Step {
         case lookUp(Machine.Question)
-        case holdUp([Call], Bool)
+        case hold([Call], Bool)
         case answer([Call], Answer)
     }
 
@@ -176,7 +176,7 @@ package final class NameLookups: Sendable {
         while let step = steps.popLast() {
             switch step {
             case .answer(let calls, let answer): for call in calls { call.answer(answer) }
-            case .holdUp(let calls, let isHeldUp): for call in calls { call.isHeldUp(isHeldUp) }
+            case .hold(let calls, let isOnHold): for call in calls { call.isOnHold(isOnHold) }
             case .lookUp(let question):
                 let hasThread = threads.run { [self] in
                     let family: NIOBSDSocket.ProtocolFamily? =
@@ -212,8 +212,8 @@ extension NameLookups.State {
         return machine.handle(event, now: now).map { action in
             switch action {
             case .lookUp(let question): .lookUp(question)
-            case .waits(let caller): .holdUp([calls[caller]].compactMap { $0 }, true)
-            case .began(let callers): .holdUp(callers.compactMap { calls[$0] }, false)
+            case .waits(let caller): .hold([calls[caller]].compactMap { $0 }, true)
+            case .began(let callers): .hold(callers.compactMap { calls[$0] }, false)
             case .answer(let callers, let answer): .answer(callers.compactMap { calls.removeValue(forKey: $0) }, answer)
             case .refuse(let caller):
                 .answer(

@@ -208,14 +208,14 @@ package final class NetworkView {
         waitingLoads[ObjectIdentifier(wait)] = (nextNumber, wait)
         scheduleRetry()
         control.hold(now: now)
-        control.stand(at: .offline(wait))
+        control.enter(.offline(wait))
     }
 
     /// Whether the wait is over: the path changed, or the load must end.
     package func hasEnded(_ wait: Wait, now: NIODeadline) -> Bool {
         guard wait.hasEnded || wait.control.failure != nil else { return false }
         waitingLoads[ObjectIdentifier(wait)] = nil
-        wait.control.stand(at: .elsewhere)
+        wait.control.enter(.elsewhere)
         wait.control.letGo(now: now)
         wait.control.markProgress(now)
         return true

@@ -64,7 +64,7 @@ package final class ConnectionBudget: Sendable {
         /// The system has no descriptor for a connection, whose reservation is released next.
         ///
         /// For a moment, only released reservations are handed out.
-        package func systemHasNone() { budget.systemHasNone(self) }
+        package func descriptorsRanOut() { budget.descriptorsRanOut(self) }
 
         /// Whether connections of this process are open, whose descriptors will be released.
         var mayGetDescriptor: Bool { budget.hasSockets }
@@ -248,7 +248,7 @@ package final class ConnectionBudget: Sendable {
 
     // MARK: The system's own limit
 
-    fileprivate func systemHasNone(_ share: Share) {
+    fileprivate func descriptorsRanOut(_ share: Share) {
         let isFirst = state.withLock { state in
             defer { state.ceiling = max(1, state.used - 1) }
             return state.ceiling == nil

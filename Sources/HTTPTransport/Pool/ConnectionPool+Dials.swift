@@ -53,7 +53,7 @@ extension ConnectionPool {
         dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
-            if !isConnected || !hasStanding(origin) { passBy(proxy, origin) }
+            if !isConnected || !hasOpenConnection(origin) { passBy(proxy, origin) }
         }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
         // A dial may be over before it returns.
@@ -78,7 +78,7 @@ extension ConnectionPool {
     }
 
     /// Whether the origin has an established connection: then another dial that has reached its proxy waits for the server.
-    private func hasStanding(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
+    private func hasOpenConnection(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
     private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
         for lease in passers.prefix(Self.passersPerTurn) where leases[lease]?.origin == origin {
@@ -101,10 +101,10 @@ extension ConnectionPool {
     private func dialled(_ id: ConnectionID, _ result: Result<DialledChannel, LoadError>) {
         switch result {
         case .success(let dialled):
-            guard mayStand(dialled, id) else { return }
+            guard mayUse(dialled, id) else { return }
             let connection: any HTTPConnection
             do {
-                connection = try stand(dialled, id)
+                connection = try makeConnection(dialled, id)
             } catch {
                 return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed at once", cause: error))
             }
@@ -130,7 +130,7 @@ extension ConnectionPool {
     /// only HTTP/1.1.
     ///
     /// "An HTTP/2 deployment that uses TLS 1.2 SHOULD NOT use any of the prohibited cipher suites" (RFC 9113, section 9.2.2).
-    private func mayStand(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
+    private func mayUse(_ dialled: DialledChannel, _ id: ConnectionID) -> Bool {
         let facts = dialled.facts
         guard facts.applicationProtocol == HTTPVersion.http2.name,
             !HTTP2CipherSuites.permit(version: facts.tlsVersion, suite: facts.tlsCipherSuite), let origin = entries[id]?.origin
@@ -144,7 +144,7 @@ extension ConnectionPool {
     }
 
     /// Adds the handler of the negotiated protocol, or of the one that is known of the server.
-    private func stand(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
+    private func makeConnection(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin
         if let origin, routes[origin]?.carriesBytes == true {
@@ -181,8 +181,8 @@ extension ConnectionPool {
         dialFailures[id] = nil
     }
 
-    /// Retries a dial for which the process has no descriptor: when one of its connections was closed, or after a moment if there
-    /// is none.
+    /// Retries a dial for which the process has no descriptor: when one of its connections was closed, or after a moment if it
+    /// has no connection.
     private func isTriedAgain(_ id: ConnectionID) -> Bool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {

@@ -21,7 +21,7 @@ extension ConnectionPool {
     func stepAside(_ lease: Lease) {
         guard lease.connection != nil || lease.failure == nil else { return }
         if lease.connection == nil, isAsked(lease) { return perform(machine.handle(.suspended(lease.id, true))) }
-        lease.control.stand(at: .elsewhere)
+        lease.control.enter(.elsewhere)
         letGo(lease, now: .now())
         leases[lease.id] = nil
         if let connection = lease.connection.take() {

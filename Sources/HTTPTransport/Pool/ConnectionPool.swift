@@ -27,7 +27,7 @@ package final class ConnectionPool {
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
         /// Whether the lease is paused: no running dial serves it.
-        fileprivate var isHeldUp = true
+        fileprivate var isOnHold = true
         /// The number of open questions to the app on behalf of this load.
         fileprivate var questionCount = 0
 
@@ -144,7 +144,7 @@ package final class ConnectionPool {
         let lease = Lease(
             LeaseID(nextLease), origin(of: route), route, priority: priority, onlyNew: onlyNew, control, adviser, in: self)
         leases[lease.id] = lease
-        control.stand(at: .inLine(lease))
+        control.enter(.inLine(lease))
         control.hold(now: .now())
         want(lease)
         return lease
@@ -169,7 +169,7 @@ package final class ConnectionPool {
             for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(former, false))) }
             lease.origin = origin(of: route)
             perform(machine.handle(.withdrawn(lease.id)))
-            holdUp(lease.id)
+            putOnHold(lease.id)
             want(lease)
             if lease.control.isSuspended { perform(machine.handle(.suspended(lease.id, true))) }
             for _ in 0..<lease.questionCount { perform(machine.handle(.appIsAsked(lease.origin, true))) }
@@ -189,7 +189,7 @@ package final class ConnectionPool {
 
     /// Returns the result of a request; one that was not answered is withdrawn.
     package func take(_ lease: Lease) throws(LoadError) -> any HTTPConnection {
-        lease.control.stand(at: .elsewhere)
+        lease.control.enter(.elsewhere)
         let now = NIODeadline.now()
         letGo(lease, now: now)
         lease.control.markProgress(now)
@@ -221,8 +221,8 @@ package final class ConnectionPool {
 
     /// The load's waiting time is its server's from here on.
     func letGo(_ lease: Lease, now: NIODeadline) {
-        guard lease.isHeldUp else { return }
-        lease.isHeldUp = false
+        guard lease.isOnHold else { return }
+        lease.isOnHold = false
         lease.control.letGo(now: now)
     }
 
@@ -368,7 +368,7 @@ package final class ConnectionPool {
             sweep?.cancel()
             sweep = nil
         case .connecting(let id): if let lease = leases[id] { letGo(lease, now: .now()) }
-        case .heldUp(let id): holdUp(id)
+        case .heldUp(let id): putOnHold(id)
         case .askForRoom:
             hasRoom = room.ask()
             awaitsRoom = !hasRoom
@@ -376,9 +376,9 @@ package final class ConnectionPool {
         }
     }
 
-    private func holdUp(_ id: LeaseID) {
-        guard let lease = leases[id], !lease.isHeldUp else { return }
-        lease.isHeldUp = true
+    private func putOnHold(_ id: LeaseID) {
+        guard let lease = leases[id], !lease.isOnHold else { return }
+        lease.isOnHold = true
         lease.control.hold(now: .now())
     }
 

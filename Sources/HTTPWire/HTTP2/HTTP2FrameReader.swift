@@ -69,7 +69,7 @@ package struct HTTP2FrameReader: Sendable {
         func has(_ flag: UInt8) -> Bool { flags & flag != 0 }
     }
 
-    enum Place: Sendable {
+    enum State: Sendable {
         /// In or before a frame header.
         case header
         /// In a DATA frame, before the padding length.
@@ -92,7 +92,7 @@ package struct HTTP2FrameReader: Sendable {
     }
 
     let limits: Limits
-    var place = Place.header
+    var place = State.header
     var frame = Frame()
     /// The bytes of a header or payload from earlier calls.
     private var pending: [UInt8] = []

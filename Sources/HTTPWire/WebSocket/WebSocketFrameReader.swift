@@ -32,7 +32,7 @@ package struct WebSocketFrameReader: Sendable {
         case close(WebSocketClose)
     }
 
-    private enum Place: Sendable {
+    private enum State: Sendable {
         /// Before the first byte of a frame.
         case start
         /// Before its second byte.
@@ -53,7 +53,7 @@ package struct WebSocketFrameReader: Sendable {
 
     /// Whether permessage-deflate was negotiated (RFC 7692).
     private let allowsCompression: Bool
-    private var place = Place.start
+    private var place = State.start
     // The current frame.
     private var opcode = WebSocketOpcode.continuation
     private var isFinal = false
@@ -218,7 +218,7 @@ package struct WebSocketFrameReader: Sendable {
         return .frame(length: missing)
     }
 
-    private var afterPayload: Place { isFinal ? .messageEnd : .start }
+    private var afterPayload: State { isFinal ? .messageEnd : .start }
 
     @inline(__always)
     private mutating func takePayload(_ bytes: UnsafeRawBufferPointer, _ offset: inout Int) -> Event? {

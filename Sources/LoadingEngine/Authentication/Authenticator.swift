@@ -17,7 +17,7 @@ import LoadingTrust
 ///
 /// Confined to the session's event loop.
 final class Authenticator {
-    let place: AuthenticationScopes.Place
+    let place: AuthenticationScopes.Peer
     var flow: AuthenticationFlow
     /// The URL's credential is tried once per scheme; a ticket is tried once.
     var triedGiven: Set<AuthenticationScheme> = []
@@ -49,7 +49,7 @@ final class Authenticator {
     /// The proof of this load's last request; other loads advance the count of the same nonce.
     private var digestProof: DigestProof?
 
-    init(_ place: AuthenticationScopes.Place) {
+    init(_ place: AuthenticationScopes.Peer) {
         self.place = place
         flow = AuthenticationFlow(isSecure: place.isSecure)
     }
@@ -96,7 +96,7 @@ final class Authenticator {
     }
 
     /// Continues with the same credential: with a new nonce, or with the next leg.
-    func goOn(
+    func proceed(
         _ scheme: AuthenticationScheme, _ challenge: AuthenticateHeader.Challenge, facts: ConnectionFacts?,
         in control: LoadControl
     ) async throws(LoadError) -> Bool {

@@ -74,7 +74,7 @@ enum ChallengeDesk {
             first = []
             switch step {
             case .again(let scheme, let challenge):
-                if try await authenticator.goOn(scheme, challenge, facts: context.facts, in: load.control) { return true }
+                if try await authenticator.proceed(scheme, challenge, facts: context.facts, in: load.control) { return true }
                 authenticator.flow.broke()
             case .ask(let scheme, let challenge, let failures):
                 // A challenge for another protection space or another scheme says nothing about the credential that was sent, and
@@ -177,7 +177,7 @@ enum ChallengeDesk {
     ///
     /// Basic without a realm, which RFC 7617, section 2, does not allow, uses the host as its realm, as Apple does.
     private static func space(
-        _ place: AuthenticationScopes.Place, _ scheme: AuthenticationScheme, realm: String?
+        _ place: AuthenticationScopes.Peer, _ scheme: AuthenticationScheme, realm: String?
     ) -> ProtectionSpace {
         ProtectionSpace(
             host: place.origin.host, port: place.origin.port, kind: place.origin.scheme, isProxy: place.isProxy,

@@ -197,8 +197,8 @@ extension Load: HandshakeAdviser {
 }
 
 extension ChallengeDesk {
-    static func place(of proxy: ProxyServer, kind: String) -> AuthenticationScopes.Place {
-        AuthenticationScopes.Place(
+    static func place(of proxy: ProxyServer, kind: String) -> AuthenticationScopes.Peer {
+        AuthenticationScopes.Peer(
             proxy: Origin(scheme: kind, host: proxy.host, port: proxy.port), isSecure: proxy.kind == .https)
     }
 }

@@ -118,7 +118,7 @@ enum RequestAuthentication {
         _ credentials: SessionCredentials, for hop: Hop, to target: RequestTarget, by proxies: SessionProxies?
     ) throws(LoadError) {
         if hop.authentication.server == nil, !hop.request.hasField(.authorization) {
-            let place = AuthenticationScopes.Place(target.origin)
+            let place = AuthenticationScopes.Peer(target.origin)
             if let proof = credentials.proof(for: place, path: target.path) {
                 hop.authentication.server = Authenticator(place)
                 hop.authentication.server?.use(proof)
@@ -259,7 +259,7 @@ enum RequestAuthentication {
             )
         } else {
             let authenticator =
-                hop.authentication.server ?? Authenticator(AuthenticationScopes.Place(target.origin))
+                hop.authentication.server ?? Authenticator(AuthenticationScopes.Peer(target.origin))
             hop.authentication.server = authenticator
             context = ChallengeDesk.Context(
                 authenticator: authenticator, challenges: head.headers.all("WWW-Authenticate"), path: target.path

@@ -38,16 +38,16 @@ final class SessionCredentials {
     private(set) var isEmpty = true
 
     /// The credential that a request carries before any challenge.
-    func proof(for place: AuthenticationScopes.Place, path: String) -> Proof? {
+    func proof(for place: AuthenticationScopes.Peer, path: String) -> Proof? {
         scopes.scope(for: place, path: path).flatMap { proofs[$0] }
     }
 
     /// The credential for a space that another load of this session has met.
-    func proof(for place: AuthenticationScopes.Place, scheme: AuthenticationScheme, realm: String?) -> Proof? {
+    func proof(for place: AuthenticationScopes.Peer, scheme: AuthenticationScheme, realm: String?) -> Proof? {
         proofs[AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)]
     }
 
-    func remember(_ proof: Proof, for place: AuthenticationScopes.Place, path: String) {
+    func remember(_ proof: Proof, for place: AuthenticationScopes.Peer, path: String) {
         isEmpty = false
         let id = scopes.add(place, path: path, scheme: proof.scheme, realm: proof.realm, domain: proof.digest?.domain ?? [])
         proofs[id] = proof
@@ -55,7 +55,7 @@ final class SessionCredentials {
     }
 
     /// The proof was refused.
-    func forget(_ proof: Proof, for place: AuthenticationScopes.Place) {
+    func forget(_ proof: Proof, for place: AuthenticationScopes.Peer) {
         let id = AuthenticationScopes.ID(place: place, scheme: proof.scheme, realm: proof.realm)
         guard proofs[id] === proof else { return }
         scopes.remove(id)

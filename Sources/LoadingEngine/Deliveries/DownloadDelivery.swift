@@ -64,7 +64,7 @@ enum DownloadDelivery {
         }
         let expected = answer.response.expectedLength
         let room = try await control.roomForFile(.whole)
-        let sink = try await LocalFile.open(directory, in: control, isHeldUp: true) { directory throws(LoadError) in
+        let sink = try await LocalFile.open(directory, in: control, isOnHold: true) { directory throws(LoadError) in
             try FileSink.createNow(in: directory, expectedLength: expected < 0 ? nil : expected, room: room)
         }
         return Download(sink: sink, total: 0, expected: expected, source: source)

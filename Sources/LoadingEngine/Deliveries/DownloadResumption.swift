@@ -46,7 +46,7 @@ struct DownloadResumption {
     }
 
     /// Where the response's body is written.
-    private enum Place {
+    private enum Destination {
         /// Appended to the existing file.
         case behind(Start)
         /// Into a new file; the old one is deleted.
@@ -125,12 +125,12 @@ struct DownloadResumption {
     }
 
     /// Requests the remaining bytes, and the whole file if the response does not fit the existing part.
-    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Place) {
+    private func answer(_ plan: LoadPlan, in load: Load) async throws(LoadError) -> (Answer, Destination) {
         let sink: FileSink
         do {
             // The file stays open while the load waits for a connection.
             let room = try await load.control.roomForFile(.half)
-            sink = try await LocalFile.open(path, in: load.control, isHeldUp: true) { [point] path throws(LoadError) in
+            sink = try await LocalFile.open(path, in: load.control, isOnHold: true) { [point] path throws(LoadError) in
                 try FileSink.reopenNow(
                     path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
             }
@@ -171,7 +171,7 @@ struct DownloadResumption {
 
     private func judge(
         _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
-    ) async throws(LoadError) -> (Answer, Place) {
+    ) async throws(LoadError) -> (Answer, Destination) {
         if case .ftp(let file) = answer.response.kind { return try await judge(file, answer, continuing: sink, plan, in: load) }
         guard let head = answer.response.head, !load.resumption.rangeFields.isEmpty else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
@@ -199,7 +199,7 @@ struct DownloadResumption {
     /// Decides whether an FTP response continues the file: it starts at the requested offset, or contains the whole file.
     private func judge(
         _ file: FTPFile, _ answer: Answer, continuing sink: FileSink, _ plan: LoadPlan, in load: Load
-    ) async throws(LoadError) -> (Answer, Place) {
+    ) async throws(LoadError) -> (Answer, Destination) {
         guard file.offset > 0 else {
             _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
             return (answer, .instead)
@@ -213,7 +213,7 @@ struct DownloadResumption {
     /// Discards a response that does not continue the existing part, and requests the whole file.
     private func restart(
         _ answer: Answer, _ sink: FileSink, _ plan: LoadPlan, in load: Load
-    ) async throws(LoadError) -> (Answer, Place) {
+    ) async throws(LoadError) -> (Answer, Destination) {
         answer.body.cancel()
         _ = await sink.waitAtEnd(in: load.control, for: sink.abort)
         load.resumption.rangeFields = []

@@ -25,7 +25,7 @@ final class FTPStage: LoadStage {
     init(pool: ConnectionPool) { self.pool = pool }
 
     func step(_ hop: Hop, in load: Load) -> StageStep {
-        hop.hasScheme("ftp", or: "ftps") && load.webSocket == nil ? .needsTask : .goOn
+        hop.hasScheme("ftp", or: "ftps") && load.webSocket == nil ? .needsTask : .proceed
     }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {

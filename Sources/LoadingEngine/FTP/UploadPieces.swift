@@ -57,7 +57,7 @@ final class UploadPieces {
     private func open(_ body: BodyFile) async throws(LoadError) -> FileSource {
         if let file { return file }
         let room = try await load.control.roomForFile(.whole)
-        let opened = try await LocalFile.open(body.path, in: load.control, isHeldUp: true) { _ throws(LoadError) in
+        let opened = try await LocalFile.open(body.path, in: load.control, isOnHold: true) { _ throws(LoadError) in
             try body.openNow(room: room)
         }
         file = opened

@@ -99,8 +99,8 @@ final class CacheStage: LoadStage {
         hop.cache.found = nil
         hop.cache.mayHaveMore = found != nil
         // Only the message contains the session's own fields.
-        guard let message = hop.preparation.message else { return .goOn }
-        if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .goOn }
+        guard let message = hop.preparation.message else { return .proceed }
+        if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .proceed }
         let hit = found.flatMap {
             ResponseTrust.admits($0.response, message.target.origin, by: load.session.security, load.session.policy) ? $0 : nil
         }
@@ -125,14 +125,14 @@ final class CacheStage: LoadStage {
             return .needsTask
         case (.fetch(let fields), _):
             hop.preparation.add(fields)
-            return .goOn
+            return .proceed
         case (.use, let hit?):
             return .answered(try StoredAnswer.make(hit, wasValidated: false, hop, in: load))
         case (_, let hit?):
             hop.cache.found = .decided(hit, decision)
             return .needsTask
         case (_, nil):
-            return .goOn
+            return .proceed
         }
     }
 
@@ -220,7 +220,7 @@ final class CacheStage: LoadStage {
             // A retry after a stale connection comes first.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
                 !isTriedAgain(error, hop, load.lastAttempt),
-                mayStandIn(hit, status: nil, requestHeaders, policy, now: load.now)
+                mayServeStale(hit, status: nil, requestHeaders, policy, now: load.now)
             else { throw error }
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
@@ -228,7 +228,7 @@ final class CacheStage: LoadStage {
         guard head.status == 304 else {
             // The server has to see a credential that it has just asked for, and that may be the cause of the failure.
             guard !RequestAuthentication.isUntried(hop),
-                mayStandIn(hit, status: head.status, requestHeaders, policy, now: load.now)
+                mayServeStale(hit, status: head.status, requestHeaders, policy, now: load.now)
             else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
@@ -257,7 +257,7 @@ final class CacheStage: LoadStage {
     /// Whether the stored response may be served instead of an error.
     ///
     /// Not for ``CacheDecision/Policy/reloadRevalidating``, which requires validation.
-    private func mayStandIn(
+    private func mayServeStale(
         _ hit: ResponseCache.Hit, status: Int?, _ requestHeaders: HeaderBlock, _ policy: CacheDecision.Policy, now: Double
     ) -> Bool {
         policy != .reloadRevalidating

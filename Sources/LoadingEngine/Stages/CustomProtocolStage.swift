@@ -14,7 +14,7 @@ import NIOCore
 
 /// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
 final class CustomProtocolStage: LoadStage {
-    func step(_ hop: Hop, in load: Load) -> StageStep { load.wants(.customLoaders) ? .needsTask : .goOn }
+    func step(_ hop: Hop, in load: Load) -> StageStep { load.wants(.customLoaders) ? .needsTask : .proceed }
 
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         guard case .customLoader(let loader) = try await load.ask(.customLoader(hop.request)),

@@ -97,8 +97,8 @@ final class FollowUpStage {
                 continue
             }
             if !load.followUp.retries.hasBegun { hop.followUp.forgetFailures() }
-            guard !isThrough(answer, hop, in: load) else { return answer }
-            if let following = try await takeIn(answer, hop, in: load) {
+            guard !needsNoFollowUp(answer, hop, in: load) else { return answer }
+            if let following = try await nextHop(answer, hop, in: load) {
                 hop = following
                 continue
             }
@@ -172,14 +172,14 @@ final class FollowUpStage {
 
     /// Whether the response only has to be delivered.
     @inline(never)
-    func isThrough(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
+    func needsNoFollowUp(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
             || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
     }
 
     /// Applies the effects of a response that do not concern the app; returns the next hop, or nil if the response is the result.
     @inline(never)
-    private func takeIn(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
+    private func nextHop(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
             if hop.network.wasSent, hop.authentication.isUsed {
                 try await RequestAuthentication.settle(answer, hop, pool, in: load)

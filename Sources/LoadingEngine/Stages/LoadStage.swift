@@ -30,7 +30,7 @@ protocol LoadStage: AnyObject {
 /// Where a hop continues after a stage.
 enum StageStep {
     /// At the next stage: this stage is done.
-    case goOn
+    case proceed
     /// Back up, with the response.
     case answered(Answer)
     /// Nowhere until the load is woken; then the step is repeated.
@@ -94,8 +94,8 @@ final class Hop {
     /// Whether the hop goes to an upload resource instead of the URL of the app's request.
     var goesToUpload: Bool { upload?.goesToUpload ?? false }
 
-    func stand(at place: LowerStages) { self.place = place }
-    var stands: Bool { place != nil }
+    func stop(at place: LowerStages) { self.place = place }
+    var isStopped: Bool { place != nil }
 
     /// Returns, once, the stages at which the hop continues.
     func takePlace() -> LowerStages? {

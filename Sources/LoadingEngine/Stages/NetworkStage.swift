@@ -135,7 +135,7 @@ final class NetworkStage: LoadStage {
             guard lease.isAnswered, !load.control.isSuspended || load.control.failure != nil else { return nil }
             return try pool.take(lease)
         }
-        if case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { return nil }
+        if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
         // Questions about the connection that it waited for now go to other loads.
         load.tunnels.forget()
@@ -173,7 +173,7 @@ final class NetworkStage: LoadStage {
         do {
             let exchange = try connection.begin(message.outgoing, control: load.control)
             transaction.exchange = exchange
-            load.control.stand(at: .exchanging(exchange))
+            load.control.enter(.exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
             // The message is not needed while the load waits, perhaps with ten thousand others.

@@ -81,7 +81,7 @@ final class PrepareStage: LoadStage {
         case .data(let data): try prepare(hop, UploadBody.part(.data(data), of: hop), in: load)
         case .file, .stream, .streamOnDemand: return .needsTask
         }
-        return .goOn
+        return .proceed
     }
 
     /// Rejects a GET with a body, as Apple's system does (RFC 9110, section 9.3.1, only advises against it).

@@ -43,7 +43,7 @@ enum ProxyChoice {
                 else { throw error }
             }
             load.tellThatItWaits()
-            while case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { await load.control.wait() }
+            while case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { await load.control.wait() }
             try await load.control.waitWhileSuspended()
         }
     }

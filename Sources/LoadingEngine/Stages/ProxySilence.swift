@@ -51,9 +51,9 @@ final class ProxySilence {
         guard !exchange.record.hasReceivedBytes else { return }
         let now = NIODeadline.now()
         let rest = control.idleSince(now: now) + ProxyPatience.limit - now
-        if control.isHeldUp || rest > .zero {
+        if control.isOnHold || rest > .zero {
             unacknowledged = nil
-            return patience.begin(for: control.isHeldUp ? ProxyPatience.limit : rest)
+            return patience.begin(for: control.isOnHold ? ProxyPatience.limit : rest)
         }
         let count = exchange.unacknowledgedBytes
         let before = unacknowledged ?? .max

@@ -24,7 +24,7 @@ extension StreamOrder {
                 "finding the service \(service.name): the local network signs nothing, which requiresDNSSECValidation requires")
         }
         try await load.control.waitWhileSuspended()
-        let slot = LoopSlot<Result<ServiceLookups.Place, Avahi.Failure>>(load.control)
+        let slot = LoopSlot<Result<ServiceLookups.Location, Avahi.Failure>>(load.control)
         let giveUp = ServiceLookups.shared.find(service) { slot.fill($0) }
         defer { giveUp() }
         switch try await slot.wait() {

@@ -23,7 +23,7 @@ package final class ServiceLookups: @unchecked Sendable {
     package static let shared = ServiceLookups()
 
     /// The location of a service.
-    package struct Place: Sendable, Hashable {
+    package struct Location: Sendable, Hashable {
         /// The host name, without a trailing dot.
         package let host: String
         package let port: Int
@@ -33,7 +33,7 @@ package final class ServiceLookups: @unchecked Sendable {
         package let text: [UInt8]
     }
 
-    package typealias Reply = @Sendable (Result<Place, Avahi.Failure>) -> Void
+    package typealias Reply = @Sendable (Result<Location, Avahi.Failure>) -> Void
     private typealias Machine = ServiceMachine<ServiceName, Avahi.Service, Avahi.Failure>
 
     private enum Message {
@@ -194,13 +194,13 @@ package final class ServiceLookups: @unchecked Sendable {
                     avahi.drop(question)
                 case .startTimer(let question, let timer):
                     timers[question, default: [:]][timer] = Monitor.clock + ServiceLookups.seconds(timer)
-                case .answer(let callers, let parts): answer(callers, Place(parts).map { .success($0) })
+                case .answer(let callers, let parts): answer(callers, Location(parts).map { .success($0) })
                 case .fail(let callers, let failure): answer(callers, .failure(failure))
                 }
             }
         }
 
-        private func answer(_ callers: [Int], _ result: Result<Place, Avahi.Failure>?) {
+        private func answer(_ callers: [Int], _ result: Result<Location, Avahi.Failure>?) {
             for caller in callers {
                 if let reply = replies.removeValue(forKey: caller), let result { reply(result) }
             }
@@ -208,7 +208,7 @@ package final class ServiceLookups: @unchecked Sendable {
     }
 }
 
-extension ServiceLookups.Place {
+extension ServiceLookups.Location {
     /// Combines the results of the queries; the first provides everything but the addresses.
     init?(_ parts: [Avahi.Service]) {
         guard let first = parts.first else { return nil }

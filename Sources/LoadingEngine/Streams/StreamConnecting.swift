@@ -54,7 +54,7 @@ struct StreamConnecting {
                 }
             }
             load.tellThatItWaits()
-            while case .offline(let wait) = load.control.place, !pool.hasEnded(wait) { await load.control.wait() }
+            while case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { await load.control.wait() }
             try load.control.check()
         }
     }
@@ -70,7 +70,7 @@ struct StreamConnecting {
 
     private func connection(on route: Route, in load: Load) async throws(LoadError) -> ByteStreamConnection {
         while true {
-            if let lease = (load.control.line as? Place)?.lease {
+            if let lease = (load.control.line as? QueuedLease)?.lease {
                 if lease.isAnswered, !load.control.isSuspended || load.control.failure != nil {
                     return try take(try pool.take(lease))
                 }
@@ -83,7 +83,7 @@ struct StreamConnecting {
                     let lease = pool.wish(
                         route, priority: load.connectionPriority, control: load.control,
                         adviser: route.raisesQuestions ? load : nil, onlyNew: use == .fresh)
-                    load.control.stand(at: .inLine(Place(lease)))
+                    load.control.enter(.inLine(QueuedLease(lease)))
                     continue
                 }
             }
@@ -92,7 +92,7 @@ struct StreamConnecting {
     }
 
     /// A position that a suspended task keeps: no other load can use the connection that is being made for it.
-    private final class Place: PlaceInLine {
+    private final class QueuedLease: PlaceInLine {
         let lease: ConnectionPool.Lease
 
         init(_ lease: ConnectionPool.Lease) { self.lease = lease }

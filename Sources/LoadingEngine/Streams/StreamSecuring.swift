@@ -30,8 +30,8 @@ extension ByteStreamConnection {
     /// Starts TLS with a server of that name, and waits for the handshake; the load is asked about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
-        control.stand(at: .inLine(Handshake(of: control)))
-        defer { control.stand(at: .elsewhere) }
+        control.enter(.inLine(Handshake(of: control)))
+        defer { control.enter(.elsewhere) }
         var result: LoadError??
         secure(to: server, by: load) { error in
             result = .some(error)

@@ -101,16 +101,16 @@ enum UploadBody {
 enum LocalFile {
     /// Opens a file off the loop, once the system has a descriptor for it.
     ///
-    /// The load waits at most until its timeouts; with `isHeldUp`, because the server has done its part, it waits as long as the
+    /// The load waits at most until its timeouts; with `isOnHold`, because the server has done its part, it waits as long as the
     /// disk takes.
     static func open<File: Sendable>(
-        _ path: String, in control: LoadControl, isHeldUp: Bool = false,
+        _ path: String, in control: LoadControl, isOnHold: Bool = false,
         by open: @escaping @Sendable (String) throws(LoadError) -> File
     ) async throws(LoadError) -> File {
         let place = FilePlace(opening: path)
         return try await control.opening { () throws(LoadError) in
-            if isHeldUp { control.hold(now: .now()) }
-            defer { if isHeldUp { control.letGo(now: .now()) } }
+            if isOnHold { control.hold(now: .now()) }
+            defer { if isOnHold { control.letGo(now: .now()) } }
             return try await LoopSlot.run(in: control, by: { FileWork.submit(at: place, $0) }) {
                 Result { () throws(LoadError) in try open(path) }
             }

@@ -171,8 +171,8 @@ extension DiskTier {
             }
         }
         guard state.withLock({ $0.room.beginEvicting() }) else { return }
-        goOn { [self] in
-            state.withLock { $0.room.goOnEvicting() }
+        proceed { [self] in
+            state.withLock { $0.room.continueEvicting() }
             evict()
         }
     }
@@ -252,5 +252,5 @@ struct CacheRoom: Sendable {
         return !isEvicting
     }
 
-    mutating func goOnEvicting() { isEvicting = false }
+    mutating func continueEvicting() { isEvicting = false }
 }

@@ -201,8 +201,8 @@ final class DiskTier: Sendable {
     static let removedAtOnce = 64
 
     /// Queues the rest of a change behind the changes that came in between.
-    func goOn(_ work: @escaping @Sendable () -> Void) {
-        state.withLock { $0.changes.goOn() }
+    func proceed(_ work: @escaping @Sendable () -> Void) {
+        state.withLock { $0.changes.proceed() }
         queue.run(on: .changes) { [self] in
             work()
             state.withLock { $0.changes.wentOn() }

@@ -56,6 +56,6 @@ package struct PendingChanges: Sendable {
     }
 
     /// The rest of a change was queued, or is done.
-    package mutating func goOn() { unfinished += 1 }
+    package mutating func proceed() { unfinished += 1 }
     package mutating func wentOn() { unfinished -= 1 }
 }

@@ -20,7 +20,7 @@ package enum CredentialChange: Sendable, Hashable {
 }
 
 extension CredentialChange {
-    private struct Place: Hashable {
+    private struct Key: Hashable {
         var space: ProtectionSpace
         var user: String
     }
@@ -32,17 +32,17 @@ extension CredentialChange {
     }
 
     /// The space and user that the change applies to; nil for all.
-    private var place: Place? {
+    private var place: Key? {
         switch self {
-        case .store(let kept): Place(space: kept.space.canonical, user: kept.user)
-        case .remove(let space, let user, _): Place(space: space.canonical, user: user)
+        case .store(let kept): Key(space: kept.space.canonical, user: kept.user)
+        case .remove(let space, let user, _): Key(space: space.canonical, user: user)
         case .removeAll: nil
         }
     }
 
     /// Leaves out changes that later ones override; a few remain for each user.
     package static func condensed(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
-        var rests: [Place: Rest] = [:]
+        var rests: [Key: Rest] = [:]
         var spacesWithDefault: Set<ProtectionSpace> = []
         var kept: [CredentialChange] = []
         for change in settled(changes).reversed() {
@@ -67,7 +67,7 @@ extension CredentialChange {
 
     /// Resolves removals that spare synchronizable credentials, if an earlier change determines their effect.
     private static func settled(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
-        var last: [Place: CredentialChange] = [:]
+        var last: [Key: CredentialChange] = [:]
         return changes.compactMap { change in
             guard let place = change.place else {
                 last = [:]

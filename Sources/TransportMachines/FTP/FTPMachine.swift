@@ -69,7 +69,7 @@ package struct FTPMachine: Sendable {
         case (.login(let user, let password), .findingLogin):
             login = (user, password)
             return go(to: .user, .send(FTPCommand("USER", user)))
-        case (.connected, .connectingData): return dataStands()
+        case (.connected, .connectingData): return dataConnectionIsReady()
         case (.dataSecured, .securingData): return begin()
         case (.dataEnded(let count), .transferring):
             self.count = count
@@ -248,7 +248,7 @@ package struct FTPMachine: Sendable {
         return go(to: .connectingData, .connect(port))
     }
 
-    private mutating func dataStands() -> [Action] {
+    private mutating func dataConnectionIsReady() -> [Action] {
         guard beginning.offset > 0 else { return transfer() }
         // Directly before the transfer command (RFC 3659, section 5.4).
         return go(to: .restarting, .send(FTPCommand("REST", "\(beginning.offset)")))

@@ -58,7 +58,7 @@ open class NetService: NSObject, @unchecked Sendable {
     // `lock` guards all that follows, which makes `@unchecked Sendable` true.
     private let lock = NSLock()
     private weak var storedDelegate: (any NetServiceDelegate)?
-    private var place: ServiceLookups.Place?
+    private var place: ServiceLookups.Location?
     private var resolution = 0
     private var isResolving = false
     /// Whether a resolution was begun that was not stopped yet.
@@ -174,7 +174,7 @@ open class NetService: NSObject, @unchecked Sendable {
     }
 
     /// Handles the result; nil means that the timeout has expired.
-    private func ended(_ result: Result<ServiceLookups.Place, Avahi.Failure>?, _ number: Int) {
+    private func ended(_ result: Result<ServiceLookups.Location, Avahi.Failure>?, _ number: Int) {
         let isMeant = lock.withLock { () -> Bool in
             guard isResolving, resolution == number else { return false }
             isResolving = false

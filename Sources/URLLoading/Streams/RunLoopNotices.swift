@@ -14,7 +14,7 @@ internal import Foundation
 /// From ``begin()`` to ``end()``, and while closures are pending, the run loops keep running as if they had an input source.
 final class RunLoopNotices: @unchecked Sendable {
     /// A run loop and mode in which closures run.
-    private struct Place {
+    private struct Registration {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
         /// Keeps the run loop running, and wakes it when its fire date is set; see ``StreamEvents``.
@@ -23,7 +23,7 @@ final class RunLoopNotices: @unchecked Sendable {
 
     // `lock` guards all that follows, which makes `@unchecked Sendable` true; no closure runs under it.
     private let lock = NSLock()
-    private var places: [Place] = []
+    private var places: [Registration] = []
     private var untold: [@Sendable () -> Void] = []
     private var isOpen = false
 
@@ -32,7 +32,7 @@ final class RunLoopNotices: @unchecked Sendable {
     func schedule(in runLoop: RunLoop, forMode mode: RunLoop.Mode) {
         lock.withLock {
             guard !places.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
-            places.append(Place(runLoop: runLoop, mode: mode))
+            places.append(Registration(runLoop: runLoop, mode: mode))
             wake()
         }
     }
@@ -86,7 +86,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    private func newTimer(in place: Place) -> Timer {
+    private func newTimer(in place: Registration) -> Timer {
         let timer = Timer(fire: .distantFuture, interval: 1e8, repeats: true) { [weak self] _ in self?.tellNext() }
         place.runLoop.add(timer, forMode: place.mode)
         return timer

@@ -22,7 +22,7 @@ final class StreamEvents: @unchecked Sendable {
     }
 
     /// A run loop and mode in which the stream is scheduled.
-    private struct Place {
+    private struct Registration {
         var runLoop: RunLoop
         var mode: RunLoop.Mode
         /// Keeps the run loop running, like an input source, and wakes it when its fire date is set.
@@ -48,7 +48,7 @@ final class StreamEvents: @unchecked Sendable {
     private weak var stream: Stream?
     private weak var storedDelegate: (any StreamDelegate)?
     private var storedOpenness = Openness.notOpen
-    private var places: [Place] = []
+    private var places: [Registration] = []
     private var told: Stream.Event = []
 
     init(_ current: @escaping @Sendable () -> Condition) { self.current = current }
@@ -112,7 +112,7 @@ final class StreamEvents: @unchecked Sendable {
         lock.withLock {
             if case .closed = storedOpenness { return }
             guard !places.contains(where: { $0.runLoop === runLoop && $0.mode == mode }) else { return }
-            places.append(Place(runLoop: runLoop, mode: mode, timer: timer))
+            places.append(Registration(runLoop: runLoop, mode: mode, timer: timer))
             runLoop.add(timer, forMode: mode)
         }
         look()

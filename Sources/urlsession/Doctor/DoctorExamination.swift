@@ -178,7 +178,7 @@ struct DoctorExamination {
             step.facts = ["ways": ways.map { $0?.absoluteString ?? "direct" }]
             guard let first, let name = first.host(percentEncoded: false) else {
                 step.result = .none
-                step.lines = ["none, " + DoctorProxies.reasonForNone(command.login, host: host)]
+                step.lines = ["none, " + DoctorProxies.reasonForNoProxy(command.login, host: host)]
                 return Target(host: host, port: Self.port(url), isProxy: false)
             }
             step.lines = [

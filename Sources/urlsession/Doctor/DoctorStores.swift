@@ -91,7 +91,7 @@ enum DoctorProxies {
         return "the desktop's settings, or their script (PAC),"
     }
 
-    static func reasonForNone(_ login: LoginOptions, host: String) -> String {
+    static func reasonForNoProxy(_ login: LoginOptions, host: String) -> String {
         if login.proxy == "" { return "as --proxy says" }
         let environment = ProcessInfo.processInfo.environment
         let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]

@@ -34,7 +34,7 @@ struct FileDownload {
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
                 if mayBePartial, data == nil, let partial = PartialFile(place.path) {
-                    guard case .refused(let reason) = try await goOn(from: partial, visit, attempts, report) else { return }
+                    guard case .refused(let reason) = try await proceed(from: partial, visit, attempts, report) else { return }
                     mayBePartial = false
                     options.say("beginning afresh: \(reason)")
                 } else if let data {
@@ -168,7 +168,7 @@ struct FileDownload {
     }
 
     /// Goes on with what another program has left under the file's name, behind what is there.
-    private func goOn(
+    private func proceed(
         from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Ending {
         let judgement = Mutex<PartialFile.Judgement?>(nil)

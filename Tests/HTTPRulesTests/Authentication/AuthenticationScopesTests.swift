@@ -11,7 +11,7 @@ import HTTPRules
 import Testing
 
 @Suite struct AuthenticationScopesTests {
-    private typealias Place = AuthenticationScopes.Place
+    private typealias Place = AuthenticationScopes.Peer
 
     private static let place = Place(Origin(scheme: "http", host: "a.example", port: 80))
 

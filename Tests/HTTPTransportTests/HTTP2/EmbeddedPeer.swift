@@ -50,7 +50,7 @@ final class EmbeddedPeer {
         let control = LoadControl(on: LoopExecutor(loop), now: loop.now)
         let message = OutgoingMessage(head: head, body: body, expectsContinue: expectsContinue)
         let exchange = try connection.begin(message, control: control)
-        control.stand(at: .exchanging(exchange))
+        control.enter(.exchanging(exchange))
         controls.append(control)
         // Otherwise what was written waits for the loop's next turn.
         if runs { loop.run() }
@@ -109,7 +109,7 @@ final class EmbeddedPeer {
     /// Ends the channel; exchanges and loads hold each other until a load is over.
     func finish() {
         _ = try? channel.finish(acceptAlreadyClosed: true)
-        for control in controls { control.stand(at: .elsewhere) }
+        for control in controls { control.enter(.elsewhere) }
     }
 }
 

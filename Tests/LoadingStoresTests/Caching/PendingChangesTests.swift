@@ -52,8 +52,8 @@ import Testing
 
     @Test func `a change of which a part was made is unfinished`() {
         var changes = PendingChanges()
-        changes.goOn()
-        changes.goOn()
+        changes.proceed()
+        changes.proceed()
         changes.wentOn()
         #expect(changes.areUnfinished && changes.areNone)
         changes.wentOn()

@@ -164,7 +164,7 @@ struct HeldUpTests {
         try await withGrowingTimes { scale in
             let challenge = BasicScript()
             let thinker = Thinker(about: question)
-            var isHeldUp = false
+            var isOnHold = false
             try await withScenario(
                 delegate: thinker, configure: { $0.timeoutIntervalForRequest = 0.2 * scale },
                 reply: { request in
@@ -179,9 +179,9 @@ struct HeldUpTests {
                 guard try await thinker.asked.value else { return }
                 try await afterTimeout(0.6 * scale)
                 thinker.answer()
-                isHeldUp = try await thinker.ended.value == nil
+                isOnHold = try await thinker.ended.value == nil
             }
-            return isHeldUp
+            return isOnHold
         }
     }
 
