@@ -23,7 +23,7 @@ final class RunningLoad: LoadClient {
         var isScheduled = false
         /// What carries it out.
         var service: (any LoadingService)?
-        /// When it goes on that is held, on the monitor's clock.
+        /// When the load, suspended because of the rate, resumes, on the monitor's clock.
         var heldUntil: Double?
     }
 
@@ -116,48 +116,58 @@ final class RunningLoad: LoadClient {
         let pause = pace.wait(after: bytes)
         guard pause > Self.shortestPause else { return }
         let end = Monitor.clock + pause
-        let isFirst = state.withLock { state in
-            // What was under way when it was held.
+        let isFirst = command(.suspend) { state in
+            // Bytes may still arrive after a load was suspended.
             defer { state.heldUntil = max(end, state.heldUntil ?? end) }
             return state.heldUntil == nil
         }
         guard isFirst else { return }
-        command(.suspend)
         release(after: pause)
         if pause > Self.tellingPause { desk.enter(number) { desk, transfer in desk.reports.note(transfer, desk) } }
     }
 
     private func release(after pause: Double) {
-        desk.enter(after: pause) { _ in
-            let rest = self.state.withLock { state -> Double? in
-                guard let end = state.heldUntil else { return nil }
-                let rest = end - Monitor.clock
+        desk.enter(after: pause) { desk in
+            // A later attempt has the same number in the same engine.
+            guard desk.transfers[self.number]?.attempt?.load === self else { return }
+            var rest = 0.0
+            _ = self.command(.resume) { state in
+                guard let end = state.heldUntil else { return false }
+                rest = end - Monitor.clock
                 if rest <= 0 { state.heldUntil = nil }
-                return rest
+                return rest <= 0
             }
-            guard let rest else { return }
-            if rest > 0 { self.release(after: rest) } else { self.command(.resume) }
+            if rest > 0 { self.release(after: rest) }
         }
     }
 
-    /// There is another rate, or none any more: it goes on.
+    /// Resumes the load because the rate has changed.
     func letGo() {
-        let wasHeld = state.withLock { state in
+        _ = command(.resume) { state in
             defer { state.heldUntil = nil }
             return state.heldUntil != nil
         }
-        if wasHeld { command(.resume) }
     }
 
-    /// Seconds until it goes on that is held so long that people wonder; nil where it is not.
+    /// Seconds until the load resumes, if it is suspended long enough to be worth reporting.
     var pause: Double? {
         let rest = (state.withLock { $0.heldUntil } ?? 0) - Monitor.clock
         return rest > Self.tellingPause / 2 ? rest : nil
     }
 
-    private func command(_ command: TaskCommand) {
-        guard let service = state.withLock({ $0.service }) else { return }
-        if service.command(command, for: Int(number)) { service.wake() }
+    /// Changes the state, and sends the command if the change requires it.
+    ///
+    /// - Returns: Whether the change required it.
+    private func command(_ command: TaskCommand, if change: (inout State) -> Bool) -> Bool {
+        var woken: (any LoadingService)?
+        let isRequired = state.withLock { state in
+            guard change(&state) else { return false }
+            // Sent under the lock, so that the engine receives suspensions and resumptions in the order of the changes.
+            if let service = state.service, service.command(command, for: Int(number)) { woken = service }
+            return true
+        }
+        woken?.wake()
+        return isRequired
     }
 
     // MARK: Progress
