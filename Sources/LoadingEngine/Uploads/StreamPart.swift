@@ -79,6 +79,8 @@ final class StreamPart: BodyStream {
 
     private func take(_ count: Int, _ state: inout State) {
         state.taken += Int64(count)
+        // A read that was in progress when the limit was set.
+        if let left = state.left, Int64(count) > left { state.hasExceeded = true }
         state.left = state.left.map { max(0, $0 - Int64(count)) }
     }
 

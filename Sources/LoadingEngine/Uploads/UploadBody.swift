@@ -71,10 +71,15 @@ enum UploadBody {
             return .stream(stream, length: nil)
         }
         let content = upload.stream.part(of: stream, from: start, count: count)
-        if length != nil { return .stream(content, length: count) }
-        guard let all = try await content.readAhead(UploadStream.ahead(upload.upload?.limits), in: load) else {
-            return .stream(content, length: nil)
+        if let length { return .stream(content, length: min(count, length - start)) }
+        let ahead: Data?
+        do throws(LoadError) {
+            ahead = try await content.readAhead(UploadStream.ahead(upload.upload?.limits), in: load)
+        } catch {
+            stream.close()
+            throw error
         }
+        guard let all = ahead else { return .stream(content, length: nil) }
         // It ends before more than that was read: this is the last part, and its length is known.
         upload.stream.close()
         stream.close()

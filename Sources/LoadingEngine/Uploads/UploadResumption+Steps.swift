@@ -22,10 +22,12 @@ extension UploadResumption {
         case .deliver:
             guard let answer else { throw failure(nil) }
             dropKept()
+            stream.close()
             if hop.goesToUpload { try await makeOutdated(by: answer, in: load) }
             return .answer(hop.goesToUpload ? asOfTheRequest(answer) : answer)
         case .deliverKept:
             answer?.body.cancel()
+            stream.close()
             guard let kept = kept.take() else { throw failure(nil) }
             return .answer(kept)
         case .create(let part):

@@ -29,6 +29,8 @@ struct UploadStream {
     mutating func all(of stream: any BodyStream) -> StreamPart {
         let whole = StreamPart(stream, count: nil, isWhole: true)
         close()
+        // A limit applies to a request from when the server has stated it in a response to that request.
+        limit = nil
         self.whole = whole
         return whole
     }
