@@ -121,19 +121,20 @@ final class DeadlineClock {
     /// The instant in nanoseconds, by the clock that the session has.
     private func time(of instant: NIODeadline) -> Int64 {
         guard clock != nil else { return Int64(clamping: instant.uptimeNanoseconds) }
-        return steps.last { $0.instant <= instant }?.elapsed ?? 0
+        return steps.last { $0.instant <= instant }?.elapsed ?? steps.first?.elapsed ?? 0
     }
 
     private func follow(_ clock: SteppedClock) {
-        steps = [(.uptimeNanoseconds(0), clock.elapsed)]
         let loop = loop
         let bound = NIOLoopBound(Follower(clock: self), eventLoop: loop)
-        follower = clock.add { elapsed, done in
+        let (number, elapsed) = clock.add { elapsed, done in
             loop.execute {
                 bound.value.clock?.stepped(to: elapsed)
                 done()
             }
         }
+        follower = number
+        steps = [(.uptimeNanoseconds(0), elapsed)]
     }
 
     private struct Follower {

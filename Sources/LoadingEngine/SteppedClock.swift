@@ -81,11 +81,12 @@ package final class SteppedClock: Sendable {
 
     // MARK: Followers
 
-    package func add(_ follower: @escaping Follower) -> Int {
+    /// - Returns: The follower's number, and the time since the start, after which it is told of every step.
+    package func add(_ follower: @escaping Follower) -> (number: Int, elapsed: Int64) {
         state.withLock { state in
             let number = state.number()
             state.followers[number] = follower
-            return number
+            return (number, state.elapsed)
         }
     }
 
