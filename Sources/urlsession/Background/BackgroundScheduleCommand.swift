@@ -48,7 +48,9 @@ struct BackgroundScheduleCommand: AsyncParsableCommand {
     func run() async throws {
         let manager = try ManagerConnection.required(isStarted: true)
         do throws(LoadError) {
-            guard case .status(let status, _) = try await manager.ask(.status) else { return }
+            guard case .status(let status, _) = try await manager.ask(.status) else {
+                throw LoadError(.backgroundSessionDisconnected, "urlsessiond gave no status; nothing was changed")
+            }
             guard var terms = status.terms else {
                 throw LoadError(
                     .backgroundSessionDisconnected,
