@@ -112,7 +112,7 @@ final class TermsKeeper {
 
     /// Seconds since midnight, as the clock shows them.
     private static func second() -> Int {
-        var now = time(nil)
+        var now = time_t(Date().timeIntervalSince1970)
         var parts = tm()
         // The zone may be another one by now.
         tzset()
