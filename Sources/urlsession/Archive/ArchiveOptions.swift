@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoadingArchive
 
-/// The options that keep a record of a command's loads: HTTP Archive (HAR).
+/// The options for recording a command's loads as an HTTP Archive (HAR).
 struct ArchiveOptions: ParsableArguments {
     @Option(
         name: .customLong("har"),
@@ -36,7 +36,7 @@ struct ArchiveOptions: ParsableArguments {
         }
     }
 
-    /// What keeps the record; nil where none is wanted.
+    /// The recorder; nil without `--har`.
     var recorder: ArchiveRecorder? {
         var detail = HTTPArchive.Detail()
         if keepsSecrets { detail.redaction = nil }
@@ -45,7 +45,7 @@ struct ArchiveOptions: ParsableArguments {
         return file.map { ArchiveRecorder.of($0, detail) }
     }
 
-    /// Does a command's work, with an empty archive in place before it begins: that the file cannot be written is said while nothing is lost.
+    /// Runs a command's work after writing an empty archive: an unwritable file is reported before anything is loaded.
     func recording(_ work: () async throws -> Void) async throws {
         guard let recorder else { return try await work() }
         try recorder.begin()

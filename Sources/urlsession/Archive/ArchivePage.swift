@@ -10,11 +10,11 @@
 import Foundation
 import URLLoadingArchive
 
-/// An archive as one page of HTML, without scripts and without anything that a browser would load.
+/// An archive as a single HTML page, without scripts and without anything that a browser would load.
 ///
-/// All text of the archive is a stranger's: it stands in the page as text, and nothing of it is a link, a style or a name.
+/// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
 struct ArchivePage {
-    /// What a page has room for.
+    /// Limits on what the page shows.
     private static let mostEntries = 5000
     private static let longestText = 2000
     private static let mostFields = 200
@@ -25,7 +25,7 @@ struct ArchivePage {
     private let creator: String
     /// When the first entry began.
     private let begin: Date
-    /// From there to the end of the last one, in milliseconds; more than 0.
+    /// The time from `begin` to the end of the last entry, in milliseconds; more than 0.
     private let span: Double
 
     init(_ archive: HTTPArchive, name: String) {
@@ -45,7 +45,7 @@ struct ArchivePage {
         time(entry.startedDateTime.timeIntervalSince(begin) * 1000)
     }
 
-    /// No file makes a time that cannot be written.
+    /// Clamps a time, so that no file causes one that cannot be formatted.
     private static func time(_ milliseconds: Double) -> Double { min(max(0, milliseconds), 1e12) }
 
     // MARK: The page
@@ -124,7 +124,7 @@ struct ArchivePage {
         }
     }
 
-    /// In their order; TLS is the last part of connecting.
+    /// The phases in their order; TLS is the last part of connecting.
     private static func phases(_ timings: HTTPArchive.Timings) -> [(phase: Phase, time: Double)] {
         let secure = min(timings.ssl, timings.connect)
         let times: [(Phase, Double)] = [
@@ -134,7 +134,7 @@ struct ArchivePage {
         return times.filter { $0.1 >= 0 }.map { ($0.0, time($0.1)) }
     }
 
-    /// Readers of the screen have the numbers beside it.
+    /// Hidden from screen readers, which read the numbers beside it.
     private func bar(_ entry: HTTPArchive.Entry) -> String {
         var at = Self.offset(entry, from: begin)
         let pieces = Self.phases(entry.timings).filter { $0.time > 0 }.map { phase, time in
@@ -172,7 +172,8 @@ struct ArchivePage {
             : ByteText.rounded(milliseconds / 1000, digits: 1) + " s"
     }
 
-    /// Text that is text anywhere in the page: between tags and in attributes, and without signs that cannot be seen or turn the line around.
+    /// Escapes text for use between tags and in attributes, and replaces invisible characters and those that change the text
+    /// direction.
     static func escaped(_ text: String) -> String {
         var cut = text.unicodeScalars.prefix(longestText + 1)
         let isCut = cut.count > longestText

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The style of the page, which is the same for every archive.
+/// The page's style sheet, the same for every archive.
 enum ArchivePageStyle {
     static let text = """
         :root { color-scheme: light dark; --text: #1b1f24; --back: #ffffff; --rule: #d0d7de; --soft: #57606a; --bad: #b3261e;

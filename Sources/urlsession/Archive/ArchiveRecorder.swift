@@ -12,7 +12,8 @@ import Synchronization
 import URLLoading
 import URLLoadingArchive
 
-/// The archive of a command's loads, written anew as loads end, and at the end: what kills the tool leaves most of those that were over.
+/// Records a command's loads, and writes the archive as loads end and at the end of the command, so that most ended loads survive
+/// if the tool is killed.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
@@ -22,7 +23,7 @@ final class ArchiveRecorder: Sendable {
         var lastDuration = Duration.zero
     }
 
-    /// By the file: all loads of a command are in one.
+    /// The recorders by file: all loads of a command share one.
     private static let all = Mutex<[String: ArchiveRecorder]>([:])
 
     let detail: HTTPArchive.Detail
@@ -43,7 +44,7 @@ final class ArchiveRecorder: Sendable {
         }
     }
 
-    /// Why the file could not be written, if so.
+    /// Why the file could not be written; nil if it was.
     var failure: ToolFailure? { state.withLock { $0.failure } }
 
     func begin() throws {
@@ -55,12 +56,12 @@ final class ArchiveRecorder: Sendable {
         state.withLock { state in
             state.archive.append(metrics, particulars, detail: detail)
             state.isWritten = false
-            // A long archive takes its time: writing takes a tenth of the command's time at most.
+            // Writing a long archive takes time: limit it to a tenth of the command's time.
             if state.lastEnd.duration(to: .now) > state.lastDuration * 10 { write(&state) }
         }
     }
 
-    /// Writes what is not written yet.
+    /// Writes the entries that have not been written.
     func finish() { state.withLock { if !$0.isWritten { write(&$0) } } }
 
     private func write(_ state: inout State) {
@@ -79,7 +80,7 @@ final class ArchiveRecorder: Sendable {
     }
 }
 
-/// What is heard of one task for the archive.
+/// Collects the events of one task for the archive.
 final class LoadRecording: Sendable {
     private struct State {
         var heads: [[String]] = []
@@ -93,13 +94,13 @@ final class LoadRecording: Sendable {
 
     init(_ recorder: ArchiveRecorder) { self.recorder = recorder }
 
-    /// For another task of the same load.
+    /// A recording for another task of the same load.
     func another() -> LoadRecording { LoadRecording(recorder) }
 
-    /// A byte more than is kept, so that too many are seen to be.
+    /// One byte more than is kept, so that a body that is too long is recognized.
     private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }
 
-    /// What is sent is in a file.
+    /// The request body is in a file.
     func sends(file: String) { state.withLock { $0.bodyFile = file } }
 
     func sent(_ head: [String]) { state.withLock { $0.heads.append(head) } }
@@ -124,7 +125,7 @@ final class LoadRecording: Sendable {
             particulars.responseBody = known.received
             particulars.requestBody = task.originalRequest?.httpBody ?? known.bodyFile.map(beginning)
         }
-        // That an answer is not wanted is no failure of the load.
+        // An unwanted response is no failure of the load.
         if failure?.code != 22, failure?.code != 0 {
             particulars.error = failure?.message.map(Words.init) ?? error
         }

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoadingArchive
 
-/// `urlsession waterfall`: an archive as a page for people.
+/// `urlsession waterfall`: shows an archive as a page.
 struct WaterfallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waterfall",
@@ -41,7 +41,7 @@ struct WaterfallCommand: ParsableCommand {
         let page = ArchivePage(archive, name: file == "-" ? "standard input" : URL(fileURLWithPath: file).lastPathComponent)
             .html()
         guard let output, output != "-" else { return try StandardOutput.write(page) }
-        // An archive may hold secrets, and so may its page.
+        // An archive may contain secrets, and so may its page.
         umask(0o077)
         let sink = BodySink(path: output)
         do throws(BodySink.Failure) {
