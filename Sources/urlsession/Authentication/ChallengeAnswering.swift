@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// A delegate that answers challenges as the options say, whether the session is asked or a task.
+/// A delegate that answers session and task challenges according to the options.
 protocol ChallengeAnswering: URLSessionTaskDelegate {
     var answers: ChallengeAnswers { get }
 }

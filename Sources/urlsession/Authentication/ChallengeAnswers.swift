@@ -11,18 +11,18 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Answers what servers ask during the loads of one command: who the user is, and whether they themselves are trusted.
+/// Answers the challenges of one command's loads: user authentication and server trust.
 ///
-/// Passwords and the user's certificate go to the server that the user named, and to no other that it leads to.
+/// Passwords and the client certificate go only to the server that the user named, not to servers that it redirects to.
 final class ChallengeAnswers: Sendable {
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// What the options say.
+    /// The relevant options.
     struct Plan: Sendable {
         var login: Login?
-        /// Who the user is to hosts that redirects lead to.
+        /// The logins for hosts that redirects lead to.
         var netrc: Netrc?
-        /// Nil for any.
+        /// The permitted authentication methods; nil for any.
         var methods: Set<String>?
         var identity: SecIdentity?
         var pins: KeyPins?
@@ -38,7 +38,7 @@ final class ChallengeAnswers: Sendable {
         place = ServerPlace(url)
     }
 
-    /// Why a challenge was not answered in a way that lets the load go on.
+    /// Why a challenge was answered in a way that ends the load.
     var failure: ToolFailure? { refusal.withLock { $0 } }
 
     func answer(_ challenge: URLAuthenticationChallenge) -> Answer {
@@ -64,11 +64,11 @@ final class ChallengeAnswers: Sendable {
     }
 
     private func authenticate(_ challenge: URLAuthenticationChallenge, _ space: URLProtectionSpace) -> Answer {
-        // The session answers for a proxy, with what its configuration says.
+        // The session answers proxies itself, from its configuration.
         guard !space.isProxy() else { return (.performDefaultHandling, nil) }
         if let methods = plan.methods, !methods.contains(space.authenticationMethod) { return (.rejectProtectionSpace, nil) }
         guard challenge.previousFailureCount == 0 else {
-            // Over TLS another scheme may do. In clear it would hand out to anybody what the one before kept.
+            // Over TLS another scheme may succeed. In clear text it could reveal what the first one protected.
             return (space.protocol == NSURLProtectionSpaceHTTPS ? .rejectProtectionSpace : .performDefaultHandling, nil)
         }
         if let login = plan.login, isMeant(space) {
@@ -81,7 +81,7 @@ final class ChallengeAnswers: Sendable {
         return (.performDefaultHandling, nil)
     }
 
-    /// Of the very host, and never in clear where the user asked for TLS.
+    /// The `.netrc` login of exactly this host, and never in clear text if the user asked for TLS.
     private func netrcLogin(for space: URLProtectionSpace) -> Login? {
         guard let netrc = plan.netrc, let place, place.scheme == "http" || space.protocol == NSURLProtectionSpaceHTTPS else {
             return nil
@@ -89,7 +89,7 @@ final class ChallengeAnswers: Sendable {
         return netrc.login(at: space.host, takesDefault: false)
     }
 
-    /// For the run alone: what is kept beyond it stays as it is.
+    /// Uses a credential for this run only; stored credentials stay unchanged.
     private func use(_ user: String, _ password: String) -> Answer {
         (.useCredential, URLCredential(user: user, password: password, persistence: .forSession))
     }

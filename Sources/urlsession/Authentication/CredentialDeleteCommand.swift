@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession credentials delete`: never all of them by an oversight.
+/// `urlsession credentials delete`: deletes stored credentials; all of them only with `--all`.
 struct CredentialDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",

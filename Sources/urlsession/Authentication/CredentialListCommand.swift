@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession credentials list`: a line for each credential, by server and user; never a password.
+/// `urlsession credentials list`: prints a line for each credential, by server and user; never a password.
 struct CredentialListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",

@@ -11,9 +11,9 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The credentials that a user names: those of a server, of a realm, by a method, of a user.
+/// The credentials that the user selects: those of a server, and optionally of a realm, a method and a user name.
 struct CredentialSelection {
-    /// The methods that credentials are kept for, as options name them.
+    /// The authentication methods of credentials, as options name them.
     enum Method: String, ExpressibleByArgument, CaseIterable {
         case basic, digest, ntlm, negotiate
 
@@ -21,7 +21,7 @@ struct CredentialSelection {
     }
 
     let place: ServerPlace
-    /// Nil stands for any, here and below.
+    /// Nil matches any, here and below.
     let realm: String?
     let method: Method?
 
@@ -34,14 +34,14 @@ struct CredentialSelection {
         self.method = method
     }
 
-    /// The space to keep a credential for.
+    /// The protection space to store a credential for.
     var space: URLProtectionSpace {
         URLProtectionSpace(
             host: place.host, port: place.port, protocol: place.scheme, realm: realm, authenticationMethod: method?.name
         )
     }
 
-    /// The stored ones that are meant.
+    /// The stored credentials that match the selection.
     func credentials(of user: String?) -> [(space: URLProtectionSpace, credential: URLCredential)] {
         Self.all().filter { space, credential in
             !space.isProxy() && space.host.lowercased() == place.host && port(of: space) == place.port

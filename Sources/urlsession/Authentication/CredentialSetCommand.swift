@@ -11,7 +11,8 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession credentials set`: the password comes from the terminal or from standard input, never from the command line.
+/// `urlsession credentials set`: stores a credential; the password comes from the terminal or from standard input, never from the
+/// command line.
 struct CredentialSetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
@@ -39,7 +40,7 @@ struct CredentialSetCommand: ParsableCommand {
 
     func validate() throws {
         if user.isEmpty || user.contains(":") {
-            // RFC 7617, section 2: what follows a colon would be sent as the password.
+            // RFC 7617, section 2: the part after a colon would be sent as the password.
             throw ValidationError("A user name has no colon, and the password is not said here: it is asked for.")
         }
     }

@@ -9,16 +9,16 @@
 
 import Foundation
 
-/// A user name and a password; never shown.
+/// A user name and a password; the password is never displayed.
 struct Login: Sendable, CustomStringConvertible, CustomReflectable {
     let user: String
     let password: String
 
-    /// As curl reads it: the user name has no colon, the password behind it may have some.
+    /// Parses a login as curl does: the user name ends at the first colon, and the password may contain colons.
     ///
-    /// A password that is not there is asked for; one that is empty is empty.
+    /// If there is no colon, the user is asked for the password. A password may be empty.
     ///
-    /// - Throws: Where it is to be asked for, and cannot.
+    /// - Throws: If the password must be asked for and there is no way to ask.
     init(_ text: String, asking question: String) throws(ToolFailure) {
         let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
         user = String(parts[0])
@@ -30,7 +30,7 @@ struct Login: Sendable, CustomStringConvertible, CustomReflectable {
         self.password = password
     }
 
-    /// The user that a URL names, or nil.
+    /// The user name and password in a URL; nil if it has no user name.
     init?(userOf url: URL) {
         guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true), let user = parts.user, !user.isEmpty else {
             return nil

@@ -10,10 +10,10 @@
 import Foundation
 import Synchronization
 
-/// A `.netrc`: who the user is to which host, as ftp(1) and curl read it.
+/// The content of a `.netrc` file: logins by host, parsed as ftp(1) and curl do.
 struct Netrc: Sendable {
     private struct Entry: Sendable {
-        /// Nil for the default, which stands for every host.
+        /// Nil for the default entry, which applies to every host.
         var host: String?
         var user: String?
         var password: String?
@@ -25,8 +25,9 @@ struct Netrc: Sendable {
 
     private let entries: [Entry]
 
-    /// - Parameter text: The file's content. A `#` begins a comment, quotes hold a word with spaces, and a macro ends with an empty line.
-    /// - Throws: Where a quote has no end.
+    /// - Parameter text: The file's content. `#` begins a comment, quotes enclose a word with spaces, and an empty line ends a
+    ///   macro.
+    /// - Throws: If a closing quote is missing.
     init(_ text: String) throws(Malformed) {
         var entries: [Entry] = []
         var awaited: String?
@@ -64,7 +65,7 @@ struct Netrc: Sendable {
         entries.append(last)
     }
 
-    /// Nil where a quote has no end.
+    /// The words of a line; nil if a closing quote is missing.
     private static func words(_ line: Substring) -> [String]? {
         var words: [String] = []
         var rest = line[...]
@@ -83,7 +84,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// Up to the quote that ends it, in which a backslash takes the next character; nil where there is none.
+    /// The word up to the closing quote, with backslash escapes; nil if the closing quote is missing.
     private static func quoted(_ rest: inout Substring) -> String? {
         var word = ""
         while let next = rest.popFirst() {
@@ -97,13 +98,13 @@ struct Netrc: Sendable {
         return nil
     }
 
-    /// Who the user is to a host; nil where the file does not say.
+    /// The login for a host; nil if the file has none.
     ///
     /// - Parameters:
     ///   - host: The host.
-    ///   - user: The user whose password is wanted; nil for any.
-    ///   - takesDefault: Whether what stands for every host may be the answer: it is for the host that the user named alone.
-    /// - Returns: The first entry that fits.
+    ///   - user: The user whose password is requested; nil for any.
+    ///   - takesDefault: Whether the default entry may be used: only for the host that the user named.
+    /// - Returns: The first matching entry.
     func login(at host: String, user: String? = nil, takesDefault: Bool) -> Login? {
         let host = host.lowercased().trimmingCharacters(in: CharacterSet(charactersIn: "[]"))
         for entry in entries where entry.host == host || entry.host == nil && takesDefault {
@@ -113,16 +114,16 @@ struct Netrc: Sendable {
         return nil
     }
 
-    /// What was read: all loads of a command have the same, and a pipe can be read once.
+    /// The files read so far: all loads of a command use the same file, and a pipe can be read only once.
     private static let known = Mutex<[String: Netrc]>([:])
 
-    /// Reads a file, unless others may read it, too.
+    /// Reads a file, but refuses one that others may read.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - mayBeMissing: Whether it need not be there.
-    /// - Throws: Where it cannot be read, is not the user's alone, or makes no sense.
-    /// - Returns: Nil where it is not there.
+    ///   - mayBeMissing: Whether a missing file is no error.
+    /// - Throws: If the file cannot be read, is accessible to others, or is malformed.
+    /// - Returns: Nil if the file does not exist.
     static func read(_ path: String, mayBeMissing: Bool) throws(ToolFailure) -> Netrc? {
         if let netrc = known.withLock({ $0[path] }) { return netrc }
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
@@ -131,7 +132,7 @@ struct Netrc: Sendable {
             throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // The name of what was opened. What a shell's `<(…)` names is a pipe, which has none and is the user's own.
+        // The name of the opened file. A shell's `<(…)` is a pipe, which has no name and belongs to the user.
         let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
         let isNameless = name.map { name in ["pipe:", "socket:"].contains { name.hasPrefix($0) } } ?? false
         if let name, name.hasPrefix("/") {
@@ -145,7 +146,7 @@ struct Netrc: Sendable {
                 throw ToolFailure(26, "whose \(path) is cannot be found out, and it is not used")
             }
         }
-        // At the end there is nothing, which is no error.
+        // At the end of the file the result is nil, which is no error.
         let read = Result { try handle.read(upToCount: mostBytes + 1) ?? Data() }
         guard let data = try? read.get(), data.count <= mostBytes else {
             throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
@@ -159,7 +160,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// Refuses a file that is not the user's alone.
+    /// Refuses a file that others own or may access.
     private static func checkOwnership(_ facts: [FileAttributeKey: Any], _ path: String) throws(ToolFailure) {
         guard facts[.type] as? FileAttributeType == .typeRegular else { return }
         let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue
@@ -173,7 +174,7 @@ struct Netrc: Sendable {
 
     private static let mostBytes = 1 << 20
 
-    /// The user's own.
+    /// The path of the user's own file.
     static var usualPath: String {
         let home = ProcessInfo.processInfo.environment["HOME"].flatMap { $0.isEmpty ? nil : $0 }
         return (home ?? NSHomeDirectory()) + "/.netrc"

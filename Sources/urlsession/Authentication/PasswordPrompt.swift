@@ -11,12 +11,12 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Asks for a password at the terminal, which shows nothing of it; reads one from standard input where a program gives it.
+/// Asks for a password at the terminal without echoing it, or reads one from standard input.
 enum PasswordPrompt {
-    /// The longest password that is taken, in bytes.
+    /// The maximum length of a password, in bytes.
     private static let limit = 4096
 
-    /// Whether there is a terminal to ask at, whatever the standard streams are.
+    /// Whether there is a controlling terminal, independent of the standard streams.
     static var isPossible: Bool {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else { return false }
@@ -24,7 +24,8 @@ enum PasswordPrompt {
         return true
     }
 
-    /// What was answered, so that the loads of one command ask once, and one after the other.
+    /// The answers so far, so that each question is asked once per command; the mutex also makes concurrent loads ask one after the
+    /// other.
     private static let answers = Mutex<[String: String]>([:])
 
     static func askOnce(_ question: String) throws(ToolFailure) -> String {
@@ -59,7 +60,7 @@ enum PasswordPrompt {
         return try text(of: line, from: "the terminal")
     }
 
-    /// The first line of standard input.
+    /// Returns the first line of standard input.
     static func readStandardInput() throws(ToolFailure) -> String {
         try text(of: readLine(from: STDIN_FILENO), from: "standard input")
     }
@@ -73,9 +74,9 @@ enum PasswordPrompt {
         return text
     }
 
-    /// Without its end; nil where the input ended before it began.
+    /// Reads a line without its line ending; nil if the input ended before the line.
     ///
-    /// Takes not a byte more than the line.
+    /// Reads no byte beyond the line.
     private static func readLine(from file: Int32) -> [UInt8]? {
         var line: [UInt8] = []
         var byte: UInt8 = 0
@@ -92,13 +93,13 @@ enum PasswordPrompt {
 
     private static func show(_ text: String, at terminal: Int32) {
         let bytes = Array(text.utf8)
-        // Whoever cannot be asked does not answer, either.
+        // If the question cannot be written, no answer comes either.
         _ = write(terminal, bytes, bytes.count)
     }
 
     // MARK: Signals
 
-    /// What puts the terminal back as it was, at the end or when the user stops the program.
+    /// Restores the terminal at the end, or when the user stops the program.
     private struct Ending {
         let restore: @Sendable () -> Void
 
@@ -116,7 +117,7 @@ enum PasswordPrompt {
             var usual = usual
             tcsetattr(terminal, TCSAFLUSH, &usual)
         }
-        // A shell that the program stops for would have no echo.
+        // If the program were suspended now, the shell would have no echo.
         signal(SIGTSTP, SIG_IGN)
         for number in signals {
             SignalActions.set(number) {

@@ -9,13 +9,13 @@
 
 import Foundation
 
-/// A server as a URL names it.
+/// The scheme, host and port of a URL's server.
 struct ServerPlace: Sendable, Equatable {
     let scheme: String
     let host: String
     let port: Int
 
-    /// Nil where the URL is of no server.
+    /// Nil if the URL has no server or is not http or https.
     init?(_ url: URL) {
         guard let scheme = url.scheme?.lowercased(), ["http", "https"].contains(scheme),
             let host = url.host(), !host.isEmpty
@@ -25,7 +25,7 @@ struct ServerPlace: Sendable, Equatable {
         port = url.port ?? (scheme == "https" ? 443 : 80)
     }
 
-    /// Whether what is meant for this server may go to that one: it is the same, or the same over TLS.
+    /// Whether data for this server may be sent to the given one: it is the same server, or the same over TLS.
     func covers(host: String, port: Int, scheme: String) -> Bool {
         guard Self.bare(host) == self.host else { return false }
         if scheme == self.scheme { return port == self.port }

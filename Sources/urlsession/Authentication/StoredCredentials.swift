@@ -12,16 +12,16 @@ import URLLoading
 
 /// The credentials that `urlsession credentials` keeps.
 ///
-/// A session finds those of the very space that asks. Those that were kept for whatever a server asks, with no realm or no
-/// method, are found here.
+/// A session finds the credentials of the exact protection space itself. This type finds those that were stored without a realm or
+/// a method, for any challenge of the server.
 enum StoredCredentials {
-    /// Those that the method stands for, by the name that the user gives it.
+    /// The authentication methods by the names that users give them.
     static let methods = [
         "basic": NSURLAuthenticationMethodHTTPBasic, "digest": NSURLAuthenticationMethodHTTPDigest,
         "ntlm": NSURLAuthenticationMethodNTLM, "negotiate": NSURLAuthenticationMethodNegotiate,
     ]
 
-    /// What answers the challenge of a space; the closest first.
+    /// The stored credential for a challenge of the protection space; the closest match first.
     static func credential(for space: URLProtectionSpace) -> URLCredential? {
         guard methods.values.contains(space.authenticationMethod) else { return nil }
         let wider: [(realm: String?, method: String)] = [
@@ -39,7 +39,7 @@ enum StoredCredentials {
         return nil
     }
 
-    /// The method's short name.
+    /// Returns the method's short name.
     static func name(ofMethod method: String) -> String {
         if method == NSURLAuthenticationMethodDefault { return "any" }
         return methods.first { $0.value == method }?.key ?? method.replacingOccurrences(of: "NSURLAuthenticationMethod", with: "")
