@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background collect`: what the daemon starts when a transfer of the tool's is done.
+/// `urlsession background collect`: the daemon runs it when a transfer of the tool is complete.
 struct BackgroundCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// `urlsession background`: transfers that urlsessiond carries out, the tool's own and those of all programs.
+/// `urlsession background`: transfers that urlsessiond carries out, those of the tool and of all other programs.
 struct BackgroundCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "background",

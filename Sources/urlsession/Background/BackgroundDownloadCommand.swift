@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession background download`: files that arrive although the tool has ended.
+/// `urlsession background download`: downloads that continue after the tool has exited.
 struct BackgroundDownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
@@ -48,7 +48,7 @@ struct BackgroundDownloadCommand: AsyncParsableCommand {
     func run() async throws {
         let current = URL(fileURLWithPath: FileManager.default.currentDirectoryPath, isDirectory: true)
         let folder = folder.map { URL(fileURLWithPath: $0, isDirectory: true, relativeTo: current) } ?? current
-        // All of them, or none.
+        // Check all URLs before the first transfer is created.
         let wanted = try urls.map { text in
             let url = try BackgroundOrderOptions.url(text)
             let name = try output ?? DownloadPlace(output: nil, url: url).path

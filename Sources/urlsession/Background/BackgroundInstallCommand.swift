@@ -13,7 +13,7 @@ import BackgroundProtocol
 import Foundation
 import LoadingModel
 
-/// `urlsession background install`: has systemd start the daemon.
+/// `urlsession background install`: makes systemd start the daemon.
 struct BackgroundInstallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install",
@@ -42,9 +42,9 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
             }
             return StandardError.write("To have them take effect, now and from now on:\n\(lines.joined())")
         }
-        // The one that a program started has the socket's place.
+        // A daemon that a program started occupies the socket's path.
         if let manager = ManagerConnection.open() { _ = try? await manager.ask(.handOver) }
-        // A socket that is there already may have lost its path to that one.
+        // Restart: an existing systemd socket may have lost its path to that daemon.
         for command in [["daemon-reload"], ["enable"] + names, ["restart"] + names] where !ServiceUnits.systemctl(command) {
             throw ToolFailure(1, "systemctl --user \(command.joined(separator: " ")) failed")
         }

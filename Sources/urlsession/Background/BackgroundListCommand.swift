@@ -13,7 +13,7 @@ import BackgroundProtocol
 import Foundation
 import LoadingModel
 
-/// `urlsession background list`: a line for each transfer of each program.
+/// `urlsession background list`: prints a line for each transfer of each program.
 struct BackgroundListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
@@ -26,7 +26,7 @@ struct BackgroundListCommand: AsyncParsableCommand {
 
     @OptionGroup var output: ListOutput
 
-    /// Written as text only where it is shown: there may be thousands.
+    /// A date that is formatted only when it is shown: there may be thousands.
     private struct Instant: Encodable {
         let seconds: Double
 

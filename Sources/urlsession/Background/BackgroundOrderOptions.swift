@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// What a background transfer may be told.
+/// The options of a background transfer.
 struct BackgroundOrderOptions: ParsableArguments {
     @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
     var header: [String] = []
@@ -56,7 +56,7 @@ struct BackgroundOrderOptions: ParsableArguments {
         task.earliestBeginDate = notBefore?.date
     }
 
-    /// The address of something that the daemon can load.
+    /// Parses a URL that the daemon can load.
     static func url(_ text: String) throws -> URL {
         let url = try RequestOptions.url(text)
         guard ["http", "https"].contains(url.scheme?.lowercased()) else {
@@ -66,7 +66,7 @@ struct BackgroundOrderOptions: ParsableArguments {
     }
 }
 
-/// A time as `--not-before` takes it.
+/// A time in the syntax of `--not-before`.
 struct BeginTime: Sendable {
     let date: Date
 
@@ -75,7 +75,7 @@ struct BeginTime: Sendable {
             date = Date(timeIntervalSinceNow: seconds)
             return
         }
-        // Without a zone it is the user's own time.
+        // Without a time zone, the user's own applies.
         let formatter = DateFormatter()
         formatter.locale = Locale(identifier: "en_US_POSIX")
         let times = ["'T'HH:mm:ss", "'T'HH:mm", " HH:mm:ss", " HH:mm"]

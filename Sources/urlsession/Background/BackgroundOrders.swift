@@ -15,10 +15,10 @@ import URLLoading
 
 /// The transfers that one command orders.
 ///
-/// Each is in a session of its own: the daemon starts a program when all tasks of a session are done, and a file is not to wait for
-/// another one, which may begin tomorrow; nor for a run of the tool that has the session just then.
+/// Each transfer has its own session. The daemon starts a program when all tasks of a session are complete, and a file should not
+/// wait for another one, which may begin tomorrow, or for another run of the tool that is using the session.
 final class BackgroundOrders {
-    /// What the identifiers of the tool's sessions begin with.
+    /// The prefix of the identifiers of the tool's sessions.
     private static let prefix = "urlsession-"
 
     struct Order {
@@ -43,17 +43,17 @@ final class BackgroundOrders {
         collector.whenEnded { text, isFailure in screen.say(text, always: isFailure) }
     }
 
-    /// Of a session of the tool's, which the daemon starts it for.
+    /// The configuration of one of the tool's sessions, for which the daemon starts the tool.
     static func configuration(_ identifier: String) throws(ToolFailure) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
-        // As the commands that load have it.
+        // The same as for the other loading commands.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         guard let program = DaemonStarter.executable() else { throw ToolFailure(26, "cannot find this program's file") }
         configuration.backgroundLaunch = .arguments([program, "background", "collect"])
         return configuration
     }
 
-    /// Durable when this returns, unless it fails.
+    /// Creates and resumes a transfer, which is durable when this returns without an error.
     func add(_ url: URL, _ note: TransferNote, _ make: (URLSession) -> URLSessionTask) throws {
         let identifier = Self.prefix + UUID().uuidString.lowercased()
         let configuration = try Self.configuration(identifier)
@@ -66,7 +66,7 @@ final class BackgroundOrders {
         orders.append(Order(identifier: identifier, url: url, session: session, note: note))
     }
 
-    /// Prints the numbers, and ends the program, when the transfers are done where that is wanted.
+    /// Prints the numbers, waits for the transfers if `--wait` is given, and exits.
     func conclude() async throws -> Never {
         let manager = ManagerConnection.open()
         var reports: [BackgroundProtocol.TransferReport] = []
@@ -82,11 +82,11 @@ final class BackgroundOrders {
             orders[index].number = reports.first { $0.session == order.identifier }?.number
             let ending = await collector.currentEnding(of: order.session)
             if orders[index].number == nil, case .failed(let reason)? = ending {
-                // Nothing more can be ordered without a daemon.
+                // Without a daemon, no transfer can be created.
                 failure = reason.code
                 continue
             }
-            // One that is ordered for good has a number, whether it was told or not.
+            // A durable transfer has a number, whether or not it could be determined.
             let number = orders[index].number.map(String.init) ?? (ending == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
@@ -121,7 +121,7 @@ final class BackgroundOrders {
 }
 
 extension ToolFailure {
-    /// What the daemon, or the way to it, says.
+    /// The failure for an error of the daemon or of the connection to it.
     init(_ error: LoadError) {
         let code: Int32
         switch error.kind {
@@ -136,7 +136,7 @@ extension ToolFailure {
 }
 
 extension ManagerConnection {
-    /// The way to the daemon; nil where none runs, and none has left anything.
+    /// The connection to the daemon; nil if none runs and none has left any transfers.
     static func found(isNeeded: Bool = false) throws(ToolFailure) -> ManagerConnection? {
         do throws(LoadError) {
             return try find(isNeeded: isNeeded)
@@ -145,10 +145,10 @@ extension ManagerConnection {
         }
     }
 
-    /// The way to the daemon.
+    /// The connection to the daemon.
     ///
-    /// - Parameter isStarted: Whether it is started where none runs.
-    /// - Throws: Where none runs, or can be started.
+    /// - Parameter isStarted: Whether to start the daemon if none runs.
+    /// - Throws: If no daemon runs, or none can be started.
     /// - Returns: The connection.
     static func required(isStarted: Bool = false) throws(ToolFailure) -> ManagerConnection {
         guard let manager = try found(isNeeded: isStarted) else { throw .noDaemon }

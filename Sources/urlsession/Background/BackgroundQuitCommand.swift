@@ -12,7 +12,7 @@ import BackgroundClient
 import BackgroundProtocol
 import LoadingModel
 
-/// `urlsession background quit`: a program that is to be left alone.
+/// `urlsession background quit`: ends a program and cancels its transfers.
 struct BackgroundQuitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quit",

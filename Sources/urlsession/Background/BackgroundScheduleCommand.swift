@@ -12,7 +12,7 @@ import BackgroundClient
 import BackgroundProtocol
 import LoadingModel
 
-/// `urlsession background schedule`: when the transfers of all programs may run, and how fast.
+/// `urlsession background schedule`: sets when the transfers of all programs may run, and how fast.
 struct BackgroundScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule",

@@ -12,7 +12,7 @@ import BackgroundClient
 import BackgroundProtocol
 import Foundation
 
-/// `urlsession background watch`: how far transfers are, as it changes.
+/// `urlsession background watch`: shows the progress of transfers.
 struct BackgroundWatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
@@ -31,7 +31,7 @@ struct BackgroundWatchCommand: AsyncParsableCommand {
             Foundation.exit(0)
         }
         let own = DaemonStarter.executable()
-        // The first ones are a list, of which the last page says that it is.
+        // The first reports are the complete list, whose last page is marked.
         var isListed = false
         for await page in manager.reports(.watch) {
             let isDone = screen.update(page.reports, own: own)

@@ -10,13 +10,13 @@
 import BackgroundClient
 import Foundation
 
-/// The units by which systemd starts the daemon: when a program comes to its socket, and at the user's first login.
+/// The systemd units that start the daemon: when a program connects to its socket, and at the user's first login.
 struct ServiceUnits {
     static let socket = "urlsessiond.socket"
     static let service = "urlsessiond.service"
-    /// Seconds without work after which the daemon ends; systemd starts it again for the next one who comes.
+    /// The idle time in seconds after which the daemon exits; systemd starts it again for the next client.
     private static let idleLimit = 60
-    /// Seconds after which one that was killed is started again, however often that happens.
+    /// The pause in seconds before a killed daemon is restarted, without a limit on the number of restarts.
     private static let restartPause = 1
 
     let folder: URL
@@ -81,7 +81,7 @@ struct ServiceUnits {
         """
     }
 
-    /// A path as ExecStart= takes it (systemd.service(5)).
+    /// Quotes a path for ExecStart= (systemd.service(5)).
     private static func quoted(_ path: String) -> String {
         var text = ""
         for character in path {
@@ -94,7 +94,9 @@ struct ServiceUnits {
         return "\"\(text)\""
     }
 
-    /// - Returns: Whether systemctl, of which the user sees what it says, did it.
+    /// Runs systemctl, whose output goes to the user.
+    ///
+    /// - Returns: Whether it succeeded.
     static func systemctl(_ arguments: [String]) -> Bool {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -11,7 +11,8 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Takes what the daemon transferred, whichever run of the tool ordered it: moves files to their places, and says what failed.
+/// Collects completed transfers from the daemon, whichever run of the tool created them: moves files to their places, and reports
+/// failures.
 final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionDataDelegate {
     /// How a transfer ended.
     enum Ending: Sendable {
@@ -28,26 +29,28 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         var waiters: [String: [CheckedContinuation<Ending, Never>]] = [:]
     }
 
-    /// What a response to an upload may have, so that it fits into memory.
+    /// The maximum size of an upload's response body, which is kept in memory.
     private static let largestResponse = 64 << 20
 
     private let state = Mutex(State())
-    /// Held while a file is moved, and for good by whoever ends the program.
+    /// Held while a file is moved, and permanently once the program exits.
     private let moving = Mutex(())
-    /// Whether nobody is there who reads standard error.
+    /// Whether no user reads standard error.
     private let isAlone: Bool
 
     init(isAlone: Bool) { self.isAlone = isAlone }
 
-    /// Called at each end, with what is to be said of it, and whether that is a failure; otherwise failures go to standard error.
+    /// Sets a handler for each completion, which gets the message and whether it is a failure.
+    ///
+    /// Without a handler, failures go to standard error.
     func whenEnded(_ handler: @escaping @Sendable (String, Bool) -> Void) { state.withLock { $0.onEnd = handler } }
 
-    /// What to call when everything was told that happened while the tool was away.
+    /// Sets a handler to call after all events that happened while the tool did not run.
     func whenToldOfAll(_ identifier: String, _ handler: @escaping @Sendable () -> Void) {
         state.withLock { $0.toldOfAll[identifier] = handler }
     }
 
-    /// How a session's transfer ended, once it has.
+    /// Returns how a session's transfer ended, once it has.
     func ending(of identifier: String) async -> Ending {
         await withCheckedContinuation { continuation in
             let known = state.withLock { state in
@@ -59,7 +62,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         }
     }
 
-    /// How a session's transfer ended, if it has: what was told up to now counts.
+    /// Returns how a session's transfer ended, if it has according to the events received so far.
     func currentEnding(of session: URLSession) async -> Ending? {
         await withCheckedContinuation { continuation in
             session.delegateQueue.addOperation { continuation.resume() }
@@ -69,7 +72,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
 
-    /// Ends the program while no file is on its way to its place: those that come later are another run's.
+    /// Exits while no file is being moved: later ones are left to another run.
     func leave(_ code: Int32) -> Never { moving.withLock { _ in exit(code) } }
 
     // MARK: Delegate
@@ -99,7 +102,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
         let body = state.withLock { $0.bodies.removeValue(forKey: Self.identifier(session)) }
-        // A file that was put into its place is told of already.
+        // A file that was moved to its place was already reported.
         guard knownEnding(of: Self.identifier(session)) == nil else { return }
         let note = TransferNote(task.taskDescription)
         if let error {
@@ -125,7 +128,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         if let error, knownEnding(of: Self.identifier(session)) == nil {
-            // There is no daemon, and no task.
+            // There is no daemon, and thus no task.
             end(Self.identifier(session), nil, .failed(ToolFailure(error, answered: false, received: 0, expected: -1)))
         }
         state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()
@@ -133,7 +136,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     // MARK: Ends
 
-    /// A file that cannot be put into its place is not given up: the daemon has it until it was taken, and starts the tool again.
+    /// Keeps a file that cannot be moved to its place: the daemon keeps it until it is collected, and starts the tool again.
     private func keep(_ failure: ToolFailure, _ note: TransferNote, _ task: URLSessionTask) -> Never {
         let address = task.originalRequest?.url.map { RequestOptions.hidingUser($0.absoluteString) } ?? "a file"
         note.leave("\(address): \(failure.message ?? "failed"); it is kept, and tried again")
@@ -175,7 +178,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 }
 
 extension TransferNote {
-    /// Puts a response's body into its place.
+    /// Writes a response body to its file.
     fileprivate func keep(_ body: Data) throws(ToolFailure) -> String {
         let file = (target ?? place) + ".urlsession-part"
         do {

@@ -9,15 +9,17 @@
 
 import Foundation
 
-/// What the tool has to know of a transfer when it is done, which may be in another run: the task's description, as JSON.
+/// What the tool, perhaps in another run, needs to know about a completed transfer.
+///
+/// It is stored in the task's description as JSON.
 struct TransferNote: Codable, Sendable {
-    /// The file to write, by its absolute path; nil where an upload's response is not wanted.
+    /// The absolute path of the file to write; nil if an upload's response is not kept.
     var target: String?
-    /// What failures are written beside.
+    /// The path beside which failures are written, to a file with the suffix `.error`.
     var place: String
     /// Whether the server may suggest another name.
     var takesSuggestion = false
-    /// Whether a file that is there is replaced.
+    /// Whether an existing file is replaced.
     var force = false
     /// The file's permissions.
     var mode: UInt16
@@ -43,7 +45,7 @@ struct TransferNote: Codable, Sendable {
         return (try? encoder.encode(self)).map { String(decoding: $0, as: UTF8.self) } ?? ""
     }
 
-    /// Writes the reason beside the place, for whoever looks for the file and does not find it.
+    /// Writes the reason of a failure to the `.error` file, for a user who looks for the missing file.
     func leave(_ reason: String) {
         let line = "\(Date.now.ISO8601Format()) \(reason)\n"
         let descriptor = open(place + ".error", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode_t(mode))
@@ -53,10 +55,11 @@ struct TransferNote: Codable, Sendable {
 
     // MARK: The place
 
-    /// Puts a complete file in its place, in one step, and answers with the path.
+    /// Moves a complete file to its place in one step, and returns the path.
     ///
-    /// What is there is replaced where that was wanted; otherwise the file gets a number. The same file is taken once, should the tool
-    /// have ended before it could say that it has it. It is on the disk by its name when this returns: then the daemon forgets it.
+    /// An existing file is replaced if `force` is set; otherwise the new one gets a number. If the tool exited before it could
+    /// confirm a file, the same file is not stored twice. File and name are synced to disk when this returns, because then the
+    /// daemon forgets the file.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
         guard var target else { throw ToolFailure(23, "there is no place for it") }
         if takesSuggestion, let name {
@@ -68,7 +71,7 @@ struct TransferNote: Codable, Sendable {
         } catch {
             guard error.number == EXDEV else { throw error.forTool }
         }
-        // Another file system: whole, or not at all, there too.
+        // On another file system, too, the file appears complete or not at all.
         let copy = target + ".urlsession-part"
         try? FileManager.default.removeItem(atPath: copy)
         do {
@@ -93,7 +96,7 @@ struct TransferNote: Codable, Sendable {
         var forTool: ToolFailure { ToolFailure(23, "cannot write \(path): \(String(cString: strerror(number)))") }
     }
 
-    /// Brings the file to the disk, gives it its name, and brings that to the disk.
+    /// Syncs the file to disk, gives it its name, and syncs the folder.
     private func put(_ file: String, at target: String) throws(PutFailure) -> String {
         try Self.sync(file)
         let path = try name(file, target)
@@ -103,11 +106,11 @@ struct TransferNote: Codable, Sendable {
 
     private static func sync(_ path: String) throws(PutFailure) {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC)
-        // A folder may be written to and not be read.
+        // A folder may be writable but not readable.
         if descriptor < 0, errno == EACCES { return }
         guard descriptor >= 0 else { throw PutFailure(path: path) }
         let result = fsync(descriptor)
-        // A file system that cannot do that for a folder says so by EINVAL.
+        // File systems that cannot sync a folder fail with EINVAL.
         let failure = result == 0 || errno == EINVAL ? nil : PutFailure(path: path)
         close(descriptor)
         if let failure { throw failure }
@@ -130,7 +133,7 @@ struct TransferNote: Codable, Sendable {
             case EEXIST where number < 10_000:
                 if Self.isSame(file, path) { return path }
             case EPERM, EOPNOTSUPP, EMLINK:
-                // A file system without links: the name is taken, and then given to the file.
+                // A file system without hard links: reserve the name, then rename the file to it.
                 let reserved = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode_t(mode))
                 if reserved < 0, errno == EEXIST, number < 10_000 { continue }
                 guard reserved >= 0 else { throw PutFailure(path: path) }

@@ -12,22 +12,22 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Shows transfers as they go: on a terminal bars that fit it, drawn again in place; elsewhere a line for each change.
+/// Shows the progress of transfers: on a terminal as bars that are redrawn in place, elsewhere as a line for each change.
 final class TransferScreen: Sendable {
     enum Output: Sendable { case standardOutput, standardError }
 
     private struct State {
         var table = TransferTable()
-        /// How wide the lines are that stand there.
+        /// The widths of the lines on the screen.
         var drawn: [Int] = []
         var shown: ContinuousClock.Instant?
-        /// Whether it will be drawn in a moment.
+        /// Whether a redraw is scheduled.
         var isAwaited = false
         var isFinished = false
         var resizes: (any DispatchSourceSignal)?
     }
 
-    /// Between two drawings.
+    /// The minimum time between two redraws.
     private static let interval = Duration.milliseconds(200)
 
     private let output: Output
@@ -46,7 +46,7 @@ final class TransferScreen: Sendable {
         tick()
     }
 
-    /// - Returns: Whether nothing is left to wait for, but what is there for other programs than this one to take.
+    /// - Returns: Whether nothing is left to wait for, except transfers that other programs have to collect.
     @discardableResult
     func update(_ reports: [BackgroundProtocol.TransferReport], own: String? = nil) -> Bool {
         let now = ContinuousClock.now
@@ -57,7 +57,7 @@ final class TransferScreen: Sendable {
         }
     }
 
-    /// A line above what is drawn; one that counts is said even where nothing is to be shown.
+    /// Writes a line above the bars; with `always`, even if nothing is to be shown.
     func say(_ line: String, always: Bool) {
         let line = TextTable.harmless(line) + "\n"
         guard isWanted else {
@@ -87,7 +87,7 @@ final class TransferScreen: Sendable {
 
     // MARK: Drawing
 
-    /// A rate falls where nothing comes: what runs is drawn once a second.
+    /// Redraws running transfers once a second, because their rate falls when no data arrives.
     private func tick() {
         DispatchQueue.global().asyncAfter(deadline: .now() + .seconds(1)) { [weak self] in
             guard let self else { return }
@@ -125,9 +125,9 @@ final class TransferScreen: Sendable {
         write(erasure + lines.joined(separator: "\u{1B}[K\n") + "\u{1B}[J")
     }
 
-    /// Goes to where the drawing began, and erases it.
+    /// Moves to the start of the drawing, and erases it.
     ///
-    /// A terminal that has become narrower has broken its lines.
+    /// A terminal that became narrower has wrapped the lines.
     private func erasure(_ state: inout State) -> String {
         let columns = max(1, TerminalWidth.size(of: descriptor).columns)
         let height = state.drawn.reduce(0) { $0 + max(1, ($1 + columns - 1) / columns) }
@@ -145,7 +145,7 @@ final class TransferScreen: Sendable {
             do throws(ToolFailure) {
                 try StandardOutput.write(text)
             } catch {
-                // Nobody looks any more.
+                // The reader has closed the pipe.
                 exit(error.code)
             }
         }

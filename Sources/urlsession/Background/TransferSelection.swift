@@ -12,7 +12,7 @@ import BackgroundClient
 import BackgroundProtocol
 import LoadingModel
 
-/// The transfers that a user names, by their numbers, or all of them.
+/// The transfers that the user selects, by their numbers or all.
 struct TransferSelection: ParsableArguments {
     @Argument(help: "The numbers, as \"urlsession background list\" shows them.")
     var numbers: [Int64] = []
@@ -25,7 +25,7 @@ struct TransferSelection: ParsableArguments {
         if !all, numbers.isEmpty { throw ValidationError("Which transfers? Say their numbers, or --all.") }
     }
 
-    /// Asks for each of them, and throws when that is done, where one of them could not be.
+    /// Sends a request for each transfer, and then throws if one of them failed.
     func ask(_ request: (Int64) -> ManagerRequest) async throws {
         let manager = try ManagerConnection.required()
         var failures: [ToolFailure] = []
@@ -33,7 +33,7 @@ struct TransferSelection: ParsableArguments {
             do throws(LoadError) {
                 _ = try await manager.ask(request(number))
             } catch {
-                // One of all that ended meanwhile is as it was to be.
+                // With --all, a transfer that has ended meanwhile is no failure.
                 if all, error.kind == .resourceUnavailable { continue }
                 failures.append(ToolFailure(error))
             }

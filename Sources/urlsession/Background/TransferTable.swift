@@ -10,16 +10,16 @@
 import BackgroundProtocol
 import Foundation
 
-/// What is known of the transfers that are watched, and the lines that show it.
+/// The last reports of the watched transfers, and the lines that show them.
 struct TransferTable {
-    /// Seconds of which the rate is the mean.
+    /// The span over which the rate is averaged.
     private static let span = Duration.seconds(5)
 
     private struct Row {
         var report: BackgroundProtocol.TransferReport
         var samples: [(at: ContinuousClock.Instant, done: Int64)]
 
-        /// Bytes a second.
+        /// The rate in bytes per second.
         func rate(_ now: ContinuousClock.Instant) -> Double {
             guard let first = samples.first, let last = samples.last else { return 0 }
             let seconds = first.at.duration(to: now) / .seconds(1)
@@ -29,7 +29,7 @@ struct TransferTable {
 
     private var rows: [Int64: Row] = [:]
 
-    /// Takes what was reported, and says which of it is news to somebody who reads lines: another state or reason, or another tenth.
+    /// Stores reports, and returns those that are news for a line-based output: another state or reason, or another 10 %.
     mutating func take(
         _ reports: [BackgroundProtocol.TransferReport], at now: ContinuousClock.Instant
     ) -> [BackgroundProtocol.TransferReport] {
@@ -50,17 +50,17 @@ struct TransferTable {
         }
     }
 
-    /// Whether nothing is left to wait for: what other programs have to take is theirs.
+    /// Whether nothing is left to wait for, except transfers that other programs have to collect.
     func isDone(except own: String?) -> Bool {
         rows.values.allSatisfy { $0.report.state == .ended && $0.report.program != own }
     }
 
     var isRunning: Bool { rows.values.contains { $0.report.state == .running } }
 
-    /// At most so many lines that fit so many columns, the last of which stays free; the running first.
+    /// At most `height` lines of fewer than `columns` columns; running transfers first.
     mutating func lines(columns: Int, height: Int, at now: ContinuousClock.Instant) -> [String] {
         for number in rows.keys {
-            // The first one stays as where the span began.
+            // The first sample stays as the start of the span.
             while let samples = rows[number]?.samples, samples.count > 1, samples[1].at.duration(to: now) > Self.span {
                 rows[number]?.samples.removeFirst()
             }
@@ -102,7 +102,8 @@ struct TransferTable {
             ? text.prefix(max(0, width - 1)) + "…" : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// The bar where there is room for one, the percentage, the bytes, and either the rate and the time left or why there is none.
+    /// The bar if there is space for one, the percentage, the bytes, and either the rate and the time left or the reason why there
+    /// are none.
     private static func progress(_ row: Row, _ columns: Int, _ now: ContinuousClock.Instant) -> String {
         let (done, total) = TransferText.amount(row.report)
         let width = columns >= 60 ? min(40, columns / 4) : 0
