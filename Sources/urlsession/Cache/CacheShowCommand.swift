@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cache show`: a stored response as it was received, fresh or not, and nothing is sent.
+/// `urlsession cache show`: shows a stored response as it was received, fresh or not, without sending a request.
 struct CacheShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
