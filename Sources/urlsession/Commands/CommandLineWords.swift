@@ -10,12 +10,12 @@
 import ArgumentParser
 import Foundation
 
-/// The words of a command line as curl's users write them, turned into those that the parser takes.
+/// Translates a curl command line into the words that the parser accepts.
 ///
-/// Without a command's name they are for `get`. Letters may stand together (`-sSfo FILE`), a value may follow its letter (`-XPOST`),
-/// and what follows an option that has a value is that value, also where it begins with a dash.
+/// Without a command, `get` is assumed. Letters may be combined (`-sSfo FILE`), a value may follow its letter directly (`-XPOST`),
+/// and the word after an option with a value is that value, even if it begins with a dash.
 enum CommandLineWords {
-    /// Curl's letters for options without a value.
+    /// Curl's letters of options without a value.
     static let flags: [Character: String] = [
         "O": "remote-name", "i": "include", "I": "head", "f": "fail", "s": "silent", "S": "show-error", "v": "verbose",
         "L": "location", "k": "insecure", "G": "get", "4": "ipv4", "6": "ipv6", "N": "no-buffer",
@@ -23,7 +23,7 @@ enum CommandLineWords {
         "j": "junk-session-cookies", "q": "disable", "1": "tlsv1",
     ]
 
-    /// Curl's letters for options with one.
+    /// Curl's letters of options with a value.
     static let options: [Character: String] = [
         "o": "output", "H": "header", "X": "request", "A": "user-agent", "e": "referer", "b": "cookie", "d": "data", "F": "form",
         "u": "user", "x": "proxy", "U": "proxy-user", "w": "write-out", "E": "cert", "m": "max-time",
@@ -31,7 +31,7 @@ enum CommandLineWords {
         "Y": "speed-limit", "y": "speed-time",
     ]
 
-    /// Wget's letters, which `download` takes in their place.
+    /// Wget's letters, which `download` uses instead.
     private static let ofDownload: [Character: String] = ["i": "input-file", "P": "directory-prefix"]
 
     /// The long names of options with a value, which may begin with a dash.
@@ -51,14 +51,14 @@ enum CommandLineWords {
         "tls-min", "unix-socket", "upload-file", "url-query", "user", "user-agent", "write-out",
     ]
 
-    /// Curl's options that are one of the tool's with another value.
+    /// Curl's options that correspond to one of the tool's with another value.
     static let rewritten: [String: (name: String, value: @Sendable (String) -> String)] = [
         "socks4": ("proxy", { "socks4://\($0)" }), "socks4a": ("proxy", { "socks4a://\($0)" }),
         "socks5": ("proxy", { "socks5://\($0)" }), "socks5-hostname": ("proxy", { "socks5h://\($0)" }),
         "form-string": ("form", literalField),
     ]
 
-    /// In quotes nothing of a field's content has a meaning.
+    /// Quotes a field's content, so that no part of it has a special meaning.
     @Sendable private static func literalField(_ text: String) -> String {
         guard let sign = text.firstIndex(of: "=") else { return text }
         let content = text[text.index(after: sign)...].replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")
@@ -72,13 +72,13 @@ enum CommandLineWords {
         return !longOptions.contains(name) && rewritten[name] == nil && !["url", "config"].contains(name)
     }
 
-    /// Curl's options that hold for everything, on whatever side of `--next` they stand; those of the second set have a value.
+    /// Curl's options that apply to all transfers, on either side of `--next`; those of the second set have a value.
     private static let global: (flags: Set<String>, options: Set<String>) = (
         ["silent", "show-error", "verbose", "fail-early", "parallel", "parallel-immediate", "progress-bar", "styled-output"],
         ["parallel-max", "stderr"]
     )
 
-    /// Gives each of the command lines the options that hold for all of them.
+    /// Adds the options that apply to all transfers to each command line.
     private static func sharing(_ lines: [[String]]) -> [[String]] {
         guard lines.count > 1 else { return lines }
         var flags: Set<String> = []
@@ -105,11 +105,11 @@ enum CommandLineWords {
 
     private static let loading: Set<String> = ["get", "download", "upload"]
 
-    /// The command lines that `--next` parts, each to be parsed by itself.
+    /// Splits the words at `--next` into command lines, which are parsed separately.
     ///
-    /// - Parameter words: Without the program's name.
-    /// - Throws: Where a file of `--config` cannot be read, or makes no sense.
-    /// - Returns: At least one.
+    /// - Parameter words: The words without the program's name.
+    /// - Throws: If a file of `--config` cannot be read or is malformed.
+    /// - Returns: At least one command line.
     static func read(_ words: [String]) throws(ToolFailure) -> [[String]] {
         guard let first = words.first else { return [words] }
         if first == "-V" { return [["--version"] + words.dropFirst()] }
@@ -133,10 +133,10 @@ enum CommandLineWords {
         let options = command == "download" ? options.merging(ofDownload) { $1 } : options
         func add(_ name: String, _ value: String?) {
             guard let value else { return result.append("--" + name) }
-            // The parser takes no other word with a dash for a value.
+            // The parser accepts a value that begins with a dash only in this form.
             result += value.hasPrefix("-") && value != "-" ? ["--\(name)=\(value)"] : ["--" + name, value]
         }
-        /// What is in the file stands in the place of the option.
+        /// Replaces the option with the words of its file.
         func configure(from file: String?) throws(ToolFailure) {
             guard let file else { throw ToolFailure(2, "--config needs a file") }
             configurations += 1
@@ -151,7 +151,7 @@ enum CommandLineWords {
             if word.hasPrefix("--") {
                 let name = String(word.dropFirst(2))
                 if name == "url", let address = rest.first, !address.hasPrefix("-") {
-                    // Addresses and files meet in their order.
+                    // URLs and files are paired in order.
                     result.append(address)
                     rest = rest.dropFirst()
                 } else if name == "config" {

@@ -9,18 +9,18 @@
 
 import Foundation
 
-/// A file of `--config`, as curl reads it: an option a line, with or without its dashes, its value behind a space, `=` or `:`.
+/// A file of `--config` in curl's syntax: one option per line, with or without dashes, and its value after a space, `=` or `:`.
 enum ConfigurationFile {
     private static let mostBytes = 1 << 20
 
-    /// The words that the file stands for.
+    /// Returns the words of the file's options.
     ///
-    /// Of a value without quotes what is behind a blank is left out, and so is the value of an option that takes none, with a warning.
+    /// With a warning, an unquoted value is cut at its first blank, and the value of an option that takes none is ignored.
     ///
     /// - Parameters:
     ///   - path: The file; `-` for standard input.
     ///   - isFlag: Whether an option, with its dashes, takes no value.
-    /// - Throws: Where it cannot be read, or a quote has no end.
+    /// - Throws: If the file cannot be read, or a closing quote is missing.
     /// - Returns: The words of a command line.
     static func words(of path: String, isFlag: (String) -> Bool) throws(ToolFailure) -> [String] {
         let data = try InputFile.take(path)
@@ -48,19 +48,19 @@ enum ConfigurationFile {
         return words
     }
 
-    /// What a line says.
+    /// The option and the value of a line.
     struct Entry {
-        /// With its dashes; nil where the line says nothing.
+        /// The option with its dashes; nil if the line has none.
         private(set) var option: String?
         private(set) var value: String?
-        /// There is more behind the value, which has no quotes.
+        /// Whether more text follows the value, which is unquoted.
         private(set) var isCut = false
 
-        /// Nil where a quote has no end.
+        /// Nil if a closing quote is missing.
         init?(_ line: Substring) {
             let line = line.drop(while: \.isWhitespace)
             guard let first = line.first, first != "#" else { return }
-            // After a dash the name ends with a space alone.
+            // A name with dashes ends only at a blank.
             let isDashed = first == "-"
             func isSeparator(_ character: Character) -> Bool {
                 character.isWhitespace || !isDashed && "=:".contains(character)

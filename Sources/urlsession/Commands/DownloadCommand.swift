@@ -11,9 +11,9 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession download`: a file, whole or not at all, that can be interrupted and gone on with.
+/// `urlsession download`: downloads a file completely or not at all, and can resume an interrupted download.
 struct DownloadCommand: AsyncParsableCommand {
-    /// Where what comes goes.
+    /// The options for the downloaded file.
     struct Result: ParsableArguments {
         @Option(
             name: .shortAndLong,
@@ -81,7 +81,7 @@ struct DownloadCommand: AsyncParsableCommand {
 
     func run() async throws { try await options.carryOut(downloadAll) }
 
-    /// One after the other; where some fail, the last of these is how the command ends.
+    /// Downloads the files one after the other; if some fail, the last failure is the command's result.
     private func downloadAll() async throws {
         var listed: [String] = []
         for list in result.lists { listed += try AddressOptions.addresses(in: list) }

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// One load of `get`.
+/// Performs a load of `get`.
 extension GetCommand {
     func load(_ order: LoadOrder, cookies: HTTPCookieStorage?, heads: BodySink?) async throws {
         let visit = try options.visit(order.address, cookies: cookies)
@@ -26,7 +26,7 @@ extension GetCommand {
         }
         if result.head {
             request.httpMethod = "HEAD"
-            // What is asked about is the file as it is.
+            // The question is about the file without content coding.
             if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
         }
         let condition = try addConditions(to: &request, visit)
@@ -50,7 +50,7 @@ extension GetCommand {
         let written = Mutex<BodySink?>(nil)
         do {
             try await options.transfer(visit, to: file, number: order.number) { [request, content] session, attempts in
-                // Another attempt writes to the file of the first.
+                // A retry writes to the file of the first attempt.
                 let own = result.keepsFiles ? written.withLock { $0?.openedPath } : nil
                 let sink = BodySink(
                     path: own ?? file, appends: continuation?.isFile == true, sparesTerminal: true,
@@ -73,7 +73,7 @@ extension GetCommand {
                     bodyStream: { content.stream(rate: options.pace.rate) },
                     objection: { response in
                         if let continuation { return continuation.objection(to: response) }
-                        // What is not wanted is no failure, and the file stays as it is.
+                        // An unwanted response is no failure, and the file stays unchanged.
                         if !isWanted(response, condition) { return ToolFailure(0, nil) }
                         return name.withLock { takeServerName(of: response, sink, own: &$0) }
                     }
@@ -100,7 +100,7 @@ extension GetCommand {
         return condition?.isMet(by: response) != false
     }
 
-    /// What `--continue-at` says, of which the request tells the server.
+    /// Applies `--continue-at` to the request.
     private func continuation(
         of request: inout URLRequest, _ visit: Visit, file: String?, isUpload: Bool
     ) throws(ToolFailure) -> Continuation? {
@@ -120,13 +120,13 @@ extension GetCommand {
         return continuation
     }
 
-    /// Takes the name that the server gives the file, where `--remote-header-name` wants it.
+    /// Applies the file name that the server suggests, if `--remote-header-name` is given.
     ///
     /// - Parameters:
     ///   - response: The response.
-    ///   - sink: Where the body goes.
-    ///   - own: The name that an attempt before took, whose file is there for that reason.
-    /// - Returns: Why that file cannot be created.
+    ///   - sink: The body's destination.
+    ///   - own: The file that an earlier attempt created, which may be replaced.
+    /// - Returns: Why the file cannot be created; nil if it can.
     private func takeServerName(of response: URLResponse, _ sink: BodySink, own: inout String?) -> ToolFailure? {
         guard result.takesServerName, sink.path != nil, (response as? HTTPURLResponse)?.statusCode ?? 200 < 400,
             let name = DownloadPlace.suggestion(response)
@@ -141,13 +141,13 @@ extension GetCommand {
         }
     }
 
-    /// Adds what `--range` and `--time-cond` ask for.
+    /// Adds the header fields for `--range`, `--etag-compare` and `--time-cond`.
     private func addConditions(to request: inout URLRequest, _ visit: Visit) throws -> TimeCondition? {
         let isHTTP = ServerPlace(visit.url) != nil
         if let range = result.range {
             guard isHTTP else { throw ToolFailure(2, "--range is for http and https URLs") }
             request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
-            // Parts are of the file as it is.
+            // Ranges are of the file without content coding.
             if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
         }
         if let tag = tags.condition {

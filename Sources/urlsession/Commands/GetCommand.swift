@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession get`: one request, its body to standard output or a file as it comes.
+/// `urlsession get`: sends a request, and writes the body to standard output or a file as it arrives.
 struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
@@ -80,7 +80,7 @@ struct GetCommand: AsyncParsableCommand {
         if tags.compared != nil || tags.saved != nil, urls.count > 1 {
             throw ValidationError("--etag-compare and --etag-save are for one URL.")
         }
-        // It shows no response, and counts HTTP errors as failures anyway.
+        // --repeat shows no response, and counts HTTP errors as failures anyway.
         if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
             throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
         }
@@ -107,7 +107,7 @@ struct GetCommand: AsyncParsableCommand {
         if let last { throw last }
     }
 
-    /// As curl does it, one after the other; how the last one ended is how the command ends.
+    /// Loads the URLs one after the other; as with curl, the result of the last one is the command's result.
     private func loadInTurn(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure? {
         var last: ToolFailure?
         for order in orders {
@@ -120,7 +120,7 @@ struct GetCommand: AsyncParsableCommand {
         return last
     }
 
-    /// Several at once; where some fail, the last of these is how the command ends.
+    /// Loads several URLs at once; if some fail, the last failed URL determines the command's result.
     private func loadAtOnce(_ orders: [LoadOrder], _ cookies: HTTPCookieStorage?, _ heads: BodySink?) async -> ToolFailure? {
         var failures: [Int: ToolFailure] = [:]
         await withTaskGroup(of: (Int, ToolFailure?).self) { group in

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The command line over the public API: whatever it does, a program that imports `URLLoading` can do.
+/// The command-line tool, which uses only the public API: a program that imports `URLLoading` can do the same.
 struct URLSessionTool: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "urlsession",
@@ -42,10 +42,10 @@ struct URLSessionTool: AsyncParsableCommand {
 @main
 enum EntryPoint {
     static func main() async {
-        // A closed pipe is a write error of a load, with a message and an exit code; a list ends quietly (StandardOutput).
+        // For a load, a closed pipe is a write error with a message and an exit code; a list ends quietly (StandardOutput).
         signal(SIGPIPE, SIG_IGN)
         do {
-            // All of them make sense before the first is carried out.
+            // Check all command lines before the first is carried out.
             let commands = try CommandLineWords.read(Array(CommandLine.arguments.dropFirst()))
             if commands.count > 1 { for words in commands { _ = try URLSessionTool.parseAsRoot(words) } }
             try await carryOut(commands)
@@ -61,7 +61,7 @@ enum EntryPoint {
         }
     }
 
-    /// As of several URLs, how the last one ends is how the program does.
+    /// Carries out the command lines; as with several URLs, the result of the last one is the program's result.
     private static func carryOut(_ commands: [[String]]) async throws {
         defer { SharedSessions.ofThisRun.end() }
         var last: ToolFailure?

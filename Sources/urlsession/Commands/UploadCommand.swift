@@ -11,9 +11,9 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession upload`: a file, or standard input, as a request's body.
+/// `urlsession upload`: sends a file or standard input as a request body.
 struct UploadCommand: AsyncParsableCommand {
-    /// Where what comes goes.
+    /// The options for the response.
     struct Result: ParsableArguments {
         @Option(
             name: .shortAndLong, help: ArgumentHelp("Write the response's body to this file.", valueName: "file"),
@@ -59,7 +59,7 @@ struct UploadCommand: AsyncParsableCommand {
     private func send() async throws {
         let source = try UploadSource(file, rate: options.pace.rate)
         var options = options
-        // What was read cannot be sent again.
+        // Standard input and pipes can be read only once.
         if source.isStandardInput || source.isPipe { options.retries.retry = 0 }
         let visit = try options.visit(url)
         if result.resume, FTPAddress.space(visit.url) == nil {
@@ -71,7 +71,7 @@ struct UploadCommand: AsyncParsableCommand {
         if request.value(forHTTPHeaderField: "Content-Type") == nil, !options.common.omittedHeaders.contains("content-type") {
             request.setValue("application/octet-stream", forHTTPHeaderField: "Content-Type")
         }
-        // A redirect may lead to a URL whose response is stored.
+        // A redirect may lead to a URL with a stored response.
         if !options.ignoresCache { RequestOptions.askServer(&request) }
         try await options.transfer(visit, to: result.output) { [request, options] session, attempts in
             let plan = options.plan(showsHeaders: result.include, failsOnHTTPError: true, attempts: attempts)
