@@ -10,7 +10,7 @@
 import ArgumentParser
 import URLLoading
 
-/// `urlsession cookies delete`: never all of them by an oversight.
+/// `urlsession cookies delete`: deletes stored cookies; all of them only with `--all`.
 struct CookieDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// A `cookies.txt` file on the disk, or on standard input.
+/// Reads and writes `cookies.txt` files, and standard input.
 enum CookieFile {
     static func read(_ file: String) throws(ToolFailure) -> String {
         do {
@@ -22,10 +22,10 @@ enum CookieFile {
         }
     }
 
-    /// Written aside and renamed, so that the file is there whole or not at all; and nobody else may ever read it.
+    /// Writes to a temporary file and renames it, so that the file is complete or absent, and never readable by others.
     static func write(_ text: String, to file: String) throws(ToolFailure) {
         let isThere = FileManager.default.fileExists(atPath: file)
-        // A link stays, and what it leads to is replaced.
+        // A symbolic link is kept, and its destination is replaced.
         let target = isThere ? URL(fileURLWithPath: file).resolvingSymlinksInPath().path : file
         let kind = try? FileManager.default.attributesOfItem(atPath: target)[.type] as? FileAttributeType
         if isThere, kind != .typeRegular { return try fill(open(file, O_WRONLY | O_CLOEXEC), with: text, file) }
@@ -54,14 +54,14 @@ enum CookieFile {
         ToolFailure(23, "cannot write \(file): \(String(cString: strerror(errno)))")
     }
 
-    /// The lines that are no comments.
+    /// Returns the lines that are neither comments nor blank.
     static func cookieLines(of text: String) -> [Substring] {
         text.split { $0 == "\n" || $0 == "\r" || $0 == "\r\n" }.filter { line in
             !(line.hasPrefix("#") && !line.hasPrefix("#HttpOnly_")) && !line.allSatisfy(\.isWhitespace)
         }
     }
 
-    /// Whether a line has the fields of a cookie, usable or not.
+    /// Whether a line has the fields of a cookie, valid or not.
     static func isLikely(_ line: Substring) -> Bool { line.utf8.count { $0 == 0x09 } >= 5 }
 
     static func name(_ file: String) -> String { file == "-" ? "standard input" : file }

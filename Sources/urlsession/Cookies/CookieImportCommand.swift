@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession cookies import`: what `curl -c` wrote, or a browser's add-on.
+/// `urlsession cookies import`: reads a file of `curl -c` or of a browser's add-on.
 struct CookieImportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import",

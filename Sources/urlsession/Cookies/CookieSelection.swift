@@ -9,16 +9,16 @@
 
 import URLLoading
 
-/// The cookies that a user names: those of a domain and what is below it, those of a name, or both.
+/// The cookies that the user selects: those of a domain and its subdomains, those of a name, or both.
 struct CookieSelection {
     private let domain: String?
     private let name: String?
 
-    /// Nil stands for any.
+    /// Nil matches any.
     init(domain: String?, name: String?) {
         self.domain = domain.map { domain in
             let bare = domain.hasPrefix(".") ? String(domain.dropFirst()) : domain
-            // As cookies write it: in small letters, and with A-labels where it has others.
+            // Normalized as in cookies: in lower case, and with A-labels.
             let cookie = HTTPCookie(properties: [.name: "name", .value: "", .path: "/", .domain: bare])
             return cookie?.domain ?? bare
         }
