@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// What a certificate says (RFC 5280), for people: no more of it is read than that.
+/// The facts of a certificate (RFC 5280) that are displayed; nothing else is parsed.
 struct CertificateFacts: Sendable {
     var subject = ""
     var issuer = ""
@@ -18,7 +18,7 @@ struct CertificateFacts: Sendable {
     var key = ""
     var begin: Date?
     var end: Date?
-    /// It is its own issuer.
+    /// Whether the subject and the issuer are the same.
     var isSelfIssued = false
 
     init(_ certificate: SecCertificate) {
@@ -35,7 +35,7 @@ struct CertificateFacts: Sendable {
     private mutating func read(_ bytes: [UInt8]) {
         guard let whole = DERElement(bytes[...]), let body = whole.children.first else { return }
         var fields = body.children[...]
-        // Where there is no version it is version 1.
+        // The version is absent in version 1.
         if fields.first?.tag == 0xA0 { fields = fields.dropFirst() }
         let parts = Array(fields)
         guard parts.count >= 6 else { return }
@@ -73,7 +73,7 @@ struct CertificateFacts: Sendable {
             guard let kind = pair.children.first, let value = pair.children.last,
                 let name = attributes[Array(kind.content)]
             else { return nil }
-            // BMPString has two bytes for each sign.
+            // A BMPString has two bytes per character.
             let text =
                 value.tag == 0x1E
                 ? String(bytes: value.content, encoding: .utf16BigEndian) ?? "" : String(decoding: value.content, as: UTF8.self)
@@ -81,7 +81,7 @@ struct CertificateFacts: Sendable {
         }.joined(separator: ", ")
     }
 
-    /// Whether a name of the certificate is that of a host (RFC 9525, section 6.3).
+    /// Whether one of the certificate's names matches a host (RFC 9525, section 6.3).
     func covers(_ host: String) -> Bool {
         let host = host.lowercased()
         return names.contains { name in
@@ -92,7 +92,7 @@ struct CertificateFacts: Sendable {
     }
 }
 
-/// An element in DER (X.690): what is malformed is none, or has no children.
+/// A DER element (X.690); nil if it is malformed, and without children if they are.
 struct DERElement {
     let tag: UInt8
     let content: ArraySlice<UInt8>
@@ -114,7 +114,7 @@ struct DERElement {
         after = rest.dropFirst(length)
     }
 
-    /// The elements within.
+    /// The elements of the content.
     var children: [DERElement] {
         var result: [DERElement] = []
         var rest = content

@@ -9,20 +9,20 @@
 
 import Foundation
 
-/// Whether each of several addresses takes a connection, which is closed at once.
+/// Tests whether an address accepts a connection, which is closed at once.
 struct ConnectionProbe: Sendable {
     let address: String
-    /// Nil where it was made.
+    /// Why the connection failed; nil if it was established.
     var failure: String?
     var seconds: Double?
 
     private static let most = 8
 
     /// - Parameters:
-    ///   - addresses: Of which the first few are tried, all at once.
+    ///   - addresses: The addresses, of which the first few are tried at the same time.
     ///   - port: The port of all.
-    ///   - limit: The most seconds to wait.
-    /// - Returns: One for each address that was tried.
+    ///   - limit: The timeout in seconds.
+    /// - Returns: A result for each address that was tried.
     static func run(_ addresses: [String], port: Int, limit: Double) async -> [ConnectionProbe] {
         let addresses = Array(addresses.prefix(most))
         return await FirstAnswer<[ConnectionProbe]>().value(within: limit + 5) { tryAll(addresses, port: port, limit: limit) }

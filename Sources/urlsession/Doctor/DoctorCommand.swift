@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession doctor`: where a load goes, and why it fails.
+/// `urlsession doctor`: shows where a load goes, and why it fails.
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
@@ -54,7 +54,7 @@ struct DoctorCommand: AsyncParsableCommand {
         if report.exitCode != 0 { throw ToolFailure(report.exitCode, nil) }
     }
 
-    /// A session of its own, without anything that is stored.
+    /// An ephemeral configuration without any stored data.
     func sessionConfiguration() throws -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         try trust.apply(to: configuration)
@@ -77,7 +77,7 @@ struct DoctorCommand: AsyncParsableCommand {
         return ChallengeAnswers(plan, for: url)
     }
 
-    /// Whether the options say that somebody is to log in.
+    /// Whether the options or the URL contain a login.
     func namesUser(_ url: URL) throws -> Bool {
         if login.user != nil || url.user != nil { return true }
         return try login.netrc.login(in: login.netrc.read(), at: url) != nil
@@ -85,6 +85,6 @@ struct DoctorCommand: AsyncParsableCommand {
 }
 
 extension ConnectionOptions {
-    /// Whether connections lead elsewhere than the name and the port of a URL say.
+    /// Whether options make connections go to another address than that of the URL's host and port.
     var leadElsewhere: Bool { !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil || nameServers != nil }
 }

@@ -21,17 +21,17 @@ struct DoctorExamination {
         report = DoctorReport(url: RequestOptions.hidingUser(command.url))
     }
 
-    /// Where the first connection leads: to the server, or to a proxy.
+    /// The destination of the first connection: the server or a proxy.
     private struct Target {
         let host: String
         let port: Int
         let isProxy: Bool
     }
 
-    /// Goes through all steps.
+    /// Performs all steps.
     ///
-    /// - Throws: Where an option cannot be used.
-    /// - Returns: What was found.
+    /// - Throws: If an option cannot be used.
+    /// - Returns: The report.
     func found() async throws -> DoctorReport {
         var examination = self
         try await examination.examine()
@@ -81,7 +81,7 @@ struct DoctorExamination {
         if verdict.isRefusedByProxy {
             for index in report.steps.indices where report.steps[index].step == .proxy { report.steps[index].result = .bad }
         }
-        // What the load came to decides, whatever a step by itself looked like.
+        // The result of the load decides, regardless of the result of a single step.
         if failure == nil {
             for index in report.steps.indices where report.steps[index].result == .bad { report.steps[index].result = .note }
         }
@@ -126,9 +126,9 @@ struct DoctorExamination {
 
     // MARK: HSTS
 
-    /// The URL that is loaded in place of an http one, where the host is known to want that.
+    /// The https URL that replaces an http one if the host is known to require it (HSTS).
     ///
-    /// Nothing is sent: what is asked for is a stored response, and the upgrade comes before it.
+    /// Nothing is sent: only a stored response is requested, and the upgrade happens before the lookup.
     private func strictTransport(_ url: URL, _ configuration: URLSessionConfiguration) async -> (URL, String?) {
         guard var parts = URLComponents(url: url.withoutUser, resolvingAgainstBaseURL: true) else { return (url, nil) }
         let isSecure = parts.scheme?.lowercased() == "https"
@@ -167,7 +167,7 @@ struct DoctorExamination {
     private mutating func proxies(
         of url: URL, _ configuration: URLSessionConfiguration, _ step: inout DoctorReport.Step
     ) async throws -> Target? {
-        // What it refuses is told later.
+        // Refusals by App Transport Security are reported in a later step.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }
@@ -197,7 +197,7 @@ struct DoctorExamination {
         }
     }
 
-    /// The name, the route and the connections; with a proxy, those to the proxy.
+    /// Examines the name lookup, the route and the connections; with a proxy, those to the proxy.
     private mutating func network(to target: Target?, _ proxy: DoctorReport.Step) async {
         let limit = command.maximumTime
         guard let target else { return add(proxy) }
@@ -281,7 +281,7 @@ struct DoctorExamination {
                 [command.trust.ats ? words : "this tool allows it; to a program with the defaults: \(words)"]))
     }
 
-    // MARK: The answer
+    // MARK: The response
 
     private static func protocolStep(_ outcome: DoctorLoad.Outcome) -> DoctorReport.Step {
         guard let name = outcome.metrics?.transactionMetrics.last(where: { $0.networkProtocolName != nil })?.networkProtocolName

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// One GET of which the head of the answer is read: what was shown and told on the way.
+/// A GET that reads only the head of the response, and records the redirects, certificates and metrics.
 final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
     struct Outcome: Sendable {
         var response: HTTPURLResponse?
@@ -19,7 +19,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         var metrics: URLSessionTaskMetrics?
         /// The status and the address of each redirect.
         var redirects: [(status: Int, to: URL)] = []
-        /// The last server's certificates, and whose they are.
+        /// The certificates and the host of the last server.
         var certificates: [SecCertificate] = []
         var host = ""
         /// Why the tool itself stopped the load.
@@ -37,9 +37,9 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - answers: To challenges; nil leaves them to the session.
-    ///   - logsIn: Whether the answers are for passwords, too.
-    ///   - redirects: Which redirects are followed.
+    ///   - answers: The answers to challenges; nil leaves them to the session.
+    ///   - logsIn: Whether password challenges are answered, too.
+    ///   - redirects: The redirects to follow.
     init(answers: ChallengeAnswers? = nil, logsIn: Bool = false, redirects: RedirectRule = RedirectRule()) {
         self.answers = answers
         self.logsIn = logsIn
@@ -57,7 +57,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
             task.resume()
         }
         var outcome = load.state.withLock { $0.outcome }
-        // That the rest is not wanted is no failure.
+        // Cancelling the rest of the response is no failure.
         if outcome.response != nil, (outcome.error as? URLError)?.code == .cancelled { outcome.error = nil }
         outcome.failure = outcome.failure ?? load.answers?.failure
         return outcome
@@ -90,7 +90,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         }
         let isOfConnection = [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate]
             .contains(space.authenticationMethod)
-        // Other answers may come from what is stored.
+        // Other answers could come from stored credentials.
         guard isOfConnection || logsIn, let answers else { return (.performDefaultHandling, nil) }
         return answers.answer(challenge)
     }

@@ -9,16 +9,16 @@
 
 import Foundation
 
-/// What `urlsession doctor` found: the steps of a load in their order, and a sentence at the end.
+/// The result of `urlsession doctor`: the steps of a load in order, and a final sentence.
 struct DoctorReport: Encodable, Sendable {
     enum Mark: String, Encodable, Sendable {
         /// As it should be.
         case good = "ok"
-        /// Not as it should be, and the load may go well all the same.
+        /// Not as it should be, although the load may succeed.
         case note
         /// Why the load fails.
         case bad = "fails"
-        /// Not looked at, or there is nothing of the kind.
+        /// Not examined or not present.
         case none = "-"
     }
 
@@ -36,9 +36,9 @@ struct DoctorReport: Encodable, Sendable {
     struct Step: Encodable, Sendable {
         let step: Place
         var result: Mark
-        /// Sentences for people.
+        /// The result as sentences.
         var lines: [String]
-        /// The same for programs.
+        /// The result for programs.
         var facts: [String: [String]]
 
         init(_ step: Place, _ result: Mark, _ lines: [String], _ facts: [String: [String]] = [:]) {
@@ -52,7 +52,7 @@ struct DoctorReport: Encodable, Sendable {
     let url: String
     var steps: [Step] = []
     var verdict = ""
-    /// As `get` ends.
+    /// The exit code, as of `get`.
     var exitCode: Int32 = 0
 
     func text() -> String {

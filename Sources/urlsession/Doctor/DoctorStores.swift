@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// What is stored for a load, for whom that is asked for.
+/// Reports stored cookies and responses for a load, if the user requests it.
 enum DoctorStores {
     static func cookies(_ url: URL, looks: Bool) -> DoctorReport.Step {
         guard looks else { return .init(.cookies, .none, ["not looked at (--stores)"]) }
@@ -44,7 +44,7 @@ enum DoctorStores {
         return "the answer does not say how long it is fresh"
     }
 
-    /// For how many seconds a response says that it is fresh.
+    /// The freshness lifetime that a response declares, in seconds.
     private static func lifetime(_ response: HTTPURLResponse) -> Int64? {
         let field = response.value(forHTTPHeaderField: "Cache-Control") ?? ""
         if field.lowercased().contains("no-cache") { return 0 }
@@ -61,14 +61,14 @@ enum DoctorStores {
         return min(max(said, date.map { whole(Date().timeIntervalSince($0)) } ?? 0), most)
     }
 
-    /// More than a server can mean.
+    /// A limit above all sensible values.
     private static let most: Int64 = 10_000_000_000
 
     private static func whole(_ seconds: TimeInterval) -> Int64 {
         Int64(exactly: min(max(seconds, -1e10), 1e10).rounded(.towardZero)) ?? 0
     }
 
-    /// The number of a directive, as in `max-age=600`.
+    /// The value of a directive with a number, such as `max-age=600`.
     static func seconds(_ name: String, in field: String) -> Int64? {
         for part in field.lowercased().split(whereSeparator: { ",;".contains($0) }) {
             let words = part.split(separator: "=", maxSplits: 1).map { $0.trimmingCharacters(in: .whitespaces) }
@@ -80,7 +80,7 @@ enum DoctorStores {
     }
 }
 
-/// Which setting names the proxies of a load.
+/// Describes which setting determines the proxies of a load.
 enum DoctorProxies {
     static func source(_ login: LoginOptions, isSecure: Bool) -> String {
         if login.proxy != nil { return "--proxy" }

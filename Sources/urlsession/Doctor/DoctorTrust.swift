@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// What a server shows of itself, and why it is not trusted.
+/// Describes a server's certificates, and why they are not trusted.
 enum DoctorTrust {
     static func step(_ url: URL, _ outcome: DoctorLoad.Outcome, _ failure: ToolFailure?, isChecked: Bool) -> DoctorReport.Step {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
@@ -49,7 +49,7 @@ enum DoctorTrust {
         return .init(.tls, isBad ? .bad : isChecked ? .good : .note, lines, facts)
     }
 
-    /// What is wrong with the certificates, as far as they themselves tell.
+    /// The problems with the certificates, as far as they are visible from the certificates themselves.
     static func objections(_ outcome: DoctorLoad.Outcome, now: Date = Date()) -> [String] {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
         guard let leaf = chain.first, let last = chain.last else { return [] }

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The one sentence at the end: whether a load goes well, and otherwise why not, and what may help.
+/// The final sentence: whether a load succeeds, and otherwise why not, and what may help.
 struct DoctorVerdict {
     let url: URL
     let failure: ToolFailure?
@@ -25,7 +25,7 @@ struct DoctorVerdict {
         return "The load fails (\(failure.code)): \(words). \(advice(failure))"
     }
 
-    /// It took the connection, and made none for us.
+    /// Whether the proxy accepted the connection, but refused to connect to the server.
     var isRefusedByProxy: Bool {
         failure?.code == 7 && probes.contains { $0.failure == nil } && failure?.message?.contains("the proxy ") == true
     }

@@ -10,18 +10,18 @@
 import Dispatch
 import Foundation
 
-/// The addresses of a name, as the system's resolver has them, IPv4 and IPv6 together.
+/// Looks up the IPv4 and IPv6 addresses of a name with the system's resolver.
 struct NameProbe: Sendable {
-    /// As text, in the resolver's order.
+    /// The addresses as text, in the resolver's order.
     var addresses: [String] = []
-    /// The resolver's words; nil where it found addresses.
+    /// The resolver's error message; nil if it found addresses.
     var failure: String?
     var seconds = 0.0
 
     /// - Parameters:
-    ///   - host: A name, or an address.
-    ///   - limit: The most seconds to wait. The resolver cannot be stopped: its thread ends when it answers.
-    /// - Returns: What was found.
+    ///   - host: A name or an address.
+    ///   - limit: The timeout in seconds. The resolver cannot be cancelled: its thread ends when the lookup does.
+    /// - Returns: The result of the lookup.
     static func run(_ host: String, limit: Double) async -> NameProbe {
         let begin = ContinuousClock.now
         var probe =
@@ -51,7 +51,7 @@ struct NameProbe: Sendable {
     }
 }
 
-/// Waits for work that blocks a thread, and no longer than a limit.
+/// Waits for work that blocks a thread, but no longer than a timeout.
 final class FirstAnswer<Value: Sendable>: Sendable {
     private let continuation = OnceContinuation<Value?>()
 

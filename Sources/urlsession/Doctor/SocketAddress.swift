@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// An IP address and a port, as the system's calls take them.
+/// An IP address and a port as a socket address.
 struct SocketAddress: Sendable {
     private var storage: sockaddr_storage
     private let length: socklen_t
@@ -20,7 +20,7 @@ struct SocketAddress: Sendable {
     var isIPv6: Bool { Int32(storage.ss_family) == AF_INET6 }
     var family: Int32 { Int32(storage.ss_family) }
 
-    /// Copies an address; nil where it is none of IP.
+    /// Copies a socket address; nil if it is not an IP address.
     init?(_ address: UnsafePointer<sockaddr>?, _ length: socklen_t) {
         guard let address, Int(length) <= MemoryLayout<sockaddr_storage>.size,
             [AF_INET, AF_INET6].contains(Int32(address.pointee.sa_family))
@@ -34,7 +34,7 @@ struct SocketAddress: Sendable {
         text = String(decoding: name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// Reads an address; nil where the text is a name.
+    /// Parses an IP address; nil if the text is a name.
     init?(_ text: String, port: Int) {
         var hints = addrinfo()
         hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV
@@ -45,14 +45,14 @@ struct SocketAddress: Sendable {
         self.init(first.pointee.ai_addr, first.pointee.ai_addrlen)
     }
 
-    /// Begins to connect a socket; for UDP that sends nothing, and says by which address of this machine it would go.
+    /// Starts to connect a socket; for UDP this sends nothing, but selects the local address.
     func connect(_ descriptor: Int32) -> Int32 {
         withUnsafePointer(to: storage) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { Foundation.connect(descriptor, $0, length) }
         }
     }
 
-    /// The address of this machine from which packets to this one would go; nil where there is no route.
+    /// The local address from which packets to this address would be sent; nil if there is no route.
     var source: String? {
         let descriptor = socket(family, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -68,7 +68,7 @@ struct SocketAddress: Sendable {
     }
 }
 
-/// A continuation that the first of several answers resumes.
+/// A continuation that is resumed by the first of several results.
 final class OnceContinuation<Value: Sendable>: Sendable {
     private let waiting = Mutex<CheckedContinuation<Value, Never>?>(nil)
 
