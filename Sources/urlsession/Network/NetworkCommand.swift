@@ -10,7 +10,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `urlsession network`: the machine's networks as the library sees them.
+/// `urlsession network`: shows the machine's networks as the library sees them.
 struct NetworkCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "network",
@@ -44,7 +44,7 @@ struct NetworkCommand: AsyncParsableCommand {
         }
 
         let isSatisfied: Bool
-        /// Nil where nobody asked; "direct" is none.
+        /// Nil if no address was given; "direct" stands for no proxy.
         let proxies: [String]?
         let nameServers: [String]
         let interfaces: [Interface]
@@ -73,7 +73,7 @@ struct NetworkCommand: AsyncParsableCommand {
             throw ToolFailure(3, "'\(address)' is no address of http or https")
         }
         let configuration = URLSessionConfiguration.ephemeral
-        // As the commands that load have it.
+        // The same as for the loading commands.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         let session = URLSession(configuration: configuration)
         defer { session.invalidateAndCancel() }
@@ -84,7 +84,7 @@ struct NetworkCommand: AsyncParsableCommand {
         }
     }
 
-    /// Those that the system's resolver is told of (resolv.conf(5)).
+    /// The name servers of the system's resolver (resolv.conf(5)).
     private static func nameServers() -> [String] {
         let text = (try? String(contentsOfFile: "/etc/resolv.conf", encoding: .utf8)) ?? ""
         return text.split(whereSeparator: \.isNewline).compactMap { line in
