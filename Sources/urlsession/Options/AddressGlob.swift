@@ -9,15 +9,16 @@
 
 import Foundation
 
-/// A URL that stands for several, as curl has it: `{one,two}`, `[1-10]`, `[001-100:10]`, `[a-z]`; a backslash before a brace or a
-/// bracket takes it as it is.
+/// A URL pattern in curl's syntax: `{one,two}`, `[1-10]`, `[001-100:10]`, `[a-z]`.
+///
+/// A backslash escapes a brace or a bracket.
 struct AddressGlob {
     struct Address: Sendable {
         var text: String
         var parts: [String]
     }
 
-    /// The most URLs that a command line may stand for.
+    /// The maximum number of URLs of a command line.
     static let most = 100_000
 
     static var tooMany: ToolFailure { ToolFailure(2, "the URLs stand for more than \(most) ones") }
@@ -59,7 +60,7 @@ struct AddressGlob {
         pieces.append(.fixed(fixed))
     }
 
-    /// The brackets of an IPv6 address, or those with nothing in them, stand for themselves.
+    /// The end of brackets that are literal: those of an IPv6 address, and empty ones.
     private static func endOfAddress(_ characters: [Character], _ start: Int) -> Int? {
         guard let end = characters[start...].firstIndex(of: "]") else { return nil }
         let inside = String(characters[(start + 1)..<end].prefix { $0 != "%" })
@@ -124,7 +125,7 @@ struct AddressGlob {
         ToolFailure(3, "a URL has \(problem), at its character \(index + 1); --globoff takes it as it is")
     }
 
-    /// The last glob changes first.
+    /// Returns the URLs; the last glob varies fastest.
     func addresses() throws(ToolFailure) -> [Address] {
         var addresses = [Address(text: "", parts: [])]
         for piece in pieces {

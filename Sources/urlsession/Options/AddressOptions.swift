@@ -10,7 +10,7 @@
 import ArgumentParser
 import Foundation
 
-/// The options that say which URLs are loaded, and how many at once.
+/// The options for the URLs to load, and for how many are loaded at once.
 struct AddressOptions: ParsableArguments {
     @Option(name: .customLong("url"), help: "A URL, as one that no option comes before.")
     var named: [String] = []
@@ -45,7 +45,7 @@ struct AddressOptions: ParsableArguments {
         help: ArgumentHelp("How many at once, at most 300; 50, with --repeat 1.", valueName: "count"))
     var mostAtOnce: Int?
 
-    /// What curl does not take it passes over.
+    /// The value, if curl would accept it; curl ignores others.
     var most: Int? { mostAtOnce.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
     @Flag(name: .customLong("fail-early"), help: "Of several URLs load none after one that failed.")
@@ -55,13 +55,13 @@ struct AddressOptions: ParsableArguments {
         if lists.count(where: { $0 == "-" }) > 1 { throw ValidationError("Standard input can be read once.") }
     }
 
-    /// All loads, in their order.
+    /// Returns all loads in order.
     ///
     /// - Parameters:
     ///   - addresses: The URLs of the command line.
-    ///   - uploads: The file that each sends; globs are for these, too.
-    /// - Throws: Where a glob makes no sense, or stands for too many.
-    /// - Returns: At most ``AddressGlob/most``.
+    ///   - uploads: The files to upload, one per URL; globs apply to them, too.
+    /// - Throws: If a glob is malformed, or there are too many URLs.
+    /// - Returns: At most ``AddressGlob/most`` loads.
     func orders(_ addresses: [String], uploads: [String] = []) throws(ToolFailure) -> [LoadOrder] {
         var listed: [String] = []
         for list in lists { listed += try Self.addresses(in: list) }
@@ -85,7 +85,7 @@ struct AddressOptions: ParsableArguments {
     }
 
     private func expanded(_ text: String, isPlain: Bool) throws(ToolFailure) -> [AddressGlob.Address] {
-        // Braces and brackets are content there.
+        // In data URLs, braces and brackets are content.
         guard !isPlain, !text.lowercased().hasPrefix("data:") else { return [.init(text: text, parts: [])] }
         return try AddressGlob(text).addresses()
     }
@@ -101,25 +101,25 @@ struct AddressOptions: ParsableArguments {
         return hasScheme ? address : "\(scheme)://\(address)"
     }
 
-    /// Empty lines and those that begin with a `#` are passed over.
+    /// Returns the URLs of a file; empty lines and lines that begin with `#` are ignored.
     static func addresses(in list: String) throws(ToolFailure) -> [String] {
         String(decoding: try InputFile.take(list), as: UTF8.self).split(whereSeparator: \.isNewline)
             .map { $0.trimmingCharacters(in: .whitespaces) }.filter { !$0.isEmpty && !$0.hasPrefix("#") }
     }
 }
 
-/// One load of several.
+/// A load of a command.
 struct LoadOrder: Sendable {
     let address: String
-    /// Which URL of the command line it comes from, from 0 on.
+    /// The index of its URL on the command line.
     let argument: Int
-    /// Which load it is, from 0 on.
+    /// The index of the load.
     let number: Int
-    /// What the globs of the URL stand for in this one.
+    /// The values of the URL's globs.
     let parts: [String]
     let upload: String?
 
-    /// A file's name in which `#1` stands for what the first glob does.
+    /// Replaces `#1` in a file name with the value of the first glob, and so on.
     func name(_ text: String) -> String {
         guard !parts.isEmpty, text.contains("#") else { return text }
         var name = ""

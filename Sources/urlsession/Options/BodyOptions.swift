@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that say what a request brings along: a body, or with `--get` a query.
+/// The options for a request's body or, with `--get`, its query.
 struct BodyOptions: ParsableArguments {
     @Option(
         name: [.customShort("d"), .long, .customLong("data-ascii")],
@@ -84,19 +84,21 @@ struct BodyOptions: ParsableArguments {
         for field in form { _ = try FormField(field) }
     }
 
-    /// Whether what is sent is all from options, and can be sent once more.
+    /// Whether the body comes from options and files only, and can be sent again.
     var isRepeatable: Bool { !uploads.contains { $0 == "-" || $0 == "." } }
 
     var isEmpty: Bool {
         data.isEmpty && binary.isEmpty && raw.isEmpty && encoded.isEmpty && json.isEmpty && form.isEmpty && uploads.isEmpty
     }
 
+    /// Adds the body or the query to a request.
+    ///
     /// - Parameters:
     ///   - request: The request.
-    ///   - keepsMethod: Whether the user gave the method; otherwise it becomes POST.
-    ///   - omitted: The fields that the user wants not sent, in lower case.
-    /// - Throws: Where a file cannot be read.
-    /// - Returns: What is to be sent as a stream.
+    ///   - keepsMethod: Whether the user set the method; otherwise it becomes POST.
+    ///   - omitted: The header fields that the user suppresses, in lower case.
+    /// - Throws: If a file cannot be read.
+    /// - Returns: The content to send as a stream.
     func add(to request: inout URLRequest, keepsMethod: Bool, omitting omitted: Set<String>) throws -> RequestContent {
         for query in queries {
             let content = query.hasPrefix("+") ? Data(query.dropFirst().utf8) : try DataPiece.encoded(query).content()
@@ -105,7 +107,7 @@ struct BodyOptions: ParsableArguments {
         if !form.isEmpty {
             let body = try FormBody(form.map { try FormField($0) })
             if !keepsMethod { post(&request) }
-            // The boundary is ours, whatever type the user wants.
+            // The boundary is the form's, whatever media type the user sets.
             let type = request.value(forHTTPHeaderField: "Content-Type") ?? "multipart/form-data"
             let boundary = type.contains("boundary=") ? "" : "; boundary=\(body.boundary)"
             request.setValue(type + boundary, forHTTPHeaderField: "Content-Type")

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// A number of bytes as curl reads it: `k`, `M`, `G` and `T` stand for 1024 and its powers.
+/// A number of bytes in curl's syntax: `k`, `M`, `G` and `T` stand for powers of 1024.
 struct ByteCount: Sendable, ExpressibleByArgument {
     let bytes: Int64
 

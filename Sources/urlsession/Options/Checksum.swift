@@ -10,7 +10,7 @@
 import ArgumentParser
 import Foundation
 
-/// `--checksum`: what a file must be, as aria2 writes it: `sha-256=` and 64 hexadecimal digits.
+/// `--checksum`: the expected digest of a file in aria2's syntax: `sha-256=` and 64 hexadecimal digits.
 struct Checksum: Sendable, ExpressibleByArgument {
     private let digest: [UInt8]
 
@@ -24,7 +24,7 @@ struct Checksum: Sendable, ExpressibleByArgument {
         digest = stride(from: 0, to: 64, by: 2).map { UInt8(digits[$0] * 16 + digits[$0 + 1]) }
     }
 
-    /// Throws where a file is another, or cannot be read.
+    /// Throws if a file has another digest or cannot be read.
     func check(_ path: String) throws(ToolFailure) {
         var hash = SecureHash()
         do {

@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// What every load may be told: what to send, how far to go, what to say about it.
+/// The options of every load: request header fields, timeouts, redirects, cookies and messages.
 struct CommonOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .long],
@@ -114,21 +114,21 @@ struct CommonOptions: ParsableArguments {
         }
     }
 
-    /// Reads the files of header fields, so that those that cannot be read are said.
+    /// Reads the files with header fields, so that errors are reported.
     func readHeaderFiles() throws(ToolFailure) {
         for argument in header { _ = try HeaderLine.lines(of: argument) }
     }
 
     var headerLines: [HeaderLine] { header.flatMap { (try? HeaderLine.lines(of: $0)) ?? [] } }
 
-    /// The fields that are not to be sent, in lower case.
+    /// The header fields to suppress, in lower case.
     var omittedHeaders: Set<String> {
         let lines = headerLines
         let sent = Set(lines.filter { $0.value != nil }.map { $0.name.lowercased() })
         return Set(lines.map { $0.name.lowercased() }).subtracting(sent)
     }
 
-    /// As curl tells them apart.
+    /// Whether the value is a cookie instead of a file, by curl's rule.
     static func isPair(_ cookie: String) -> Bool { cookie.contains("=") }
 
     var cookieFiles: [String] { cookies.filter { !Self.isPair($0) } }

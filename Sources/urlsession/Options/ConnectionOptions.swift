@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that say where connections lead and where they come from, as curl has them.
+/// The options for the addresses of connections and for their protocols, as in curl.
 struct ConnectionOptions: ParsableArguments {
     typealias Settings = URLSessionConfiguration.ConnectionOptions
 
@@ -98,7 +98,7 @@ struct ConnectionOptions: ParsableArguments {
 
     func apply(to configuration: URLSessionConfiguration) {
         for (endpoint, addresses) in resolve.compactMap(Self.addresses) {
-            // As with curl, the last one counts.
+            // As with curl, the last entry wins.
             configuration.connectionOptions.addresses[endpoint] = addresses
         }
         configuration.connectionOptions.substitutions = connectTo.compactMap(Self.substitution)
@@ -108,7 +108,7 @@ struct ConnectionOptions: ParsableArguments {
         if http2PriorKnowledge { configuration.connectionOptions.httpVersions = .http2PriorKnowledge }
         configuration.connectionOptions.nameServers =
             nameServers?.split(separator: ",", omittingEmptySubsequences: false).map(String.init) ?? []
-        // Connections from any address of a family lead to addresses of the same.
+        // A wildcard local address restricts connections to addresses of its family.
         if ipv4 { configuration.connectionOptions.localAddress = "0.0.0.0" }
         if ipv6 { configuration.connectionOptions.localAddress = "::" }
         if let interface {
@@ -121,12 +121,12 @@ struct ConnectionOptions: ParsableArguments {
             }
         }
         if !resolve.isEmpty || !connectTo.isEmpty || unixSocket != nil {
-            // What is stored is another server's.
+            // Stored responses are from another server.
             configuration.urlCache = nil
         }
     }
 
-    /// `host:port:address[,address]`; a `+` before it, with which curl forgets it in time, changes nothing.
+    /// Parses `host:port:address[,address]`; a leading `+`, with which entries expire in curl, is ignored.
     private static func addresses(_ text: String) -> (Settings.Endpoint, [String])? {
         let text = text.hasPrefix("+") ? String(text.dropFirst()) : text
         guard let (host, rest) = part(of: text[...]), !host.isEmpty, let (portText, list) = part(of: rest),
@@ -139,7 +139,7 @@ struct ConnectionOptions: ParsableArguments {
         return (.init(host: host == "*" ? nil : host, port: port), addresses)
     }
 
-    /// `host1:port1:host2:port2`, of which each may be empty.
+    /// Parses `host1:port1:host2:port2`, in which each part may be empty.
     private static func substitution(_ text: String) -> Settings.Substitution? {
         guard let (host, second) = part(of: text[...]), let (portText, third) = part(of: second),
             let (newHost, last) = part(of: third),
@@ -151,7 +151,7 @@ struct ConnectionOptions: ParsableArguments {
         return .init(of: endpoint(host, portText), with: endpoint(newHost, String(last)))
     }
 
-    /// What is before the next colon that is not within brackets, without them, and what is behind it.
+    /// Splits the text at the next colon outside of brackets, and removes the brackets of the first part.
     private static func part(of text: Substring) -> (String, Substring)? {
         let start = text.hasPrefix("[") ? text.firstIndex(of: "]") : text.startIndex
         guard let start, let colon = text[start...].firstIndex(of: ":") else { return nil }

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import Synchronization
 
-/// A piece of a body, from `--data` or `--data-urlencode`; those of both kinds are joined in the order in which they were given.
+/// A piece of a body from `--data`, `--data-urlencode` and related options; all kinds are joined in command-line order.
 struct DataPiece: Sendable {
     enum Kind: Sendable { case plain, binary, raw, encoded }
 
@@ -37,7 +37,7 @@ struct DataPiece: Sendable {
 
     func content() throws(ToolFailure) -> Data {
         switch kind {
-        // As curl does with files: line breaks and NULs are left out.
+        // As in curl, line breaks and NULs of files are removed.
         case .plain:
             text.hasPrefix("@")
                 ? Data(try InputFile.read(argument: text).filter { ![0, 0x0A, 0x0D].contains($0) })
@@ -48,7 +48,7 @@ struct DataPiece: Sendable {
         }
     }
 
-    /// As curl reads it: `content`, `=content`, `name=content`, `@file` and `name@file`.
+    /// Percent-encodes curl's forms: `content`, `=content`, `name=content`, `@file` and `name@file`.
     private func encodedContent() throws(ToolFailure) -> Data {
         guard let sign = text.firstIndex(of: "=") ?? text.firstIndex(of: "@") else { return Self.escaped(Data(text.utf8)) }
         let rest = String(text[text.index(after: sign)...])
@@ -57,7 +57,7 @@ struct DataPiece: Sendable {
         return Data((name.isEmpty ? "" : name + "=").utf8) + Self.escaped(content)
     }
 
-    /// All but the unreserved characters of RFC 3986, section 2.3, as `%XX`.
+    /// Percent-encodes all bytes except the unreserved characters of RFC 3986, section 2.3.
     static func escaped(_ data: Data) -> Data {
         let digits = Array("0123456789ABCDEF".utf8)
         var escaped = Data()

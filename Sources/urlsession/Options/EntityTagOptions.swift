@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that keep a response's `ETag` in a file, and ask whether the server still has the same.
+/// The options that save a response's `ETag` to a file, and make a later request conditional on it.
 struct EntityTagOptions: ParsableArguments {
     @Option(
         name: .customLong("etag-save"), help: ArgumentHelp("Write the response's ETag to this file.", valueName: "file"),
@@ -24,7 +24,7 @@ struct EntityTagOptions: ParsableArguments {
         completion: .file())
     var compared: String?
 
-    /// What the server is asked; nil where the option is not given.
+    /// The value of If-None-Match; nil without `--etag-compare`.
     var condition: String? {
         guard let compared else { return nil }
         let text = (try? Data(contentsOf: URL(fileURLWithPath: compared))).map { String(decoding: $0, as: UTF8.self) } ?? ""

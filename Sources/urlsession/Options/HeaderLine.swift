@@ -9,13 +9,15 @@
 
 import Foundation
 
-/// A header as `-H` takes it, as curl has it: `Name: value`; `Name:` for none, be it one that is sent by default; `Name;` for an empty one.
+/// A header field in the syntax of curl's `-H`.
+///
+/// `Name: value` sets the field, `Name:` suppresses it, even if it is sent by default, and `Name;` sends an empty value.
 struct HeaderLine {
     let name: String
-    /// Nil where the field is not to be sent.
+    /// Nil to suppress the field.
     let value: String?
 
-    /// Nil for what is none of these.
+    /// Nil if the text has none of these forms.
     init?(_ text: String) {
         if let colon = text.firstIndex(of: ":") {
             name = text[..<colon].trimmingCharacters(in: .whitespaces)
@@ -30,11 +32,11 @@ struct HeaderLine {
         if name.isEmpty { return nil }
     }
 
-    /// What one `-H` says: a line, or those of a file after `@`, where lines that are none are passed over.
+    /// Returns the header fields of one `-H`: its own, or those of a file after `@`, whose malformed lines are ignored.
     ///
-    /// - Parameter argument: Its value.
-    /// - Throws: Where the file cannot be read.
-    /// - Returns: The lines.
+    /// - Parameter argument: The option's value.
+    /// - Throws: If the file cannot be read.
+    /// - Returns: The header fields.
     static func lines(of argument: String) throws(ToolFailure) -> [HeaderLine] {
         guard argument.hasPrefix("@") else { return [HeaderLine(argument)].compactMap(\.self) }
         let text = String(decoding: try InputFile.readOnce(String(argument.dropFirst())), as: UTF8.self)

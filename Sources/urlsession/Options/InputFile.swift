@@ -10,12 +10,12 @@
 import Foundation
 import Synchronization
 
-/// What options read: files, and standard input where the name is `-`.
+/// Reads files for options, and standard input for the name `-`.
 enum InputFile {
-    /// What was read once and is wanted again: standard input, and files of header fields, which may be pipes.
+    /// Content that may be needed again: standard input, and files of header fields, which may be pipes.
     private static let known = Mutex<[String: Data]>([:])
 
-    /// The same as ``read(_:)``, which then has it for good.
+    /// Like ``read(_:)``, but keeps the content for further calls.
     static func readOnce(_ path: String) throws(ToolFailure) -> Data {
         if let data = known.withLock({ $0[path] }) { return data }
         let data = try read(path)
@@ -23,14 +23,14 @@ enum InputFile {
         return data
     }
 
-    /// The same as ``read(_:)``; standard input is empty after that, as what was read is no content of a request.
+    /// Like ``read(_:)``, but consumes standard input, so that it is not also sent as request content.
     static func take(_ path: String) throws(ToolFailure) -> Data {
         let data = try read(path)
         if path == "-" { known.withLock { $0[path] = Data() } }
         return data
     }
 
-    /// Whether standard input was read, by whatever option.
+    /// Whether any option has read standard input.
     static var hasReadStandardInput: Bool { known.withLock { $0["-"] != nil } }
 
     static func read(_ path: String) throws(ToolFailure) -> Data {
@@ -42,14 +42,14 @@ enum InputFile {
             known.withLock { $0[path] = data }
             return data
         }
-        // By a handle: what a shell's `<(…)` names is a pipe, and has no length.
+        // With a handle, because a shell's `<(…)` is a pipe and has no length.
         guard let handle = FileHandle(forReadingAtPath: path), let data = try? handle.readToEnd() ?? Data() else {
             throw ToolFailure(26, "cannot read \(path)")
         }
         return data
     }
 
-    /// The text itself, `@file`, or standard input by `-` or `@-`.
+    /// Returns the text itself, or the content of `@file`, or standard input for `-` or `@-`.
     static func read(argument: String) throws(ToolFailure) -> Data {
         if argument == "-" { return try read("-") }
         return argument.hasPrefix("@") ? try read(String(argument.dropFirst())) : Data(argument.utf8)

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options of what is kept of a load besides its body: its heads and its cookies.
+/// The options for saving response heads and cookies.
 struct KeepingOptions: ParsableArguments {
     @Option(
         name: [.customShort("D"), .customLong("dump-header")],
@@ -26,7 +26,7 @@ struct KeepingOptions: ParsableArguments {
         completion: .file())
     var cookieJar: String?
 
-    /// Where the heads of all URLs go.
+    /// The destination of all response heads.
     func headSink() throws(ToolFailure) -> BodySink? {
         guard let headFile else { return nil }
         let sink = BodySink(path: headFile)
@@ -38,7 +38,7 @@ struct KeepingOptions: ParsableArguments {
         return sink
     }
 
-    /// Writes the cookies that are there at the end, be it good or bad.
+    /// Writes the cookies at the end, whether or not the loads succeeded.
     func keep(_ cookies: HTTPCookieStorage?) throws(ToolFailure) {
         guard let cookieJar, let cookies else { return }
         let text = HTTPCookie.netscapeFile(cookies.cookies ?? [])

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that say who the user is, to the server and to a proxy, and how that may be proved.
+/// The options for authentication with servers and proxies.
 struct LoginOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
@@ -83,7 +83,7 @@ struct LoginOptions: ParsableArguments {
         }
     }
 
-    /// The methods that are named, or nil for any.
+    /// The selected authentication methods; nil for any.
     var methods: Set<String>? {
         let named = [
             (basic, NSURLAuthenticationMethodHTTPBasic), (digest, NSURLAuthenticationMethodHTTPDigest),
@@ -93,12 +93,12 @@ struct LoginOptions: ParsableArguments {
         return methods.isEmpty ? nil : methods
     }
 
-    /// Who the user is to the server of a URL: as the option says, else as a `.netrc` or the URL does.
+    /// The login for a URL's server: from the option, or else from a `.netrc` file or the URL.
     func login(at url: URL, _ netrc: Netrc?) throws -> Login? {
         try user.map { try Login($0, asking: "host password for user") } ?? self.netrc.login(in: netrc, at: url)
     }
 
-    /// Has loads go through the proxies that the options name, or the environment, which is read as curl reads it.
+    /// Applies the proxies of the options and of the environment, which is interpreted as curl does.
     func applyProxies(to configuration: URLSessionConfiguration) throws {
         if proxy == "" {
             configuration.connectionProxyDictionary = [:]

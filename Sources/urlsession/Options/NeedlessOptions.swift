@@ -9,7 +9,7 @@
 
 import ArgumentParser
 
-/// Options of curl for what is so in any case: they are taken, and change nothing.
+/// Curl options that are accepted without an effect, because the behavior is the default.
 enum NeedlessOption: String, EnumerableFlag {
     case anyauth, ftpPasv, parallelImmediate, pathAsIs, proxyAnyauth, noProgressMeter, styledOutput, noStyledOutput
     case suppressConnectHeaders, tcpNodelay, disable

@@ -10,7 +10,7 @@
 import ArgumentParser
 import Foundation
 
-/// The options that have the user's names and passwords read from a `.netrc`.
+/// The options for reading logins from a `.netrc` file.
 struct NetrcOptions: ParsableArguments {
     @Flag(
         name: .shortAndLong,
@@ -24,13 +24,13 @@ struct NetrcOptions: ParsableArguments {
         name: .customLong("netrc-file"), help: ArgumentHelp("The same, from this file.", valueName: "file"), completion: .file())
     var file: String?
 
-    /// What is read; nil where none of the options is given, or ~/.netrc is not there.
+    /// Returns the file's content; nil if none of the options is given, or ~/.netrc does not exist.
     func read() throws(ToolFailure) -> Netrc? {
         guard netrc || isOptional || file != nil else { return nil }
         return try Netrc.read(file ?? Netrc.usualPath, mayBeMissing: file == nil)
     }
 
-    /// Who the user is to the server of a URL.
+    /// Returns the login for a URL's server.
     func login(in netrc: Netrc?, at url: URL) -> Login? {
         let named = Login(userOf: url)
         guard let netrc, let host = url.host() else { return named }

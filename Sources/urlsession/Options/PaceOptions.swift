@@ -10,7 +10,7 @@
 import ArgumentParser
 import Foundation
 
-/// The options that say how fast a load may be, and how slow.
+/// The options for the maximum and the minimum speed of a load.
 struct PaceOptions: ParsableArguments {
     @Option(
         name: .customLong("limit-rate"),
@@ -33,7 +33,7 @@ struct PaceOptions: ParsableArguments {
         if leastTime.map({ !($0 > 0) }) ?? false { throw ValidationError("--speed-time begins above 0.") }
     }
 
-    /// Bytes in a second; nil for as many as there are.
+    /// The limit in bytes per second; nil for no limit.
     var rate: Int64? { limit.flatMap { $0.bytes > 0 ? $0.bytes : nil } }
 
     var slowest: SpeedWatch.Limit? {

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options of the file that a body goes to: where it is, when it was changed, how large it may be.
+/// The options for the file of a body: its folder, modification time and maximum size.
 struct PlaceOptions: ParsableArguments {
     @Option(
         name: .customLong("output-dir"), help: ArgumentHelp("Put files into this folder.", valueName: "folder"),
@@ -39,7 +39,7 @@ struct PlaceOptions: ParsableArguments {
     @Flag(name: [.customShort("#"), .customLong("progress-bar")], help: ArgumentHelp("The default.", visibility: .hidden))
     var bar = false
 
-    /// Where a file of a name is to be, and makes its folders where they are wanted.
+    /// Returns the path for a file name, and creates the folders if that is requested.
     func path(_ name: String) throws(ToolFailure) -> String {
         let path = (prefix ?? folder).map { ($0.hasSuffix("/") ? $0 : $0 + "/") + name } ?? name
         guard createsFolders || prefix != nil else { return path }
@@ -52,7 +52,7 @@ struct PlaceOptions: ParsableArguments {
         return path
     }
 
-    /// Gives a complete file the server's time, where that is known and wanted.
+    /// Sets the modification time of a complete file to the server's, if it is known and requested.
     func date(_ file: String?, by response: URLResponse?, always: Bool = false) throws(ToolFailure) {
         guard takesTime || always, let file, file != "-",
             let changed = (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date)

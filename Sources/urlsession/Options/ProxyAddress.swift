@@ -9,14 +9,14 @@
 
 import Foundation
 
-/// The proxy that a user names, read as curl reads it.
+/// The proxy that the user names, parsed as curl does.
 struct ProxyAddress {
-    /// For `URLSessionConfiguration.proxyEnvironment`: with its scheme, its user percent-encoded.
+    /// The value for `URLSessionConfiguration.proxyEnvironment`: with a scheme, and with a percent-encoded login.
     let text: String
 
     private static let schemes: Set = ["http", "https", "socks", "socks4", "socks4a", "socks5", "socks5h"]
 
-    /// `host`, `host:port` or `scheme://user:password@host:port`.
+    /// Parses `host`, `host:port` or `scheme://user:password@host:port`.
     init(_ text: String, login: Login?) throws(ToolFailure) {
         let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
         guard Self.schemes.contains(scheme) else {
@@ -27,7 +27,7 @@ struct ProxyAddress {
             !host.isEmpty, 1...65_535 ~= parts.port ?? 1080, ["", "/"].contains(parts.path), parts.query == nil,
             parts.fragment == nil
         else {
-            // The text may have a password in it.
+            // The text may contain a password: do not show it.
             throw ToolFailure(5, "what --proxy says is no proxy: write 'host:port'")
         }
         parts.path = ""

@@ -9,17 +9,17 @@
 
 import Foundation
 
-/// Which redirects are followed: `--no-location`, `--max-redirs`, `--proto` and `--proto-redir`.
+/// The redirects to follow: `--no-location`, `--max-redirs`, `--proto` and `--proto-redir`.
 struct RedirectRule: Sendable {
     var follows = true
     var most: Int?
-    /// What is said of every URL, and of those that redirects lead to.
+    /// The permitted schemes of all URLs, and those of redirects.
     var schemes: SchemeRule?
     var redirectSchemes: SchemeRule?
 
-    /// Whether to follow a load's redirect of this number, from 1 on.
+    /// Whether to follow a load's redirect with this number, counted from 1.
     ///
-    /// Throws where it is one too many, or leads to a protocol that is not allowed.
+    /// Throws if there are too many redirects, or the scheme is not permitted.
     func admits(_ number: Int, to url: URL?) throws(ToolFailure) -> Bool {
         guard follows else { return false }
         if let most, number > most { throw ToolFailure(47, "more than \(most) redirects") }

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// What the last attempt came to.
+/// The outcome of the last attempt.
 final class LoadReport {
     private(set) var outcome: TransferObserver.State?
     private(set) var file: String?
@@ -33,14 +33,14 @@ extension RequestOptions {
         )
     }
 
-    /// Loads, as often as `--retry` says, to a file or standard output, and writes what `--write-out` wants.
+    /// Performs a load with the retries of `--retry`, and writes the output of `--write-out`.
     ///
     /// - Parameters:
-    ///   - visit: Where it goes.
-    ///   - file: The file; standard output where it is nil.
-    ///   - number: Which load of several it is, from 0 on.
-    ///   - begin: Makes an observer, and a task of the session.
-    ///   - finish: Is given what ended well, and its file.
+    ///   - visit: The load's URL and configuration.
+    ///   - file: The file; nil for standard output.
+    ///   - number: The index of the load.
+    ///   - begin: Creates an observer, and a task in the session.
+    ///   - finish: Called with the outcome and the file of a successful load.
     /// - Throws: Why the last attempt failed.
     func transfer(
         _ visit: Visit, to file: String?, number: Int = 0,
@@ -64,7 +64,7 @@ extension RequestOptions {
         }
     }
 
-    /// Writes at the end, be it good or bad, what `--write-out` wants to know.
+    /// Writes the output of `--write-out` at the end, whether or not the load succeeded.
     func reporting(_ visit: Visit, number: Int = 0, _ load: (LoadReport) async throws -> Void) async throws {
         let format = try common.writeOut.map { try WriteOut($0) }
         let report = LoadReport()
@@ -87,7 +87,7 @@ extension RequestOptions {
         }
     }
 
-    /// Shows the metrics where they are wanted, and throws where the load did not end well.
+    /// Shows the metrics if they are requested, and throws if the load failed.
     func conclude(_ outcome: TransferObserver.State) throws {
         if common.metrics, let metrics = outcome.metrics {
             StandardError.write(Waterfall(metrics).text())
@@ -95,7 +95,7 @@ extension RequestOptions {
         if let failure = outcome.failure {
             throw failure
         }
-        // What went wrong while a form was read.
+        // An error in reading a form.
         if let failure = outcome.error as? ToolFailure { throw failure }
         if let error = outcome.error {
             throw ToolFailure(

@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that all commands have which load something, the common ones first.
+/// The options of all commands that load something; the common ones first.
 @dynamicMemberLookup
 struct RequestOptions: ParsableArguments {
     @OptionGroup(title: "Common options") var common: CommonOptions
@@ -36,11 +36,11 @@ struct RequestOptions: ParsableArguments {
             redirectSchemes: connections.redirectSchemes)
     }
 
-    /// With the stored cookies and responses, which all runs of the tool share.
+    /// Returns a configuration with the stored cookies and responses, which all runs of the tool share.
     ///
-    /// - Parameter cookies: The cookies in place of them, if any.
-    /// - Throws: Where a file that the options name cannot be read.
-    /// - Returns: What a session is made with.
+    /// - Parameter cookies: Replaces the stored cookies, if not nil.
+    /// - Throws: If a file of an option cannot be read.
+    /// - Returns: The configuration for a session.
     func configuration(cookies: HTTPCookieStorage?) throws -> URLSessionConfiguration {
         try common.readHeaderFiles()
         let configuration = URLSessionConfiguration.default
@@ -85,10 +85,10 @@ struct RequestOptions: ParsableArguments {
         return request
     }
 
-    /// Has the server asked, even where a stored response is fresh or `immutable` (RFC 8246), and its answer shown, even where that is an
-    /// error.
+    /// Makes a request go to the server even if a stored response is fresh or `immutable` (RFC 8246), and shows the response even
+    /// if it is an error.
     ///
-    /// A GET takes its conditions from the stored response. The user's own conditions and `Cache-Control` are sent as they are.
+    /// A GET becomes conditional on the stored response. The user's own conditions and `Cache-Control` are sent unchanged.
     static func askServer(_ request: inout URLRequest) {
         let own = ["Cache-Control", "Pragma", "If-None-Match", "If-Modified-Since", "If-Match", "If-Unmodified-Since"]
         guard (request.httpMethod ?? "GET") == "GET", own.allSatisfy({ request.value(forHTTPHeaderField: $0) == nil }) else {
@@ -96,17 +96,17 @@ struct RequestOptions: ParsableArguments {
             return
         }
         request.cachePolicy = .reloadRevalidatingCacheData
-        // What the policy adds by itself does not count against `immutable`.
+        // The field that the policy adds by itself does not override `immutable`.
         request.setValue("max-age=0", forHTTPHeaderField: "Cache-Control")
     }
 
-    /// In memory: what the server sets joins them for this run alone, and the files stay as they are.
+    /// Returns a cookie storage in memory: cookies that the server sets are added for this run only, and the files stay unchanged.
     ///
-    /// An empty name stands for no cookies, as with curl.
+    /// As with curl, an empty file name stands for no cookies.
     ///
-    /// - Parameter jar: The file that the cookies are written to, and that need not be there yet.
-    /// - Throws: Where a file cannot be read.
-    /// - Returns: Nil where the stored cookies are meant.
+    /// - Parameter jar: The file to which the cookies are written; it need not exist yet.
+    /// - Throws: If a file cannot be read.
+    /// - Returns: Nil to use the stored cookies.
     func cookieStorage(jar: String? = nil) throws -> HTTPCookieStorage? {
         let files = common.cookieFiles
         guard !files.isEmpty || jar != nil else { return nil }
@@ -120,7 +120,7 @@ struct RequestOptions: ParsableArguments {
         return storage
     }
 
-    /// Where what follows `scheme://` begins; nil where an address has no scheme.
+    /// The index after `scheme://`; nil if an address has no scheme.
     static func schemeEnd(_ text: String) -> String.Index? {
         guard let sign = text.range(of: "://"), let first = text.first, first.isASCII, first.isLetter,
             text[..<sign.lowerBound].allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber || "+.-".contains($0)) })
@@ -128,17 +128,17 @@ struct RequestOptions: ParsableArguments {
         return sign.upperBound
     }
 
-    /// As curl does, an address without a scheme is an http one.
+    /// Parses a URL; as with curl, an address without a scheme is an http URL.
     static func url(_ text: String) throws -> URL {
         let hasScheme = schemeEnd(text) != nil || text.lowercased().hasPrefix("data:") || text.lowercased().hasPrefix("file:")
         guard let url = URL(string: hasScheme ? text : "http://" + text) else {
-            // Where the password in it ends nobody knows.
+            // Do not show a text that may contain a password: its end is unknown.
             throw ToolFailure(3, text.contains("@") ? "that is not a URL" : "'\(text)' is not a URL")
         }
         return url
     }
 
-    /// An address as it may be shown: without a user name and a password.
+    /// Returns an address for display, without the user name and password.
     static func hidingUser(_ text: String) -> String {
         let start = schemeEnd(text) ?? text.startIndex
         let end = text[start...].firstIndex { "/?#".contains($0) } ?? text.endIndex
@@ -146,7 +146,7 @@ struct RequestOptions: ParsableArguments {
         return String(text[..<start]) + text[text.index(after: sign)...]
     }
 
-    /// Does a command's work; where it fails, `--silent` leaves the exit code alone to speak, and causes are for `--verbose`.
+    /// Runs a command's work; if it fails, `--silent` suppresses the message, and the cause is only shown with `--verbose`.
     func carryOut(_ work: () async throws -> Void) async throws {
         do {
             if let file = common.errorFile { try StandardError.move(to: file) }
@@ -156,7 +156,7 @@ struct RequestOptions: ParsableArguments {
         }
     }
 
-    /// As much of a failure as the user wants to hear.
+    /// Returns the part of a failure that the user wants to see.
     func heard(_ failure: ToolFailure) -> ToolFailure {
         var failure = failure
         if common.silent, !common.showsErrors { failure.message = nil }
@@ -164,7 +164,7 @@ struct RequestOptions: ParsableArguments {
         return failure
     }
 
-    /// For a command that keeps one connection, and sends what is read.
+    /// Refuses options that do not apply to a command with one connection, which sends its input as it is read.
     func refuseRepetition(for command: String) throws {
         if archive.file != nil { throw ValidationError("\(command) excludes --har.") }
         if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {

@@ -10,7 +10,7 @@
 import ArgumentParser
 import Foundation
 
-/// The options that say where a response goes, and how much of it.
+/// The options for the destination of a response, and for the part of it that is wanted.
 struct ResultOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
@@ -76,9 +76,9 @@ struct ResultOptions: ParsableArguments {
     ///
     /// - Parameters:
     ///   - order: The load.
-    ///   - place: Where files are to be.
-    /// - Throws: Where it is to have the URL's name, and that has none.
-    /// - Returns: Its path.
+    ///   - place: The options for files.
+    /// - Throws: If the file is to have the URL's name, and the URL has none.
+    /// - Returns: The path.
     func file(for order: LoadOrder, _ place: PlaceOptions) throws(ToolFailure) -> String? {
         let index = order.argument
         if index < output.count { return output[index] == "-" ? "-" : try place.path(order.name(output[index])) }

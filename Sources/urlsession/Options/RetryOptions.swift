@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// `--retry` and what belongs to it: what failed in a way that may pass is tried again.
+/// `--retry` and related options: loads that failed temporarily are retried.
 struct RetryOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
@@ -46,7 +46,7 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
-    /// What is left of the attempts, and the rules for the next.
+    /// The remaining retries, and their rules.
     struct Attempts: Sendable {
         fileprivate var left: Int
         fileprivate var pause = 1.0
@@ -62,30 +62,30 @@ struct RetryOptions: ParsableArguments {
             self.options = options
         }
 
-        /// The seconds to wait before the next attempt, at least as many as the server wants; nil where none follows.
+        /// Returns the seconds to wait before the next retry, at least as many as the server demands; nil if there is no retry.
         func wait(atLeast seconds: Double? = nil) -> Double? {
             guard left > 0 else { return nil }
-            // No longer than a day, whatever the server says.
+            // Wait a day at most, whatever the server demands.
             let wait = min(max(delay ?? pause, seconds ?? 0), 86_400)
             if let maximumTime, begin.duration(to: .now) / .seconds(1) + wait > maximumTime { return nil }
             return wait
         }
 
-        /// The same after a response; nil, too, where it is no failure that may pass.
+        /// Returns the seconds to wait after a response; nil also if the response is not a temporary failure.
         ///
         /// - Parameters:
         ///   - response: The response.
-        ///   - isFailure: Whether it is one in any case.
+        ///   - isFailure: Whether an HTTP error counts as a failure.
         /// - Returns: The seconds.
         func wait(after response: HTTPURLResponse, isFailure: Bool) -> Double? {
-            // Those that curl tries again.
+            // The codes that curl retries.
             guard [408, 429, 500, 502, 503, 504].contains(response.statusCode) || isFailure && options.all else { return nil }
             return wait(atLeast: response.retryAfter)
         }
 
-        /// The same after a load that failed.
+        /// Returns the seconds to wait after a failed load.
         ///
-        /// What is wrong on this machine does not pass.
+        /// Failures on this machine are not temporary.
         fileprivate func wait(after failure: ToolFailure) -> Double? {
             if let wait = failure.retryWait { return wait }
             let mayPass = options.all ? ![0, 2, 3, 23, 26, 130].contains(failure.code) : failure.mayPass
@@ -93,11 +93,11 @@ struct RetryOptions: ParsableArguments {
         }
     }
 
-    /// Runs a load, and again while it fails in a way that may pass.
+    /// Runs a load, and retries it while it fails temporarily.
     ///
     /// - Parameters:
-    ///   - say: Is told what comes next, for the user to read.
-    ///   - load: Is given what tells whether another attempt follows: a response is then a failure, and else delivered.
+    ///   - say: Called with a message for the user before a retry.
+    ///   - load: Called with the remaining attempts, which decide whether a response is a failure to retry or is delivered.
     /// - Throws: Why the last attempt failed.
     func repeating(say: (String) -> Void, _ load: (Attempts) async throws -> Void) async throws {
         var attempts = Attempts(self)

@@ -10,8 +10,9 @@
 import ArgumentParser
 import Foundation
 
-/// Which schemes may be loaded, as curl's `--proto` says it: names after `+` to allow them, too, `-` to refuse them, `=` to allow them
-/// alone; `all` stands for every one.
+/// The permitted schemes in the syntax of curl's `--proto`.
+///
+/// Names after `+` are added, after `-` removed, and after `=` the only ones; `all` stands for all schemes.
 struct SchemeRule: Sendable, ExpressibleByArgument {
     private static let known: Set = ["http", "https", "ftp", "ftps", "file", "data", "ws", "wss"]
 
@@ -31,10 +32,12 @@ struct SchemeRule: Sendable, ExpressibleByArgument {
         }
     }
 
+    /// Checks that a URL may be loaded.
+    ///
     /// - Parameters:
-    ///   - url: What is to be loaded.
-    ///   - option: The name of the option that says this.
-    /// - Throws: Where it may not be.
+    ///   - url: The URL to load.
+    ///   - option: The name of the option that sets the rule.
+    /// - Throws: If the scheme is not permitted.
     func check(_ url: URL?, option: String) throws(ToolFailure) {
         let scheme = url?.scheme?.lowercased() ?? ""
         guard !allowed.contains(scheme) else { return }

@@ -10,12 +10,12 @@
 import Foundation
 import URLLoading
 
-/// `--time-cond`: a body is wanted only where it was changed after an instant, or with a `-` only where it was not.
+/// `--time-cond`: requests a body only if it was modified after a time, or with a `-` only if it was not.
 struct TimeCondition: Sendable {
     private let date: Date
     private let isForOlder: Bool
 
-    /// Nil for what is neither a date nor a file.
+    /// Nil if the text is neither a date nor a file.
     init?(_ text: String) {
         isForOlder = text.hasPrefix("-")
         let rest = isForOlder ? String(text.dropFirst()) : text
@@ -28,7 +28,7 @@ struct TimeCondition: Sendable {
         }
     }
 
-    /// What was changed after the file was.
+    /// The condition that the server's file was modified after this one.
     init?(changedAfter path: String) {
         guard let changed = (try? FileManager.default.attributesOfItem(atPath: path))?[.modificationDate] as? Date else {
             return nil
@@ -37,12 +37,12 @@ struct TimeCondition: Sendable {
         isForOlder = false
     }
 
-    /// The field that asks the server.
+    /// The conditional header field.
     var field: (name: String, value: String) {
         (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPDate.text(date))
     }
 
-    /// Whether the body is wanted; a server may have paid no heed to the field.
+    /// Whether the body is wanted; a server may have ignored the field.
     func isMet(by response: HTTPURLResponse) -> Bool {
         if response.statusCode == (isForOlder ? 412 : 304) { return false }
         guard response.statusCode == 200,

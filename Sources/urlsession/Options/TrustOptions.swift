@@ -11,9 +11,9 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The options that say which servers are trusted, over which TLS, and with which certificate of one's own.
+/// The options for trusting servers, for TLS versions, and for a client certificate.
 struct TrustOptions: ParsableArguments {
-    /// A version of TLS as curl writes it.
+    /// A TLS version in curl's notation.
     enum Version: String, ExpressibleByArgument, CaseIterable, Comparable {
         case v1_0 = "1.0"
         case v1_1 = "1.1"
@@ -32,7 +32,7 @@ struct TrustOptions: ParsableArguments {
         }
     }
 
-    /// Curl's names for the kinds of files.
+    /// Curl's names of file types.
     enum CertificateType: String, ExpressibleByArgument {
         case pem, p12
 
@@ -45,7 +45,7 @@ struct TrustOptions: ParsableArguments {
         init?(argument: String) { self.init(rawValue: argument.lowercased()) }
     }
 
-    /// Curl's flags for what `--tls-min` says.
+    /// Curl's flags that correspond to `--tls-min`.
     enum LeastVersion: String, EnumerableFlag {
         case any, v1_0, v1_1, v1_2, v1_3
 
@@ -158,7 +158,7 @@ struct TrustOptions: ParsableArguments {
         configuration.appTransportSecurity = ats ? [:] : ["NSAllowsArbitraryLoads": true]
     }
 
-    /// The client's certificate with its key; nil where none is named.
+    /// Returns the client certificate with its key; nil if none is specified.
     func identity() throws -> SecIdentity? {
         if let p12 { return try IdentityFile(p12, password: pass).pkcs12() }
         guard let cert else { return nil }

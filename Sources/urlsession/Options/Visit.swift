@@ -10,24 +10,24 @@
 import Foundation
 import URLLoading
 
-/// What a command needs for its loads, made once: passwords are asked for while nothing is under way.
+/// The data for a command's load, prepared in advance: passwords are asked for before anything is loaded.
 struct Visit {
-    /// Without a user, who is in the answers.
+    /// The URL without the login, which is in the answers.
     let url: URL
     let configuration: URLSessionConfiguration
     let answers: ChallengeAnswers
-    /// What another load must have in common with it to share its connections.
+    /// The options that another load must share to use the same connections.
     let terms: [String]
 }
 
 extension RequestOptions {
-    /// Reads the files that the options name, and asks for the passwords that they leave out.
+    /// Reads the files of the options, and asks for missing passwords.
     ///
     /// - Parameters:
-    ///   - address: What is to be loaded.
-    ///   - cookies: The cookies in place of the stored ones and those of files.
-    /// - Throws: Where a file cannot be read, or a password is not given.
-    /// - Returns: What a load needs.
+    ///   - address: The URL to load.
+    ///   - cookies: Replaces the stored cookies and those of files, if not nil.
+    /// - Throws: If a file cannot be read, or a password is missing.
+    /// - Returns: The data for the load.
     func visit(_ address: String, cookies: HTTPCookieStorage? = nil) throws -> Visit {
         let url = try Self.url(address)
         try connections.schemes?.check(url, option: "--proto")
@@ -43,16 +43,16 @@ extension RequestOptions {
         plan.trustsAnybody = trust.insecure
         try login.applyProxies(to: configuration)
         if plan.login != nil || plan.netrc != nil {
-            // What is said goes before what is kept, which may be locked.
+            // Explicit logins take precedence over stored credentials, which may be locked.
             let storage = URLCredentialStorage()
-            // FTP servers are told who the user is before they ask.
+            // FTP servers get the login before they ask.
             if let login = plan.login, let space = FTPAddress.space(url) {
                 storage.setDefaultCredential(
                     URLCredential(user: login.user, password: login.password, persistence: .forSession), for: space)
             }
             configuration.urlCredentialStorage = storage
         }
-        // A ticket is for nobody who is named, nor for a scheme that is not.
+        // Tickets are used only without an explicit login, and only if Negotiate is permitted.
         configuration.usesKerberosTickets =
             plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
         if trust.insecure, !common.silent {
