@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Sizes, rates and times for people.
+/// Formats sizes, rates and times for display.
 enum ByteText {
     static func size(_ bytes: Int64) -> String {
         var value = Double(bytes)

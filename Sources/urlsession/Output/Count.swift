@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Numbers of things for people.
+/// Formats a number of things for display.
 enum Count {
     static func text(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }
 }

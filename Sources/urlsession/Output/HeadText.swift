@@ -10,9 +10,9 @@
 import Foundation
 import URLLoading
 
-/// The heads of messages as they are on the wire, line by line.
+/// The heads of messages as on the wire, one line per field.
 enum HeadText {
-    /// Passwords and tokens are not shown; cookies are, as by curl.
+    /// Returns a request head without passwords and tokens; cookies are shown, as by curl.
     static func request(_ lines: [String], prefix: String) -> String {
         text(lines.map(hidingSecret), prefix: prefix)
     }
@@ -24,16 +24,16 @@ enum HeadText {
         return text(response.headLines, prefix: prefix, isForPeople: isForPeople)
     }
 
-    /// Of a field that says who the user is, the scheme alone.
+    /// Reduces the value of an authorization field to its scheme.
     private static func hidingSecret(_ line: String) -> String {
         let parts = line.split(separator: ":", maxSplits: 1)
         guard parts.count == 2, ["authorization", "proxy-authorization"].contains(parts[0].lowercased()) else { return line }
         let words = parts[1].split(separator: " ", maxSplits: 1)
-        // What is one word may be the secret itself.
+        // A single word may be the secret itself.
         return "\(parts[0]): \(words.count == 2 ? words[0] + " " : "")(not shown)"
     }
 
-    /// What a server sends to people moves no cursor; programs have it as it came.
+    /// Escapes control characters in text for display; programs get it unchanged.
     private static func text(_ lines: [String], prefix: String, isForPeople: Bool = false) -> String {
         (lines.map { prefix.isEmpty && !isForPeople ? $0 : TextTable.harmless($0) } + [""]).map { prefix + $0 + "\n" }.joined()
     }

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Lists for programs: JSON, its keys in alphabetical order, and a line feed at the end.
+/// Lists as JSON for programs: with sorted keys, and a line feed at the end.
 enum JSONText {
     static func of(_ value: some Encodable) throws -> String {
         let encoder = JSONEncoder()
@@ -17,14 +17,14 @@ enum JSONText {
         return harmless(String(decoding: try encoder.encode(value), as: UTF8.self)) + "\n"
     }
 
-    /// One string, with its quotes.
+    /// A string with its quotes.
     static func string(_ text: String) -> String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .withoutEscapingSlashes
         return (try? encoder.encode(text)).map { harmless(String(decoding: $0, as: UTF8.self)) } ?? "\"\""
     }
 
-    /// The same to a program; on a terminal nothing of it moves the cursor.
+    /// Escapes control characters, which means the same to a program, and is harmless on a terminal.
     private static func harmless(_ json: String) -> String {
         TextTable.replacing(in: json, keeping: ["\n"]) { scalar in
             String(scalar).utf16.map { String(format: "\\u%04x", $0) }.joined()

@@ -10,22 +10,24 @@
 import ArgumentParser
 import Foundation
 
-/// One thing that a `list` command shows: as JSON what a program reads, and a row for people.
+/// An item of a `list` command: encodable as JSON for programs, and as a row for display.
 protocol ListItem: Encodable {
-    /// What stands above the rows.
+    /// The column titles.
     static var titles: [String] { get }
     var row: [String] { get }
 }
 
-/// How the `list` commands show what there is: a line of titles and one for each item, or JSON.
+/// The output of the `list` commands: a line of titles and a line for each item, or JSON.
 struct ListOutput: ParsableArguments {
     @Flag(help: "Show them as JSON.")
     var json = false
 
+    /// Writes the items.
+    ///
     /// - Parameters:
-    ///   - items: What is listed.
-    ///   - fits: Whether cells are cut on a terminal, so that each item has one line there.
-    /// - Throws: That they cannot be written.
+    ///   - items: The items.
+    ///   - fits: Whether cells are cut on a terminal, so that each item fits on one line.
+    /// - Throws: If they cannot be written.
     func write<Item: ListItem>(_ items: [Item], fits: Bool = false) throws {
         let columns = fits && StandardOutput.isTerminal ? TerminalWidth.size(of: STDOUT_FILENO).columns : nil
         try StandardOutput.write(

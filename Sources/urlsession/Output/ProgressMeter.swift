@@ -11,7 +11,7 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// Shows how far a transfer is: a live bar on a terminal, as wide as that is, elsewhere a plain line for each tenth.
+/// Shows the progress of a transfer: on a terminal a live bar of its width, elsewhere a plain line for each 10 %.
 final class ProgressMeter: Sendable {
     private struct State {
         var offset: Int64 = 0
@@ -23,7 +23,7 @@ final class ProgressMeter: Sendable {
         var rate: Double = 0
         var rated: (at: ContinuousClock.Instant, done: Int64)
         var isFinished = false
-        /// Whether the bar will be drawn in a moment.
+        /// Whether a redraw is scheduled.
         var isAwaited = false
         var resizes: (any DispatchSourceSignal)?
     }
@@ -45,7 +45,7 @@ final class ProgressMeter: Sendable {
         state.withLock { $0.resizes?.cancel() }
     }
 
-    /// What an earlier run did counts as done, not as speed.
+    /// Sets the amount that an earlier run loaded, which counts as progress, but not for the rate.
     func begin(at offset: Int64) {
         state.withLock { state in
             state.offset = offset
@@ -63,7 +63,7 @@ final class ProgressMeter: Sendable {
         }
     }
 
-    /// Written before anybody else changes anything: what was drawn before the end does not come after it.
+    /// Writes the text while the lock is held: text drawn before the end does not appear after it.
     private func show(_ text: (inout State) -> String?) {
         state.withLock { state in
             if let text = text(&state) { StandardError.write(text) }
@@ -89,7 +89,7 @@ final class ProgressMeter: Sendable {
     private func bar(_ state: inout State) -> String? {
         let now = ContinuousClock.now
         if let shown = state.shown, shown.duration(to: now) < .milliseconds(100) {
-            // Should nothing more come for a while, this is what is to stand there.
+            // Draw the current state later, in case nothing more arrives for a while.
             guard !state.isAwaited else { return nil }
             state.isAwaited = true
             DispatchQueue.global().asyncAfter(deadline: .now() + .milliseconds(100)) { [weak self] in self?.redraw() }
@@ -100,7 +100,7 @@ final class ProgressMeter: Sendable {
         return Self.line(state)
     }
 
-    /// What stands there was drawn for another width.
+    /// Redraws the bar for a new width.
     private func redraw() {
         show { state in
             state.isAwaited = false
@@ -122,7 +122,7 @@ final class ProgressMeter: Sendable {
         return Self.numbers(state).joined(separator: ", ") + "\n"
     }
 
-    /// The speed of the last seconds, smoothed.
+    /// Updates the smoothed rate.
     private func measure(_ state: inout State, _ now: ContinuousClock.Instant) {
         let seconds = state.rated.at.duration(to: now) / .seconds(1)
         guard seconds > 0.05 else { return }
@@ -135,10 +135,11 @@ final class ProgressMeter: Sendable {
         "\r\(drawing(state, columns: TerminalWidth.columns))\u{1B}[K"
     }
 
-    /// The bar has what the numbers leave of the columns; where that is too little, they do without it, and then without one another
-    /// from the last on.
+    /// Draws the bar in the columns that the numbers leave.
     ///
-    /// The last column stays free: a terminal goes to the next line when it is written to.
+    /// If these are too few, omits the bar, and then numbers from the last one on.
+    ///
+    /// The last column stays free, because a terminal may wrap the line after writing to it.
     static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {
         let room = max(0, columns - 1)
         var numbers = numbers

@@ -9,11 +9,11 @@
 
 import Foundation
 
-/// Where everything goes that is not the response's body.
+/// Standard error, for all output except the response body.
 enum StandardError {
     static var isTerminal: Bool { isatty(STDERR_FILENO) == 1 }
 
-    /// Has all that comes go to a file, or with `-` to standard output.
+    /// Redirects all further output to a file, or with `-` to standard output.
     static func move(to path: String) throws(ToolFailure) {
         let isFile = path != "-"
         let descriptor = isFile ? open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666) : STDOUT_FILENO
@@ -28,7 +28,7 @@ enum StandardError {
     }
 
     static func write(_ text: String) {
-        // Nobody is left to be told when standard error itself is gone.
+        // An error of standard error itself cannot be reported.
         try? FileHandle.standardError.write(contentsOf: Data(text.utf8))
     }
 }

@@ -9,16 +9,19 @@
 
 import Foundation
 
-/// Where what was asked for goes.
+/// Standard output, for the requested data.
 enum StandardOutput {
     static var isTerminal: Bool { isatty(STDOUT_FILENO) == 1 }
 
-    /// Where the reader is gone, as after `list | head`, this ends the program as the shell's own tools end: by SIGPIPE, without a word.
+    /// Writes data.
+    ///
+    /// If the reader has closed the pipe, as in `list | head`, the program is ended by SIGPIPE without a message, like the shell's
+    /// tools.
     ///
     /// - Parameters:
-    ///   - data: What to write.
-    ///   - advice: What to do instead where it is binary, and standard output a terminal; nil writes it all the same.
-    /// - Throws: Where it is not written.
+    ///   - data: The data to write.
+    ///   - advice: The advice to the user when binary data is refused because standard output is a terminal; nil writes any data.
+    /// - Throws: If the data cannot be written, or is refused.
     static func write(_ data: Data, advice: String? = nil) throws(ToolFailure) {
         do {
             try BodySink(path: nil, sparesTerminal: advice != nil, advice: advice ?? "").write(data)

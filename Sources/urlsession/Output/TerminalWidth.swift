@@ -10,9 +10,9 @@
 import Dispatch
 import Foundation
 
-/// How many columns and rows a terminal has.
+/// The size of a terminal in columns and rows.
 enum TerminalWidth {
-    /// Of standard error's.
+    /// The columns of standard error's terminal.
     static var columns: Int { size(of: STDERR_FILENO).columns }
 
     static func size(of descriptor: Int32) -> (columns: Int, rows: Int) {
@@ -21,7 +21,7 @@ enum TerminalWidth {
         return (Int(size.ws_col), size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    /// Tells when the terminal was resized, until the source is cancelled.
+    /// Calls a closure when the terminal is resized, until the source is cancelled.
     static func watch(_ body: @escaping @Sendable () -> Void) -> any DispatchSourceSignal {
         let source = DispatchSource.makeSignalSource(signal: SIGWINCH, queue: .global())
         source.setEventHandler(handler: body)

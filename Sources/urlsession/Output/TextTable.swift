@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Lists for people: a title line, and a line for each row, columns below one another, the last one as long as it is.
+/// Lists for display: a line of titles and a line for each row, with aligned columns, except that the last one has no fixed width.
 enum TextTable {
-    /// Nothing where there are no rows.
+    /// Returns the table; empty if there are no rows.
     ///
     /// - Parameters:
     ///   - rows: The cells.
-    ///   - titles: What stands above them.
-    ///   - columns: How wide a terminal is that the lines have to fit: the longest cells are cut; nil where they need not.
+    ///   - titles: The column titles.
+    ///   - columns: The width of the terminal that the lines must fit, for which the longest cells are cut; nil for no limit.
     /// - Returns: The lines.
     static func text(_ rows: [[String]], titles: [String], columns: Int? = nil) -> String {
         guard !rows.isEmpty else { return "" }
@@ -29,7 +29,7 @@ enum TextTable {
                 widths[column] = max(widths[column], cells.last ?? 0)
             }
         }
-        // There may be thousands of lines: one text grows, and nothing is joined.
+        // There may be thousands of lines: append to a single buffer.
         var text: [UInt8] = []
         text.reserveCapacity(rows.count * (widths.dropLast().reduce(0, +) + 2 * widths.count + 32))
         var next = cells.makeIterator()
@@ -44,7 +44,7 @@ enum TextTable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Cuts cells so that no line is longer: of the widest columns first, down to their titles, and these too where they do not fit.
+    /// Cuts cells to fit the width: the widest columns first, down to their titles, and then these, too.
     private static func fit(_ rows: inout [[String]], _ columns: Int) {
         guard let titles = rows.first?.map(width) else { return }
         var widths = titles
@@ -66,12 +66,12 @@ enum TextTable {
         }
     }
 
-    /// Counting characters takes its time, and nearly all text is plain.
+    /// Counting characters is slow, and nearly all text is ASCII.
     private static func width(_ cell: String) -> Int {
         cell.utf8.allSatisfy { 0x20..<0x7F ~= $0 } ? cell.utf8.count : cell.count
     }
 
-    /// Servers choose these words: none of them moves the cursor, or turns the line around.
+    /// Escapes control and format characters in a server's text, which could move the cursor or change the text direction.
     static func harmless(_ text: String, keeping kept: Set<Unicode.Scalar> = []) -> String {
         replacing(in: text, keeping: kept) { $0.escaped(asASCII: true) }
     }
@@ -79,7 +79,7 @@ enum TextTable {
     static func replacing(
         in text: String, keeping kept: Set<Unicode.Scalar>, by escape: (Unicode.Scalar) -> String
     ) -> String {
-        // Nearly all text is so plain, and there may be much of it.
+        // Fast path: nearly all text is plain ASCII, and there may be much of it.
         let keepsNewlines = kept.contains("\n")
         if text.utf8.allSatisfy({ 0x20..<0x7F ~= $0 || $0 == 0x0A && keepsNewlines }) { return text }
         var shown = ""

@@ -9,18 +9,18 @@
 
 import Foundation
 
-/// Ends the program with one of curl's exit codes and a line on standard error.
+/// An error that ends the program with one of curl's exit codes and a message on standard error.
 struct ToolFailure: Error {
     var code: Int32
-    /// Nil where everything was said already, or `--silent` was given.
+    /// Nil if the failure was already reported, or `--silent` was given.
     var message: String?
-    /// What lies beneath, in the words of a library; for `--verbose` alone.
+    /// The underlying error in the words of a library; shown only with `--verbose`.
     var cause: String?
-    /// Whether another attempt may go well.
+    /// Whether a retry may succeed.
     var mayPass = false
-    /// Whether the server's machine answered that nothing listens there.
+    /// Whether the server's host refused the connection.
     var isRefusedConnection = false
-    /// The seconds after which another attempt follows, where that is decided.
+    /// The seconds to wait before a retry, if that is already decided.
     var retryWait: Double?
 
     init(_ code: Int32, _ message: String?) {
@@ -28,10 +28,11 @@ struct ToolFailure: Error {
         self.message = message
     }
 
-    /// What a failed load means for a caller who knows curl.
+    /// Maps an error of a load to curl's exit codes.
     ///
-    /// `received` and `expected` count the response's body (-1 where the length is not known); `answered` says whether there was
-    /// a response at all. They tell apart what is one `URLError` code: an empty reply, a partial body and a broken connection.
+    /// `received` and `expected` are the received and the total length of the response body (-1 if that is unknown); `answered` is
+    /// whether there was a response. They distinguish cases that share a `URLError` code: an empty reply, a partial body and a
+    /// broken connection.
     init(_ error: any Error, answered: Bool, received: Int64, expected: Int64) {
         let text = Self.describe(error)
         guard let error = error as? URLError else {
@@ -46,7 +47,7 @@ struct ToolFailure: Error {
         isRefusedConnection = code == 7 && text.localizedCaseInsensitiveContains("refused")
     }
 
-    /// Says on standard error what went wrong.
+    /// Prints the failure to standard error.
     func show() {
         guard let message else { return }
         StandardError.print("urlsession: (\(code)) \(message)")
@@ -84,12 +85,12 @@ struct ToolFailure: Error {
         }
     }
 
-    /// Why a file could not be read or written, in the system's words where it has some.
+    /// Returns why a file could not be read or written, if possible in the system's words.
     static func reason(_ error: any Error) -> String {
         systemError(error).map { String(cString: strerror($0)) } ?? cause(error).localizedDescription
     }
 
-    /// The system's number for what went wrong with a file; nil where it has none.
+    /// Returns the system's error number for a file error; nil if there is none.
     static func systemError(_ error: any Error) -> Int32? {
         let cause = cause(error)
         return cause.domain == NSPOSIXErrorDomain ? Int32(exactly: cause.code) : nil
@@ -99,14 +100,15 @@ struct ToolFailure: Error {
         (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError ?? error as NSError
     }
 
-    /// The error's own words, among which may be a server's, in those of the command line where they name what an option sets.
+    /// Returns the error's description, which may contain a server's text, with the names of command-line options instead of the
+    /// API's properties.
     static func describe(_ error: any Error) -> String {
         TextTable.harmless((error as NSError).localizedDescription)
             .replacingOccurrences(of: "(timeoutIntervalForResource)", with: "(--max-time)")
             .replacingOccurrences(of: "(the request's timeout)", with: "(--idle-time)")
     }
 
-    /// The words of the cause, where they say more.
+    /// Returns the description of the underlying error, if there is one.
     private static func cause(of error: any Error) -> String? {
         let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
         return cause.map { TextTable.harmless($0.localizedDescription) }

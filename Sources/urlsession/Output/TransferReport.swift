@@ -10,10 +10,10 @@
 import Foundation
 import URLLoading
 
-/// What is known of a load that is over.
+/// The facts of a finished load.
 struct TransferReport: Sendable {
     let url: String
-    /// Which load of several it is, from 0 on.
+    /// The index of the load.
     let number: Int
     let fileName: String?
     let outcome: TransferObserver.State
@@ -21,7 +21,7 @@ struct TransferReport: Sendable {
 
     private var response: HTTPURLResponse? { outcome.response as? HTTPURLResponse }
     private var transactions: [URLSessionTaskTransactionMetrics] { outcome.metrics?.transactionMetrics ?? [] }
-    /// The last request that went out.
+    /// The last request that was sent.
     private var last: URLSessionTaskTransactionMetrics? { transactions.last { $0.resourceFetchType == .networkLoad } }
 
     func field(_ name: String) -> String {
@@ -29,7 +29,7 @@ struct TransferReport: Sendable {
         return all.first?.value ?? ""
     }
 
-    /// Curl's names of what is a number, in its order of all of them.
+    /// Curl's names of the variables that are numbers; `all` has all names in curl's order.
     private static let numbers: Set = [
         "exitcode", "http_code", "http_connect", "local_port", "num_certs", "num_connects", "num_headers", "num_redirects",
         "proxy_ssl_verify_result", "remote_port", "response_code", "size_download", "size_header", "size_request", "size_upload",
@@ -46,7 +46,7 @@ struct TransferReport: Sendable {
         "url_effective", "urlnum",
     ]
 
-    /// The value of one of curl's variables; nil where there is none of this name.
+    /// The value of a curl variable; nil if there is no variable with this name.
     func value(_ name: String) -> String? {
         switch name {
         case "json": json
@@ -108,7 +108,7 @@ struct TransferReport: Sendable {
         case "remote_port": "\(last?.remotePort ?? 0)"
         case "local_ip": last?.localAddress ?? ""
         case "local_port": "\(last?.localPort ?? 0)"
-        // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, which is what curl has of a server that nobody vouches for.
+        // X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY, curl's value for a server without a trusted issuer.
         case "ssl_verify_result": failure?.code == 60 ? "20" : "0"
         case "proxy_ssl_verify_result": "0"
         case "certs": outcome.certificates?.all ?? ""
@@ -122,7 +122,7 @@ struct TransferReport: Sendable {
         }
     }
 
-    /// All of them, as curl writes them: what is not known is null.
+    /// All variables in curl's JSON format: unknown values are null.
     private var json: String {
         let pairs = Self.all.map { name in
             let value = value(name) ?? ""
@@ -140,12 +140,12 @@ struct TransferReport: Sendable {
         return String(repeating: "0", count: max(0, 3 - code.count)) + code
     }
 
-    /// Whether a proxy opened a tunnel, which is what its answer to CONNECT was for.
+    /// Whether a proxy opened a tunnel in response to CONNECT.
     private var isTunnel: Bool {
         last?.isProxyConnection == true && last?.request.url?.scheme?.lowercased() == "https" && response != nil
     }
 
-    /// Where a redirect that was not followed leads.
+    /// The destination of a redirect that was not followed.
     private var redirect: String {
         guard let response, 300..<400 ~= response.statusCode, let location = response.value(forHTTPHeaderField: "Location") else {
             return ""
@@ -162,7 +162,7 @@ struct TransferReport: Sendable {
         }
     }
 
-    /// As in `HTTP/1.1`, without what is before the slash.
+    /// The version from the status line, without the text before the slash.
     private var version: String {
         let line = response?.headLines.first ?? ""
         return String(line.prefix { $0 != " " }.split(separator: "/").last ?? "0")
@@ -186,7 +186,7 @@ struct TransferReport: Sendable {
 
     private var total: TimeInterval { outcome.metrics?.taskInterval.duration ?? 0 }
 
-    /// From the beginning to the last request.
+    /// The time from the beginning to the last request.
     private var redirectTime: TimeInterval {
         guard (outcome.metrics?.redirectCount ?? 0) > 0, let start = last?.fetchStartDate,
             let begin = outcome.metrics?.taskInterval.start
@@ -194,7 +194,7 @@ struct TransferReport: Sendable {
         return start.timeIntervalSince(begin)
     }
 
-    /// From the beginning to an instant of the last request; 0 where it did not come to that, or needed nothing of the kind.
+    /// The time from the beginning to an instant of the last request; 0 if the request did not reach or need it.
     private func time(_ instant: (URLSessionTaskTransactionMetrics) -> Date?) -> String {
         guard let last, let begin = outcome.metrics?.taskInterval.start, let end = instant(last) else { return seconds(0) }
         return seconds(end.timeIntervalSince(begin))

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The metrics of a task as text: one block for each request, one bar for each phase, all on one time line.
+/// A task's metrics as text: a block for each request, and a bar for each phase, on a common time line.
 struct Waterfall {
     private let metrics: URLSessionTaskMetrics
     private let width = 40

@@ -10,18 +10,18 @@
 import Foundation
 import URLLoading
 
-/// `--write-out`: a line about a load, with curl's names for what is known of it.
+/// `--write-out`: text about a load, with curl's variables.
 struct WriteOut: Sendable {
     private let format: String
 
-    /// `@file` reads the format from a file, `@-` from standard input.
+    /// Reads the format from a file for `@file`, and from standard input for `@-`.
     init(_ argument: String) throws(ToolFailure) {
         format =
             argument.hasPrefix("@")
             ? String(decoding: try InputFile.read(String(argument.dropFirst())), as: UTF8.self) : argument
     }
 
-    /// What goes to standard output and what to standard error, in the order of the format.
+    /// Writes to standard output and standard error in the order of the format.
     func write(_ report: TransferReport) throws(ToolFailure) {
         var text = ""
         var toErrors = false
@@ -30,7 +30,7 @@ struct WriteOut: Sendable {
             if toErrors { StandardError.write(text) } else { try StandardOutput.write(text) }
             text = ""
         }
-        // Servers choose many of the values. What the format itself says goes out as it is.
+        // Many values come from servers. The text of the format itself is written unchanged.
         func shown(_ value: String) -> String {
             (toErrors ? StandardError.isTerminal : StandardOutput.isTerminal)
                 ? TextTable.harmless(value, keeping: ["\n"]) : value
@@ -78,7 +78,7 @@ struct WriteOut: Sendable {
         try flush()
     }
 
-    /// What stands between a beginning and the next brace; nil where there is none.
+    /// The text between the opening and the next closing brace; nil if there is none.
     private static func name(after opening: String, in rest: inout Substring) -> String? {
         guard rest.hasPrefix(opening), let end = rest.firstIndex(of: "}") else { return nil }
         let name = rest[rest.index(rest.startIndex, offsetBy: opening.count)..<end]
