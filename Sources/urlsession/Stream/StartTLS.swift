@@ -11,7 +11,7 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// Asks a server for TLS, in the words of its protocol.
+/// Asks a server to start TLS, with the command of its protocol.
 struct StartTLS {
     enum Dialogue: String, ExpressibleByArgument, CaseIterable {
         /// RFC 3207.
@@ -26,14 +26,14 @@ struct StartTLS {
 
     private static let longestLine = 8192
     private static let mostLines = 128
-    /// Seconds for each of the server's lines.
+    /// The timeout for each of the server's lines, in seconds.
     private static let patience = 60.0
 
     private let task: URLSessionStreamTask
 
     init(_ task: URLSessionStreamTask) { self.task = task }
 
-    /// Returns when the server has agreed, and waits for the handshake.
+    /// Asks for TLS; when this returns, the server has agreed and waits for the handshake.
     func ask(in dialogue: Dialogue) async throws {
         switch dialogue {
         case .smtp:
@@ -62,9 +62,9 @@ struct StartTLS {
 
     private func say(_ line: String) async throws { try await task.write(Data((line + "\r\n").utf8), timeout: Self.patience) }
 
-    /// A line without its end.
+    /// Reads a line without its line ending.
     ///
-    /// One byte after the other, so that nothing behind it is read: that must not come in clear.
+    /// Reads byte by byte, so that no data after the line is read: it must not arrive in clear text.
     private func line() async throws -> String {
         var line = Data()
         while line.count < Self.longestLine {
@@ -84,7 +84,7 @@ struct StartTLS {
         guard isMeant(line) else { throw refused(line) }
     }
 
-    /// The answer to a command of IMAP's, behind what the server says unasked.
+    /// Reads an IMAP command's tagged response, and skips untagged ones.
     private func expectTagged(_ tag: String) async throws {
         for _ in 0..<Self.mostLines {
             let line = try await line()
@@ -95,7 +95,8 @@ struct StartTLS {
         throw refused("it says more than \(Self.mostLines) lines")
     }
 
-    /// A reply of one or more lines: "250-" in the first, "250 " in the last, and in those between whatever it is for FTP (RFC 959, section 4.2).
+    /// Reads a reply of one or more lines: the first begins with "250-", the last with "250 "; those between may be any text for
+    /// FTP (RFC 959, section 4.2).
     @discardableResult
     private func expectReply(_ code: String, marksEachLine: Bool = true) async throws -> [String] {
         var lines: [String] = []

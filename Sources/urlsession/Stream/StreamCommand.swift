@@ -71,7 +71,7 @@ struct StreamCommand: AsyncParsableCommand {
         guard tls || starttls != nil else { return }
         if let starttls { try await StartTLS(task).ask(in: starttls) }
         task.startSecureConnection()
-        // It is over when an empty write is: nothing is read from standard input for a server that is not who it says.
+        // The handshake is complete when an empty write is: read no standard input for a server that is not authenticated.
         try await task.write(Data(), timeout: 0)
     }
 
@@ -82,7 +82,7 @@ struct StreamCommand: AsyncParsableCommand {
                 while case .data(let data)? = try await input.next() { try await task.write(data, timeout: 0) }
                 task.closeWrite()
             } catch {
-                // A broken connection is the receiver's to find.
+                // The receiving side reports a broken connection.
                 if error is ToolFailure { task.cancel() }
             }
         }
@@ -92,7 +92,7 @@ struct StreamCommand: AsyncParsableCommand {
             if let data { try StandardOutput.write(data, advice: nil) }
             if isAtEnd { break }
         }
-        // Who has ended its side reads no more, as a rule.
+        // A server that has closed its side usually reads nothing more.
         task.closeWrite()
         if let failure = input.failure { throw failure }
     }
@@ -106,7 +106,7 @@ struct StreamCommand: AsyncParsableCommand {
     }
 }
 
-/// Answers what a stream task asks, and knows when it is over.
+/// Answers a stream task's challenges, and waits for its completion.
 private final class StreamObserver: NSObject, ChallengeAnswering, URLSessionStreamDelegate {
     let answers: ChallengeAnswers
     private let showsMetrics: Bool
@@ -117,7 +117,7 @@ private final class StreamObserver: NSObject, ChallengeAnswering, URLSessionStre
         self.showsMetrics = showsMetrics
     }
 
-    /// Waits until the task is over.
+    /// Waits until the task is complete.
     func end() async { for await _ in ends {} }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics) {
