@@ -9,11 +9,11 @@
 
 /// Finds the public key of a certificate (X.690, RFC 5280).
 enum CertificateKey {
-    /// The bytes of the SubjectPublicKeyInfo in a certificate in DER, or nil where it is none.
+    /// Returns the SubjectPublicKeyInfo of a DER certificate; nil if it is malformed.
     static func information(of certificate: [UInt8]) -> [UInt8]? {
         guard let whole = element(certificate[...], tag: 0x30), let body = element(whole.content, tag: 0x30) else { return nil }
         var rest = body.content
-        // Where there is no version it is version 1.
+        // The version is absent in version 1.
         if let version = element(rest, tag: 0xA0) { rest = version.after }
         // RFC 5280, section 4.1: serial number, signature, issuer, validity, subject, and then the key.
         for tag: UInt8 in [0x02, 0x30, 0x30, 0x30, 0x30] {
@@ -24,7 +24,7 @@ enum CertificateKey {
     }
 
     private struct Element {
-        /// With tag and length.
+        /// The element with its tag and length.
         let all: ArraySlice<UInt8>
         let content: ArraySlice<UInt8>
         let after: ArraySlice<UInt8>

@@ -10,16 +10,16 @@
 import Foundation
 import URLLoading
 
-/// What `--verbose` and `--write-out` say of the certificates that a server shows.
+/// The output of `--verbose` and `--write-out` about a server's certificates.
 struct CertificateText: Sendable {
-    /// The server's own first.
+    /// The server's own certificate comes first.
     let chain: [SecCertificate]
 
     init(_ trust: SecTrust) {
         chain = SecTrustCopyCertificateChain(trust)?.compactMap { $0 as? SecCertificate } ?? []
     }
 
-    /// As curl shows the server's own.
+    /// The server's own certificate in curl's format.
     var lines: [String] {
         guard let own = chain.first else { return [] }
         let (subject, issuer) = Self.names(of: own)
@@ -30,7 +30,7 @@ struct CertificateText: Sendable {
         ]
     }
 
-    /// All of them, each with its names and dates, and as PEM.
+    /// All certificates with their names and dates, and as PEM.
     var all: String {
         chain.map { certificate in
             let (subject, issuer) = Self.names(of: certificate)
@@ -50,7 +50,7 @@ struct CertificateText: Sendable {
         }.joined()
     }
 
-    /// A certificate's description has both names; the public API has the issuer's nowhere else.
+    /// Parses both names from the description, because the public API provides the issuer nowhere else.
     private static func names(of certificate: SecCertificate) -> (subject: String, issuer: String) {
         let text = certificate.description
         guard let start = text.range(of: "subject: "), let end = text.range(of: " issuer: ", options: .backwards),
@@ -65,7 +65,7 @@ struct CertificateText: Sendable {
     private static func text(_ date: CFDate?) -> String { date.map { HTTPDate.text($0 as Date) } ?? "unreadable" }
 }
 
-/// The words for a version of TLS and a cipher suite, as OpenSSL and curl have them.
+/// The names of TLS versions and cipher suites, as in OpenSSL and curl.
 enum SecurityText {
     static func version(_ version: UInt16) -> String {
         switch version {
@@ -79,7 +79,7 @@ enum SecurityText {
 
     static func suite(_ suite: tls_ciphersuite_t) -> String { "TLS_\(suite)" }
 
-    /// What `--verbose` says of the connection that a request went over.
+    /// The output of `--verbose` about the connection of a request.
     static func connection(_ transaction: URLSessionTaskTransactionMetrics) -> String? {
         guard let address = transaction.remoteAddress, let port = transaction.remotePort else { return nil }
         let host = TextTable.harmless(transaction.request.url?.host() ?? address)

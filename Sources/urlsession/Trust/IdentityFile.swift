@@ -10,16 +10,16 @@
 import Foundation
 import URLLoading
 
-/// The file of a client's certificate, and the password of its key, as `--cert` and `--p12` name them.
+/// A client certificate's file and the password of its key, from `--cert` and `--p12`.
 struct IdentityFile {
     let path: String
     let password: String?
 
-    /// As curl reads `file:password`: `\:` and `\\` stand for `:` and `\` in the file's name.
+    /// Parses curl's `file:password`: `\:` and `\\` stand for `:` and `\` in the file name.
     ///
     /// - Parameters:
-    ///   - text: What names the file.
-    ///   - separate: The password of `--pass`, where it is not behind the file's name.
+    ///   - text: The option's value.
+    ///   - separate: The password from `--pass`, which is used if the value has none.
     init(_ text: String, password separate: String? = nil) {
         var path = ""
         var rest = text[...]
@@ -54,7 +54,7 @@ struct IdentityFile {
         }
     }
 
-    /// Where a password is needed and was not given it is asked for, if there is somebody to ask.
+    /// Reads the identity, and asks for a missing password if there is a terminal.
     private func identity(asking question: String, _ read: (String?) throws -> SecIdentity) throws(ToolFailure) -> SecIdentity {
         do {
             return try read(password)

@@ -11,11 +11,11 @@ import ArgumentParser
 import Foundation
 import URLLoading
 
-/// The public keys that a server may have, by the SHA-256 of their SubjectPublicKeyInfo (RFC 7469, section 2.4).
+/// The permitted public keys of a server, as SHA-256 hashes of their SubjectPublicKeyInfo (RFC 7469, section 2.4).
 struct KeyPins: Sendable {
     private let hashes: [[UInt8]]
 
-    /// As curl reads `sha256//BASE64;sha256//BASE64`.
+    /// Parses curl's `sha256//BASE64;sha256//BASE64`.
     init(_ text: String) throws {
         hashes = try text.split(separator: ";", omittingEmptySubsequences: false).map { pin in
             guard pin.hasPrefix("sha256//"), let hash = Data(base64Encoded: String(pin.dropFirst(8))), hash.count == 32 else {
@@ -25,7 +25,7 @@ struct KeyPins: Sendable {
         }
     }
 
-    /// Whether the server's own certificate has one of the keys, whoever issued it.
+    /// Whether the server's own certificate has one of the keys, regardless of its issuer.
     func accept(_ trust: SecTrust) -> Bool {
         let chain = SecTrustCopyCertificateChain(trust)?.compactMap { $0 as? SecCertificate } ?? []
         guard let own = chain.first else { return false }

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// SHA-256 (FIPS 180-4, section 6.2) for public keys and files: the public API has no hash.
+/// SHA-256 (FIPS 180-4, section 6.2) for public keys and files, because the public API has no hash functions.
 struct SecureHash {
     private var state: [UInt32] = [
         0x6A09_E667, 0xBB67_AE85, 0x3C6E_F372, 0xA54F_F53A, 0x510E_527F, 0x9B05_688C, 0x1F83_D9AB, 0x5BE0_CD19,
     ]
     private var schedule = [UInt32](repeating: 0, count: 64)
-    /// What is less than a block.
+    /// Bytes of an incomplete block.
     private var rest: [UInt8] = []
     private var length: UInt64 = 0
 
@@ -39,9 +39,9 @@ struct SecureHash {
         rest += bytes[end...]
     }
 
-    /// The hash of the message, to which nothing can be added afterwards.
+    /// Returns the hash of the message; no bytes may be added afterwards.
     mutating func finish() -> [UInt8] {
-        // Section 5.1.1: a one, zeros, and the length in bits; blocks of 64 bytes.
+        // Section 5.1.1: a one bit, zeros, and the length in bits; blocks of 64 bytes.
         let bits = length * 8
         var padded = rest + [0x80]
         padded += [UInt8](repeating: 0, count: (120 - padded.count % 64) % 64)
@@ -50,7 +50,7 @@ struct SecureHash {
         return state.flatMap { word in (0..<4).map { UInt8(truncatingIfNeeded: word >> (24 - 8 * $0)) } }
     }
 
-    /// Takes all whole blocks, and says where they end.
+    /// Processes all complete blocks, and returns the index after them.
     @discardableResult
     private mutating func add(blocksOf bytes: [UInt8], from start: Int) -> Int {
         var start = start
@@ -69,7 +69,7 @@ struct SecureHash {
         return start
     }
 
-    /// One block; without arrays of its own, as a file may have many.
+    /// Processes one block; without allocating arrays, because a file may have many blocks.
     private static func add(
         _ bytes: UnsafeBufferPointer<UInt8>, _ start: Int, _ state: inout UnsafeMutableBufferPointer<UInt32>,
         _ schedule: inout UnsafeMutableBufferPointer<UInt32>, _ constants: UnsafeBufferPointer<UInt32>
