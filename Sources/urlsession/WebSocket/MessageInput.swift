@@ -12,16 +12,16 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// The messages that standard input is: its lines, or with `--binary` its bytes as they come.
+/// Reads messages from standard input: lines, or with `--binary` bytes as they arrive.
 ///
-/// No more is read than is asked for.
+/// Reads only when a message is requested.
 final class MessageInput: Sendable {
     private static let pieceSize = 65_536
     private static let longestLine = 67_108_864
 
     fileprivate struct State {
         var buffer = Data()
-        /// Bytes of it in which there is no line end.
+        /// The number of bytes of the buffer that are known to have no line ending.
         var searched = 0
         var isAtEnd = false
         var failure: ToolFailure?
@@ -32,10 +32,10 @@ final class MessageInput: Sendable {
 
     init(isBinary: Bool) { self.isBinary = isBinary }
 
-    /// What was wrong with the input, if anything was.
+    /// Why the input could not be read; nil if there was no error.
     var failure: ToolFailure? { state.withLock { $0.failure } }
 
-    /// The next message; nil at the end of the input.
+    /// Returns the next message; nil at the end of the input.
     func next() async throws(ToolFailure) -> URLSessionWebSocketTask.Message? {
         while true {
             if let message = try taken() { return message }
@@ -62,7 +62,7 @@ final class MessageInput: Sendable {
         return failure
     }
 
-    /// Reads on a thread of its own, as a terminal may say nothing for ever.
+    /// Reads on a separate thread, because a terminal may block forever.
     private func read() async throws(ToolFailure) -> Data? {
         let result: Result<Data?, any Error> = await withCheckedContinuation { continuation in
             Thread.detachNewThread {
@@ -77,7 +77,7 @@ final class MessageInput: Sendable {
 }
 
 extension MessageInput.State {
-    /// A message that is there, whole; without a line end the last line is one, too.
+    /// Returns a complete message from the buffer; at the end of the input, also a last line without a line ending.
     fileprivate mutating func takeMessage(isBinary: Bool, limit: Int) -> (message: Data?, isTooLong: Bool) {
         if isBinary {
             defer { buffer = Data() }

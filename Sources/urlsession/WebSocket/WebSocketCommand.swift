@@ -68,12 +68,12 @@ struct WebSocketCommand: AsyncParsableCommand {
         let sending = Task {
             do {
                 while let message = try await input.next() { try await task.send(message) }
-                // Before that it would be cancelled.
+                // Before the handshake, this would cancel it.
                 await observer.opening()
                 task.cancel(with: .normalClosure, reason: nil)
                 return nil as ToolFailure?
             } catch {
-                // That the connection is over, the receiver finds out as well.
+                // The receiving side reports a closed connection.
                 guard let failure = error as? ToolFailure else { return nil }
                 task.cancel()
                 return failure

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Answers what a WebSocket asks, shows its handshake, and knows when its task is over.
+/// Answers a WebSocket task's challenges, shows its handshake, and waits for its completion.
 final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocketDelegate {
     private struct State {
         var isOpen = false
@@ -33,10 +33,10 @@ final class WebSocketObserver: NSObject, ChallengeAnswering, URLSessionWebSocket
         self.redirects = redirects
     }
 
-    /// Waits until the handshake succeeded, or the task is over.
+    /// Waits until the handshake succeeded, or the task is complete.
     func opening() async { await wait { $0.isOpen || $0.isOver } }
 
-    /// Waits until the task is over.
+    /// Waits until the task is complete.
     func end() async { await wait(until: \.isOver) }
 
     private func wait(until isReached: @escaping @Sendable (State) -> Bool) async {
