@@ -10,42 +10,42 @@
 import Foundation
 import Synchronization
 
-/// Writes a response where the user wants it, as it comes.
+/// Writes a response to its destination as it arrives.
 ///
 /// A file is created with the first byte, or at the end of an empty body.
 final class BodySink: Sendable {
     struct Failure: Error {
         let message: String
-        /// Whoever read it is gone.
+        /// The reader has closed the pipe.
         var isClosedPipe = false
     }
 
     private struct Target {
         var path: String?
-        /// The file must not be there.
+        /// The file must not exist yet.
         var isNew = false
-        /// How often a number was put behind the file's name, where such a file must not be there.
+        /// The number of alternative names tried, if existing files are not replaced.
         var tries: Int?
         var handle: FileHandle?
     }
 
     private let target: Mutex<Target>
     private let appends: Bool
-    /// Where in a file that is there is written.
+    /// The position in an existing file at which to write.
     private let offset: Int64?
     private let advice: String
-    /// How many bytes of the body are still to be looked at.
+    /// The number of bytes of the body that are still to be checked for binary data.
     private let unseen: Mutex<Int>
 
-    /// Standard output where `path` is nil or "-".
+    /// Creates a sink for a file, or for standard output if `path` is nil or "-".
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - appends: Writes behind what the file has.
-    ///   - offset: Writes at this place of a file that is there.
-    ///   - sparesTerminal: Refuses a binary body where standard output is a terminal, unless "-" asks for it.
-    ///   - numbersNames: Replaces no file, but takes another name.
-    ///   - advice: What the user is told to do then.
+    ///   - appends: Whether to append to the file.
+    ///   - offset: The position in an existing file at which to write.
+    ///   - sparesTerminal: Whether to refuse a binary body if standard output is a terminal, unless `path` is "-".
+    ///   - numbersNames: Whether to choose another name instead of replacing a file.
+    ///   - advice: The advice to the user when a binary body is refused.
     init(
         path: String?, appends: Bool = false, offset: Int64? = nil, sparesTerminal: Bool = false, numbersNames: Bool = false,
         advice: String = "write it to a file with '--output FILE', or '--output -' to see it all the same"
@@ -64,29 +64,29 @@ final class BodySink: Sendable {
     /// The file; nil for standard output.
     var path: String? { target.withLock { $0.path } }
 
-    /// The file, where something was written to it.
+    /// The file, if it was opened.
     var openedPath: String? { target.withLock { $0.handle == nil ? nil : $0.path } }
 
-    /// Takes another file before anything is written, which is created now.
+    /// Changes the file before anything is written, and creates it.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - replaces: Whether it may be there.
-    /// - Throws: Where it cannot be created.
+    ///   - replaces: Whether the file may exist.
+    /// - Throws: If it cannot be created.
     func take(_ path: String, replaces: Bool) throws(Failure) {
         target.withLock { $0 = Target(path: path, isNew: !replaces) }
         try begin()
     }
 
-    /// Whether what is written is seen by people alone.
+    /// Whether the output goes to a terminal.
     var isTerminal: Bool { path == nil && StandardOutput.isTerminal }
 
-    /// Blocks until everything is written: that is what holds a fast server back.
+    /// Writes data, and blocks until it is written: this slows down a fast server.
     ///
     /// - Parameters:
     ///   - data: A piece of the body, or a head.
-    ///   - isHead: Whether it is a head, which is text in any case.
-    /// - Throws: Where it cannot be written, or a terminal is spared.
+    ///   - isHead: Whether it is a head, which is always text.
+    /// - Throws: If the data cannot be written, or is refused for a terminal.
     func write(_ data: Data, isHead: Bool = false) throws(Failure) {
         let isBinary = unseen.withLock { unseen in
             guard !isHead, unseen > 0 else { return false }
@@ -107,7 +107,7 @@ final class BodySink: Sendable {
         }
     }
 
-    /// Creates the file, or empties it, before anything comes.
+    /// Creates or truncates the file before data arrives.
     func begin() throws(Failure) { _ = try open() }
 
     func close() throws(Failure) {
@@ -132,7 +132,7 @@ final class BodySink: Sendable {
                     : appends ? O_WRONLY | O_APPEND : O_WRONLY | O_CREAT | (target.isNew ? O_EXCL | O_NOFOLLOW : O_TRUNC)
                 repeat { descriptor = openFile(path, flags) } while descriptor < 0 && errno == EINTR
                 guard descriptor >= 0 else {
-                    // As many as curl tries.
+                    // The same number as curl's.
                     if let tries = target.tries, errno == EEXIST, tries < 100 {
                         let name = tries == 0 ? path : String(path.dropLast(".\(tries)".count))
                         target.path = "\(name).\(tries + 1)"
@@ -153,5 +153,5 @@ final class BodySink: Sendable {
     }
 }
 
-/// Not called `open`, as the sink has a method of that name.
+/// Not named `open`, because the sink has a method of that name.
 private func openFile(_ path: String, _ flags: Int32) -> Int32 { open(path, flags, 0o666) }

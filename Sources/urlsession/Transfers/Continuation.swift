@@ -11,17 +11,17 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// What `--continue-at` goes on from: a file's end, or a number of bytes where the body goes to standard output.
+/// The position for `--continue-at`: the end of a file, or an offset if the body goes to standard output.
 enum Continuation: Sendable {
     case file(PartialFile)
     case offset(Int64)
 
-    /// Nil where there is nothing before what is to come.
+    /// Nil to load from the beginning.
     ///
     /// - Parameters:
     ///   - argument: `-`, or a number.
-    ///   - file: Where the body goes; nil for standard output.
-    /// - Throws: Where the file is not of that length, or may be of another version than what is to come.
+    ///   - file: The body's destination; nil for standard output.
+    /// - Throws: If the file does not have that length, or its version is unknown.
     init?(_ argument: String, file: String?) throws(ToolFailure) {
         let offset = Int64(argument)
         guard let file, file != "-" else {
@@ -41,15 +41,15 @@ enum Continuation: Sendable {
         self = .file(partial)
     }
 
-    /// The files that loads of this command are for.
+    /// The files of this command's loads.
     private static let claimed = Mutex<Set<String>>([])
 
-    /// Notes that a load is for a file; what one URL has left is no beginning of another.
+    /// Registers the file of a load; the part that one URL left must not be continued from another.
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - continues: Whether the load goes on with what is there.
-    /// - Throws: Where it would go on with what another load of the command wrote.
+    ///   - continues: Whether the load continues the existing file.
+    /// - Throws: If it would continue a file of another load of the command.
     static func claim(_ path: String, continues: Bool) throws(ToolFailure) {
         let isNew = claimed.withLock { $0.insert(URL(fileURLWithPath: path).standardizedFileURL.path).inserted }
         if continues, !isNew, !path.hasPrefix("/dev/") { throw ToolFailure(2, "two URLs are for \(path)") }
@@ -64,7 +64,7 @@ enum Continuation: Sendable {
 
     var isFile: Bool { if case .file = self { true } else { false } }
 
-    /// Why a response's body is not wanted: 0 where nothing is missing, 33 where it is not the rest; nil where it is wanted.
+    /// Why a response's body is not wanted: code 0 if the file is complete, 33 if the body is not the rest; nil if it is wanted.
     func objection(to response: URLResponse) -> ToolFailure? {
         guard let response = response as? HTTPURLResponse else {
             return ToolFailure(33, "the server does not say which part it sends")

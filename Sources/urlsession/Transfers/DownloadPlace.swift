@@ -10,36 +10,37 @@
 import Foundation
 import URLLoading
 
-/// Where a download lives: beside its destination until it is complete, then under its name in one step.
+/// The files of a download: data is kept beside the destination until it is complete, and then renamed to it in one step.
 ///
-/// `NAME.part` is a folder that holds what has arrived; `NAME.resume` is what a later run needs to go on.
+/// `NAME.part` is a folder that holds the received data; `NAME.resume` is the resume data for a later run.
 struct DownloadPlace: Sendable {
-    /// As given with `--output`, or the URL's last path component: it can be found again without asking the server.
+    /// The path given with `--output`, or the URL's last path component: both are known without asking the server.
     let path: String
     /// Whether the server may suggest another name.
     let takesSuggestion: Bool
 
-    /// The folder in which a name that the server suggests is put.
+    /// The folder for a name that the server suggests.
     private let folder: String
 
     init(output: String?, url: URL, _ place: PlaceOptions? = nil) throws(ToolFailure) {
         takesSuggestion = output == nil
         let name = output ?? Self.safe(url.lastPathComponent) ?? "download"
         path = try place?.path(name) ?? name
-        // By scalars: a mark that a name begins with is one character with the slash before it.
+        // By scalars: a combining mark at the start of a name forms one character with the slash before it.
         folder = String(path.unicodeScalars.dropLast(name.unicodeScalars.count))
         isUnnamed = output == nil && name == "download"
     }
 
-    /// Whether neither the user nor the URL says a name.
+    /// Whether neither the user nor the URL gives a name.
     private let isUnnamed: Bool
 
     var partFolder: String { path + ".part" }
     var resumeFile: String { path + ".resume" }
 
-    /// Loads keep what arrives in `TMPDIR`; on the destination's own file system the last step is a rename.
+    /// Creates the folder and sets `TMPDIR` to it, where loads keep their data: on the destination's file system the last step is a
+    /// rename.
     ///
-    /// Called before the session is made.
+    /// Called before the session is created.
     func prepare() throws(ToolFailure) {
         guard mkdir(partFolder, 0o777) == 0 || errno == EEXIST else {
             throw ToolFailure(23, "cannot create \(partFolder): \(String(cString: strerror(errno)))")
@@ -51,9 +52,9 @@ struct DownloadPlace: Sendable {
         setenv("TMPDIR", URL(fileURLWithPath: partFolder).path, 1)
     }
 
-    /// Puts the complete file in its place and answers with the path.
+    /// Moves the complete file to its place, and returns the path.
     ///
-    /// What was there under the same name is replaced, as curl does it; a name that the server alone chose replaces nothing.
+    /// An existing file of that name is replaced, as by curl, but not by a name that only the server chose.
     func take(_ location: URL, _ response: URLResponse?) throws -> String {
         var target = path
         if takesSuggestion, isUnnamed || Self.isNamed(response),
@@ -61,7 +62,7 @@ struct DownloadPlace: Sendable {
         {
             target = name
         }
-        // Temporary files are for their owner alone; the finished one is as any other that the user makes.
+        // Temporary files are accessible only to their owner; the finished file gets the user's default permissions.
         let mask = umask(0)
         umask(mask)
         chmod(location.path, 0o666 & ~mask)
@@ -76,16 +77,16 @@ struct DownloadPlace: Sendable {
         return target
     }
 
-    /// In one step: what another program made in the meantime under a name that the server chose stays.
+    /// Moves a file in one step, without replacing a file that another program has created under a name that the server chose.
     ///
-    /// - Returns: 0, or the system's number for what went wrong.
+    /// - Returns: 0, or the system's error number.
     private func move(_ file: String, to target: String) -> Int32 {
         guard target != path else { return rename(file, target) == 0 ? 0 : errno }
         if link(file, target) == 0 {
             unlink(file)
             return 0
         }
-        // File systems without links: the name is taken by an empty file first.
+        // On file systems without hard links, an empty file reserves the name first.
         guard [EPERM, EOPNOTSUPP, EMLINK, ENOSYS].contains(errno) else { return errno }
         let descriptor = open(target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else { return errno }
@@ -103,20 +104,20 @@ struct DownloadPlace: Sendable {
         return ToolFailure(23, "the server calls it \(target), which is there already: choose with --output")
     }
 
-    /// What an earlier run left, if it did; where it was killed, it says how much there is.
+    /// Returns the resume data of an earlier run; if that run was killed, with the length of the received data.
     func resumeData() -> Data? {
         guard let data = try? Data(contentsOf: URL(fileURLWithPath: resumeFile)) else { return nil }
         return URLSessionDownloadTask.resumeData(data, forWhatIsIn: URL(fileURLWithPath: partFolder)) ?? data
     }
 
-    /// What the command line said is left out: its header fields may be secret, and the next run says them again.
+    /// Keeps resume data without the header fields of the command line: they may be secret, and the next run specifies them again.
     func keep(_ resumeData: Data) throws(ToolFailure) {
-        // Nothing is better than an empty file: that would promise what no later run can do.
+        // An empty file would promise a continuation that is not possible.
         guard let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) else {
             removeRemains()
             throw ToolFailure(23, "what arrived cannot be kept to go on with: the session's resume data makes no sense")
         }
-        // Nobody else may read it at any time: not even between its making and the next call.
+        // Never readable by others, not even between its creation and the next call.
         let new = "\(resumeFile).\(getpid())"
         unlink(new)
         let descriptor = open(new, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
@@ -136,7 +137,7 @@ struct DownloadPlace: Sendable {
         }
     }
 
-    /// Only what is ours: other programs call their files so, too.
+    /// Removes the download's own files only: other programs use such names, too.
     func removeRemains() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: partFolder)) ?? [] {
             guard name == "complete" || name.hasPrefix("CFNetworkDownload_") else { continue }
@@ -146,7 +147,7 @@ struct DownloadPlace: Sendable {
         unlink(resumeFile)
     }
 
-    /// The name that the server gives a file in so many words, where it is a harmless one.
+    /// Returns the file name in the response's Content-Disposition, if it is safe.
     static func suggestion(_ response: URLResponse?) -> String? {
         isNamed(response) ? response?.suggestedFilename.flatMap(safe) : nil
     }
@@ -155,7 +156,7 @@ struct DownloadPlace: Sendable {
         (response as? HTTPURLResponse)?.value(forHTTPHeaderField: "Content-Disposition") != nil
     }
 
-    /// The last path component of a URL as the user wrote it, for `--remote-name`.
+    /// Returns the last path component of the URL as the user wrote it, for `--remote-name`.
     static func name(of address: String) throws(ToolFailure) -> String {
         let path = address[(RequestOptions.schemeEnd(address) ?? address.startIndex)...].prefix { !"?#".contains($0) }
         guard let slash = path.lastIndex(of: "/"), let name = safe(String(path[path.index(after: slash)...])) else {
@@ -164,9 +165,9 @@ struct DownloadPlace: Sendable {
         return name
     }
 
-    /// One path component that hides nothing and leads nowhere else.
+    /// Returns the name if it is a single visible path component.
     private static func safe(_ name: String) -> String? {
-        // By scalars: a dot or a slash with a combining mark is neither, as a character.
+        // By scalars: as a character, a dot or a slash with a combining mark would be neither.
         let scalars = name.unicodeScalars
         guard let first = scalars.first, first != ".",
             !scalars.contains(where: { $0 == "/" || $0.properties.generalCategory == .control })

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// What differs where a URL is of FTP.
+/// The differences for FTP URLs.
 enum FTPAddress {
     /// The protection space of the URL's server; nil if the scheme is not FTP's.
     static func space(_ url: URL) -> URLProtectionSpace? {
@@ -21,7 +21,7 @@ enum FTPAddress {
             authenticationMethod: NSURLAuthenticationMethodDefault)
     }
 
-    /// What curl says of a failure, where it says something else of FTP than of HTTP.
+    /// Returns curl's exit code for a failure, if it differs between FTP and HTTP.
     static func exitCode(_ error: URLError, text: String) -> Int32? {
         guard let url = error.failingURL, space(url) != nil else { return nil }
         switch error.code {

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// One file of `urlsession download`.
+/// Downloads one file of `urlsession download`.
 struct FileDownload {
     let url: String
     let result: DownloadCommand.Result
@@ -30,7 +30,7 @@ struct FileDownload {
         var isFirst = true
         try await options.reporting(visit) { report in
             try await options.retries.repeating(say: options.say) { attempts in
-                // An attempt that failed may have left something, too.
+                // A failed attempt may have left resume data, too.
                 let data = isFirst && !result.resume ? nil : place.resumeData()
                 isFirst = false
                 if mayBePartial, data == nil, let partial = PartialFile(place.path) {
@@ -58,11 +58,11 @@ struct FileDownload {
 
     private enum Ending {
         case done
-        /// The resume data is of no use, and why.
+        /// The download cannot be resumed, and the reason.
         case refused(String)
     }
 
-    /// False where one connection is to load it.
+    /// Returns false if the file must be loaded over one connection.
     private func loadParts(
         _ visit: Visit, to place: DownloadPlace, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Bool {
@@ -119,10 +119,10 @@ struct FileDownload {
         let observer = TransferObserver(
             plan: plan(attempts), answers: visit.answers, sink: BodySink(path: nil),
             meter: options.silent ? nil : ProgressMeter(),
-            // What cannot be kept now is of no use to whom nobody kills.
+            // Ignore errors: the data is needed only if the tool is killed.
             noteBeginning: { data in try? place.keep(data) },
             takeFile: { location, response in
-                // A server may have paid no heed to the field.
+                // A server may have ignored the field.
                 if let condition, let response = response as? HTTPURLResponse, !condition.isMet(by: response) {
                     return isUnchanged.withLock { $0 = true }
                 }
@@ -167,7 +167,7 @@ struct FileDownload {
         return .done
     }
 
-    /// Goes on with what another program has left under the file's name, behind what is there.
+    /// Continues a file that another program has left under the file's name.
     private func proceed(
         from partial: PartialFile, _ visit: Visit, _ attempts: RetryOptions.Attempts, _ report: LoadReport
     ) async throws -> Ending {
@@ -184,7 +184,7 @@ struct FileDownload {
                 guard response.statusCode < 400 || response.statusCode == 416 else {
                     return nil
                 }
-                // To begin afresh would put the redirect's own body in the place of the file.
+                // Starting over would replace the file with the redirect's own body.
                 if response.statusCode >= 300, response.statusCode < 400 {
                     return ToolFailure(33, "cannot go on with \(partial.path): the server answered \(response.statusCode)")
                 }
@@ -204,7 +204,7 @@ struct FileDownload {
         switch judgement.withLock({ $0 }) {
         case .refused(let reason): return .refused(reason)
         case .isComplete:
-            // It was there before, and stays.
+            // The file was complete before, and is kept.
             try result.checksum?.check(partial.path)
             options.say("\(partial.path) is complete")
             return .done
@@ -225,7 +225,7 @@ struct FileDownload {
         return .done
     }
 
-    /// A file that is not the one that was wanted keeps no name.
+    /// Removes a file that does not match the checksum.
     private func checkWhole(_ path: String) throws(ToolFailure) {
         do {
             try result.checksum?.check(path)
@@ -244,8 +244,8 @@ struct FileDownload {
         return ToolFailure(130, "interrupted; go on with: \(continuation(place.path))")
     }
 
-    /// Keeps what a lost connection left, where the server lets a download be gone on with; and what was there before a server that
-    /// could not help just then.
+    /// Keeps the data of a lost connection if the server allows the download to be resumed, and earlier data if the server failed
+    /// temporarily.
     private func clean(_ place: DownloadPlace, after outcome: TransferObserver.State, wasResumed: Bool) throws {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)
@@ -259,9 +259,9 @@ struct FileDownload {
         options.say("go on with: \(continuation(place.path))")
     }
 
-    /// Whether it was the resume data that failed, not the network: no server was ever asked, and no address was tried.
+    /// Whether the resume data was invalid, instead of a network failure: no request was sent, and no address was tried.
     private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
-        // What has resume data can go on from there.
+        // With new resume data, the download can be resumed.
         guard outcome.response == nil, outcome.failure == nil, (error as? URLError)?.downloadTaskResumeData == nil else {
             return false
         }

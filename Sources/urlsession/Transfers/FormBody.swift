@@ -9,9 +9,9 @@
 
 import Foundation
 
-/// A form as a request's body (RFC 7578).
+/// A form as a request body (RFC 7578).
 ///
-/// Files are read while they are sent, and never held whole.
+/// Files are read while they are sent, and never held in memory.
 struct FormBody: Sendable {
     enum Piece: Sendable {
         case bytes(Data)
@@ -33,7 +33,7 @@ struct FormBody: Sendable {
                 try Self.add(field.parts[0], disposition, boundary, to: &pieces)
                 continue
             }
-            // As curl does it, and forms did once (RFC 2388, section 4.2): the files are parts of one part.
+            // As in curl and in earlier forms (RFC 2388, section 4.2), the files are parts of one part.
             let inner = Self.makeBoundary()
             let head = "Content-Disposition: \(disposition)\r\nContent-Type: multipart/mixed; boundary=\(inner)\r\n"
             pieces.append(.bytes(Data("--\(boundary)\r\n\(head)\r\n".utf8)))
@@ -70,11 +70,11 @@ struct FormBody: Sendable {
         pieces.append(.bytes(Data("\r\n".utf8)))
     }
 
-    /// A regular file by its length; what has none, such as standard input, is read now.
+    /// A regular file is sent with its length; a file without a length, such as standard input, is read now.
     private static func file(_ path: String) throws(ToolFailure) -> Piece {
         guard path != "-" else { return .bytes(try InputFile.read(path)) }
         guard access(path, R_OK) == 0 else { throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))") }
-        // What a symbolic link leads to; one of /proc may lead to a pipe, which has no other name.
+        // Follow symbolic links; one in /proc may lead to a pipe, which has no other name.
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let facts = (try? FileManager.default.attributesOfItem(atPath: target)) ?? [:]
         switch facts[.type] as? FileAttributeType {
@@ -84,7 +84,9 @@ struct FormBody: Sendable {
         }
     }
 
-    /// What the user's own header fields say is not said again, but for a type, which has an option of its own.
+    /// Returns the head of a part.
+    ///
+    /// The user's own header fields take precedence, except over the type option.
     private static func head(of part: FormField.Part, _ disposition: String) throws(ToolFailure) -> String {
         var own: [String] = []
         for header in part.headers {
@@ -113,8 +115,8 @@ struct FormBody: Sendable {
         return (lines + own).map { $0 + "\r\n" }.joined()
     }
 
-    /// The header fields in a file, as curl reads them: lines that begin with # are comments, those with a space go on with the one
-    /// before.
+    /// Returns the header fields in a file in curl's syntax: lines that begin with `#` are comments, and those that begin with a
+    /// space continue the line before.
     private static func headers(in path: String) throws(ToolFailure) -> [String] {
         var headers: [String] = []
         for line in String(decoding: try InputFile.read(path), as: UTF8.self).split(whereSeparator: \.isNewline) {
@@ -131,7 +133,7 @@ struct FormBody: Sendable {
         return headers
     }
 
-    /// As browsers write names (HTML, "multipart/form-data encoding algorithm").
+    /// Escapes a name as browsers do (HTML, "multipart/form-data encoding algorithm").
     private static func escaped(_ name: String) -> String {
         var escaped = ""
         for scalar in name.unicodeScalars {
@@ -145,7 +147,7 @@ struct FormBody: Sendable {
         return escaped
     }
 
-    /// By its name's ending, as curl guesses.
+    /// The media type for a file name extension, as guessed by curl.
     private static func type(of name: String) -> String? {
         switch URL(fileURLWithPath: name).pathExtension.lowercased() {
         case "gif": "image/gif"
@@ -209,7 +211,7 @@ private final class FormStream: InputStream {
         }
     }
 
-    /// Empty where the piece is at its end.
+    /// Returns the next bytes of the piece; empty at its end.
     private func next(upTo count: Int) throws -> Data {
         switch pieces[index] {
         case .bytes(let data):

@@ -10,20 +10,20 @@
 import ArgumentParser
 import Foundation
 
-/// One `--form` as curl reads it: `name=content`, `name=<file`, `name=@file` or `name=@file,file`, and after each `;type=`,
+/// A `--form` option in curl's syntax: `name=content`, `name=<file`, `name=@file` or `name=@file,file`, each followed by `;type=`,
 /// `;filename=` and `;headers=`.
 struct FormField: Sendable {
     enum Source: Sendable, Equatable {
         case text(String)
-        /// With the file's name.
+        /// The content and the name of a file.
         case upload(String)
-        /// The file's content alone.
+        /// The content of a file only.
         case content(String)
     }
 
     enum Header: Sendable {
         case line(String)
-        /// The file has lines of them.
+        /// A file with one header field per line.
         case file(String)
     }
 
@@ -35,7 +35,7 @@ struct FormField: Sendable {
     }
 
     let name: String
-    /// One, or several files that belong together.
+    /// One part, or several files that belong together.
     let parts: [Part]
 
     init(_ text: String) throws(ValidationError) {
@@ -100,12 +100,12 @@ struct FormField: Sendable {
         return .line(line)
     }
 
-    /// A name and a value, on one line.
+    /// Whether the text is a header field: a name and a value on one line.
     static func isHeader(_ line: String) -> Bool {
         !line.unicodeScalars.contains { $0 == "\r" || $0 == "\n" } && line.dropFirst().contains(":")
     }
 
-    /// A media type may have parameters of its own, such as `charset=`.
+    /// Reads a media type, which may have parameters such as `charset=`.
     private static func type(_ rest: inout Substring, until end: Character?) -> String {
         let start = rest
         rest = rest.drop { $0 != ";" && $0 != end }
@@ -118,8 +118,8 @@ struct FormField: Sendable {
         return start[..<rest.startIndex].trimmingCharacters(in: .whitespaces)
     }
 
-    /// Up to a semicolon, or to what ends the part, without the spaces around it; in quotes, to the quote that ends them, where a
-    /// backslash takes a quote or a backslash as it is.
+    /// Reads up to a semicolon or the end of the part, without surrounding spaces; a quoted word up to the closing quote, in which
+    /// a backslash escapes a quote or a backslash.
     private static func word(_ rest: inout Substring, until end: Character?) -> String {
         rest = rest.drop(while: \.isWhitespace)
         if rest.first == "\"", let quoted = quotedWord(&rest, until: end) { return quoted }
@@ -128,7 +128,7 @@ struct FormField: Sendable {
         return word.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// Nil where the quotes have no end.
+    /// Nil if the closing quote is missing.
     private static func quotedWord(_ rest: inout Substring, until end: Character?) -> String? {
         var word = ""
         var quoted = rest.dropFirst()

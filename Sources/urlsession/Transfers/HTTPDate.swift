@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Dates as HTTP has them (RFC 9110, section 5.6.7), and as people write them on a command line.
+/// Dates in HTTP's format (RFC 9110, section 5.6.7), and as users write them on a command line.
 enum HTTPDate {
     static func date(_ text: String) -> Date? { formatter("EEE, dd MMM yyyy HH:mm:ss zzz").date(from: text) }
 
@@ -24,13 +24,13 @@ enum HTTPDate {
         return formatter
     }
 
-    /// A date of a user's, of GMT where it does not say more: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
+    /// Parses a user's date, in GMT unless it has a zone: `2024-05-01 12:00:00`, `1 May 2024`, `Wed, 01 May 2024 12:00:00 GMT`.
     ///
-    /// Its words may be in any order, as curl reads them.
+    /// As with curl, its words may be in any order.
     static func ofUser(_ text: String) -> Date? { UserDate(text)?.date }
 }
 
-/// What the words of a date say.
+/// The parts of a date, parsed word by word.
 private struct UserDate {
     private var year: Int?
     private var month: Int?
@@ -40,14 +40,14 @@ private struct UserDate {
 
     private static let months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
     private static let days = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"]
-    /// In hours.
+    /// Offsets in hours.
     private static let zones = [
         "gmt": 0, "utc": 0, "z": 0, "wet": 0, "cet": 1, "cest": 2, "eet": 2, "est": -5, "edt": -4, "cst": -6, "cdt": -5,
         "mst": -7,
         "mdt": -6, "pst": -8, "pdt": -7,
     ]
 
-    /// Nil where a word makes no sense, or the date is not whole.
+    /// Nil if a word is unknown, or the date is incomplete.
     init?(_ text: String) {
         var rest = Substring(text.lowercased())
         while let first = rest.first {
@@ -86,7 +86,7 @@ private struct UserDate {
         return true
     }
 
-    /// A time, a whole date, a year or a day.
+    /// Takes a time, a complete date, a year or a day.
     private mutating func take(number: Substring) -> Bool {
         let parts = number.split(separator: number.contains(":") ? ":" : "-", omittingEmptySubsequences: false).map {
             Int($0) ?? -1

@@ -20,7 +20,7 @@ final class Interruption<Product: Sendable>: Sendable {
 
     var happened: Bool { ending.withLock { $0 != nil } }
 
-    /// Gives Ctrl-C back its usual meaning, and what the operation produced if it was begun.
+    /// Restores the default action of Ctrl-C, and returns the result of the operation if it was started.
     func end() async -> Product? {
         SignalActions.clear(SIGINT)
         return await ending.withLock { $0 }?.value

@@ -12,9 +12,9 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Holds one direction of a transfer to `--limit-rate`.
+/// Limits one direction of a transfer to `--limit-rate`.
 ///
-/// What was moved is paid for by time: whoever moves bytes is told how long to wait before the next ones.
+/// Each transferred byte costs time: the caller is told how long to wait before the next bytes.
 final class Pace: Sendable {
     private struct State {
         var next = ContinuousClock.now
@@ -24,22 +24,22 @@ final class Pace: Sendable {
     private let rate: Double
     private let state = Mutex(State())
 
-    /// - Parameter rate: Bytes in a second.
+    /// - Parameter rate: The limit in bytes per second.
     init(_ rate: Int64) { self.rate = Double(max(1, rate)) }
 
-    /// The most bytes to move in one piece, so that no pause is long.
+    /// The maximum number of bytes per piece, so that pauses are short.
     var piece: Int { Int(min(max(rate / 10, 1), 65_536)) }
 
-    /// Notes bytes that were moved, and says the seconds until the next may be.
+    /// Counts transferred bytes, and returns the seconds to wait before the next ones.
     func wait(after count: Int) -> Double {
         state.withLock { state in
-            // A pause that was not used is not made up for.
+            // Unused time is not saved up.
             state.next = max(state.next, .now).advanced(by: .seconds(Double(count) / rate))
             return ContinuousClock.now.duration(to: state.next) / .seconds(1)
         }
     }
 
-    /// Notes bytes that a task received, and has it receive no more until they are paid for.
+    /// Counts bytes that a task received, and suspends it for the time that they cost.
     func hold(_ task: URLSessionTask, after count: Int) {
         let wait = wait(after: count)
         let isHeld = state.withLock { state in
@@ -54,7 +54,7 @@ final class Pace: Sendable {
 
     private func release(_ task: URLSessionTask, after seconds: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + seconds) { [self] in
-            // More may have been under way when it was held.
+            // More data may have been in flight when the task was suspended.
             let rest = state.withLock { state in
                 let rest = ContinuousClock.now.duration(to: state.next) / .seconds(1)
                 state.isHolding = rest > 0
@@ -65,7 +65,7 @@ final class Pace: Sendable {
     }
 }
 
-/// A body that is read no faster than `--limit-rate` lets it be sent.
+/// A request body that is read no faster than `--limit-rate` permits.
 final class PacedStream: InputStream {
     private let source: InputStream
     private let pace: Pace
@@ -82,7 +82,7 @@ final class PacedStream: InputStream {
     override func open() { source.open() }
     override func close() { source.close() }
 
-    /// Blocks, as reading a file does.
+    /// Blocks, like reading a file.
     override func read(_ buffer: UnsafeMutablePointer<UInt8>, maxLength: Int) -> Int {
         let count = source.read(buffer, maxLength: min(maxLength, pace.piece))
         if count > 0 { Thread.sleep(forTimeInterval: min(pace.wait(after: count), 3600)) }

@@ -10,15 +10,15 @@
 import Foundation
 import URLLoading
 
-/// The beginning of a file under the file's own name, as curl and wget leave it.
+/// The first part of a file under its final name, as curl and wget leave it.
 ///
-/// It does not say of which version it is. It is of the one that the server has now if that was last changed before the file was made.
+/// Its version is unknown. It matches the server's current version if that was last modified before the file was created.
 struct PartialFile {
     enum Judgement {
-        /// The body is the rest.
+        /// The body is the rest of the file.
         case goesOn
         case isComplete
-        /// The body is not the rest of this, and why.
+        /// The body is not the rest of the file, and the reason.
         case refused(String)
     }
 
@@ -26,7 +26,7 @@ struct PartialFile {
     let size: Int64
     private let birth: Date
 
-    /// Nil where there is nothing, or a file system that does not say when its files were made.
+    /// Nil if there is no data, or the file system does not record creation times.
     init?(_ path: String) {
         guard let facts = try? FileManager.default.attributesOfItem(atPath: path),
             facts[.type] as? FileAttributeType == .typeRegular, let size = (facts[.size] as? NSNumber)?.int64Value, size > 0,
@@ -37,10 +37,10 @@ struct PartialFile {
         self.birth = birth
     }
 
-    /// What is asked for.
+    /// The value of the Range field.
     var range: String { "bytes=\(size)-" }
 
-    /// Judges the answer to a request for the range.
+    /// Judges the response to a range request.
     func judge(_ response: HTTPURLResponse, now: Date = Date()) -> Judgement {
         guard response.statusCode == 206 || response.statusCode == 416 else {
             return .refused(
@@ -50,7 +50,7 @@ struct PartialFile {
         guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
             return .refused("the server does not say of when the file is, so that \(path) may be of another version")
         }
-        // By the server's clock.
+        // Compare by the server's clock.
         let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
         guard changed < birth + lead else { return .refused("the file was changed after \(path) was begun") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
@@ -64,13 +64,13 @@ struct PartialFile {
         return .goesOn
     }
 
-    /// When a file was made: by statx(2), which Foundation does not ask.
+    /// Returns the creation time of a file with statx(2), which Foundation does not use.
     private static func birth(of path: String) -> Date? {
         typealias Function = @convention(c) (CInt, UnsafePointer<CChar>, CInt, UInt32, UnsafeMutableRawPointer) -> CInt
         guard let symbol = dlsym(nil, "statx") else { return nil }
         let function = unsafeBitCast(symbol, to: Function.self)
         let wanted: UInt64 = 0x800
-        // 256 bytes: first a mask of what is known, of 32 bits; from byte 80 on the seconds and nanoseconds of the birth.
+        // 256 bytes: a mask of 32 bits at the start; the seconds and nanoseconds of the birth from byte 80 on.
         var facts = [UInt64](repeating: 0, count: 32)
         let result = facts.withUnsafeMutableBytes { bytes in
             bytes.baseAddress.map { function(AT_FDCWD, path, 0, UInt32(wanted), $0) } ?? -1

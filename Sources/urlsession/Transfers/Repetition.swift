@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// `--repeat` and `--parallel-max`: one request many times over, so many in flight, and one line about it.
+/// `--repeat` and `--parallel-max`: sends a request many times, with a number of requests in flight, and prints a summary.
 final class Repetition: Sendable {
     private let request: URLRequest
     private let count: Int
@@ -46,7 +46,7 @@ final class Repetition: Sendable {
     private final class Observer: NSObject, ChallengeAnswering {
         let answers: ChallengeAnswers
         private let redirects: RedirectRule
-        /// By the task: how often it was sent on, and why it was stopped.
+        /// By task: the number of redirects, and why it was stopped.
         private let loads = Mutex<[Int: (redirects: Int, failure: ToolFailure?)]>([:])
 
         init(_ answers: ChallengeAnswers, _ redirects: RedirectRule) {
@@ -71,7 +71,7 @@ final class Repetition: Sendable {
             }
         }
 
-        /// Why a task that has ended was stopped here, if it was.
+        /// Why the tool stopped a completed task; nil if it did not.
         func failure(of task: Int) -> ToolFailure? { loads.withLock { $0.removeValue(forKey: task) }?.failure }
     }
 
@@ -85,7 +85,7 @@ final class Repetition: Sendable {
         session = URLSession(configuration: configuration, delegate: observer, delegateQueue: nil)
     }
 
-    /// Sends all requests and prints the summary; what failed and why only if it is not to be silent.
+    /// Sends all requests and prints the summary; the failures only if `isSilent` is false.
     func run(isSilent: Bool) async throws {
         let begin = ContinuousClock.now
         await withTaskGroup(of: Void.self) { group in

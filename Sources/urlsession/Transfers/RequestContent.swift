@@ -10,15 +10,15 @@
 import Foundation
 import URLLoading
 
-/// What a request is to send besides what is in it.
+/// The content of a request that is not part of the `URLRequest`.
 enum RequestContent: Sendable {
     case none
     case form(FormBody)
     case upload(UploadSource)
-    /// A body that `--limit-rate` slows down.
+    /// A body whose rate is limited by `--limit-rate`.
     case slow(Data, rate: Int64)
 
-    /// What is sent, from its beginning; nil where it cannot be sent again.
+    /// The content from its beginning; nil if it cannot be sent again.
     func stream(rate: Int64?) -> InputStream? {
         switch self {
         case .none: nil
@@ -36,7 +36,7 @@ enum RequestContent: Sendable {
         }
     }
 
-    /// Takes a body out of a request that is to be sent slowly.
+    /// Moves the body out of a request that is sent with a limited rate.
     mutating func slow(_ request: inout URLRequest, to rate: Int64?) {
         guard let rate, case .none = self, let body = request.httpBody, !body.isEmpty else { return }
         request.httpBody = nil

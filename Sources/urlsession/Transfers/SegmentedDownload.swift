@@ -11,25 +11,26 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// `--segments`: a file over several connections, each of which loads a part.
+/// `--segments`: downloads a file over several connections, each of which loads a part.
 ///
-/// All parts are of one version: each is asked for under the same strong entity tag, and its answer must have that tag, the very range and
-/// the same length of the whole (RFC 9110, sections 13.1.5 and 14.4). Where a server does not keep to that, there are no segments.
+/// All parts must be of one version: each request has the same strong entity tag, and its response must have that tag, exactly the
+/// requested range, and the same complete length (RFC 9110, sections 13.1.5 and 14.4). If a server does not comply, the file is
+/// loaded without segments.
 final class SegmentedDownload: Sendable {
     enum Ending {
         case done(TransferObserver.State)
-        /// One connection is to load the file, and why.
+        /// The file must be loaded over one connection, and the reason.
         case refused(String)
     }
 
-    /// What the first answer says of the file.
+    /// The facts about the file from the first response.
     private struct File: Sendable {
         let length: Int64
         let tag: String
         let response: HTTPURLResponse
     }
 
-    /// What there is to load at least, for a part to be worth a connection.
+    /// The minimum length of a part that is worth a connection.
     private static let leastLength: Int64 = 65_536
 
     private let visit: Visit
@@ -41,11 +42,11 @@ final class SegmentedDownload: Sendable {
     private let received = Mutex<Int64>(0)
 
     /// - Parameters:
-    ///   - visit: Where it goes.
-    ///   - request: What each part asks for, but for its range.
-    ///   - plan: What the options say.
-    ///   - path: The file that is written, which is not the destination.
-    ///   - meter: Shows the progress of all.
+    ///   - visit: The load's URL and configuration.
+    ///   - request: The request for each part, without the range.
+    ///   - plan: The relevant options.
+    ///   - path: The file to write, which is not the destination.
+    ///   - meter: Shows the progress of all parts.
     init(_ visit: Visit, _ request: URLRequest, _ plan: TransferObserver.Plan, to path: String, meter: ProgressMeter?) {
         self.visit = visit
         self.plan = plan
@@ -54,11 +55,11 @@ final class SegmentedDownload: Sendable {
         var request = request
         request.cachePolicy = .reloadIgnoringLocalCacheData
         self.request = request
-        // Parts are of the file as it is.
+        // Ranges are of the file without content coding.
         visit.configuration.omittedHeaders.insert("accept-encoding")
     }
 
-    /// Ends all parts.
+    /// Cancels all parts.
     func cancel() {
         let all = tasks.withLock { tasks in
             tasks.isOver = true
@@ -68,10 +69,10 @@ final class SegmentedDownload: Sendable {
     }
 
     /// - Parameters:
-    ///   - count: How many parts, no more than there are connections to a host.
-    ///   - judge: Throws where a load did not end well.
-    /// - Throws: What it throws, and why the file cannot be written.
-    /// - Returns: How it ended; nothing of the file is left where it was refused.
+    ///   - count: The number of parts, limited to the connections per host.
+    ///   - judge: Throws if a load failed.
+    /// - Throws: The errors of `judge`, or that the file cannot be written.
+    /// - Returns: The result; no part of the file remains if it was refused.
     func load(_ count: Int, judge: (TransferObserver.State) throws -> Void) async throws -> Ending {
         let first = await probe()
         guard case .success(let file) = first else {
@@ -93,7 +94,7 @@ final class SegmentedDownload: Sendable {
                 group.addTask { (part, await self.load(part, of: file, share: count)) }
             }
             for await (part, outcome) in group {
-                // What one part lacks, the others need not bring.
+                // If one part fails, the others are useless.
                 if outcome.error != nil || outcome.failure != nil { cancel() }
                 outcomes.append((part, outcome))
             }
@@ -103,7 +104,7 @@ final class SegmentedDownload: Sendable {
             unlink(path)
             return .refused(change.message ?? "")
         }
-        // The others were cancelled for its sake.
+        // The other parts were cancelled because of it.
         let cause =
             outcomes.first { $0.outcome.failure != nil } ?? outcomes.first { ($0.outcome.error as? URLError)?.code != .cancelled }
         for (_, outcome) in [cause].compactMap({ $0 }) + outcomes { try judge(outcome) }
@@ -118,22 +119,22 @@ final class SegmentedDownload: Sendable {
 
     // MARK: The parts
 
-    /// No code of curl's: a part that is of another file.
+    /// Not one of curl's codes: a part of another version.
     private static let changed: Int32 = -1
 
     private struct Refusal: Error {
         let reason: String
-        /// Of a load that was not answered as it should.
+        /// The outcome of a load without a usable response.
         var outcome: TransferObserver.State?
     }
 
-    /// Asks for the first byte.
+    /// Requests the first byte.
     private func probe() async -> Result<File, Refusal> {
         var request = request
         request.setValue("bytes=0-0", forHTTPHeaderField: "Range")
         let answer = Mutex<Result<File, Refusal>?>(nil)
         let outcome = await run(request, sink: BodySink(path: "/dev/null"), rate: plan.rate, most: 1) { response in
-            // There is no first byte of an empty file.
+            // An empty file has no first byte, hence 416.
             guard let response = response as? HTTPURLResponse, response.statusCode < 400 || response.statusCode == 416 else {
                 return nil
             }
@@ -164,7 +165,7 @@ final class SegmentedDownload: Sendable {
         (response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity").lowercased() == "identity"
     }
 
-    /// The length of the whole, where the answer has this part and no other.
+    /// The complete length, if the response has exactly this part.
     private static func length(of response: HTTPURLResponse, part: Range<Int64>) -> Int64? {
         let text = response.value(forHTTPHeaderField: "Content-Range") ?? ""
         let start = "bytes \(part.lowerBound)-\(part.upperBound - 1)/"
@@ -234,7 +235,7 @@ final class SegmentedDownload: Sendable {
         ((try? FileManager.default.attributesOfItem(atPath: path))?[.size] as? NSNumber)?.int64Value
     }
 
-    /// New, and of its length from the beginning.
+    /// Creates a new file with its final length.
     private func create(_ length: Int64) throws(ToolFailure) {
         unlink(path)
         let descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)

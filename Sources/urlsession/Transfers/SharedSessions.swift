@@ -11,14 +11,14 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// The sessions of a run of the tool: loads whose options let them share connections have one together, as curl has it.
+/// The sessions of a run of the tool; as in curl, loads whose options let them share connections use one session.
 ///
-/// What a session remembers is who the user is to a server, and what is to be thought of a certificate: those that say otherwise have
-/// sessions of their own. Each task has a delegate of its own.
+/// A session remembers logins and trust decisions, so loads with different ones have separate sessions. Each task has its own
+/// delegate.
 final class SharedSessions: Sendable {
     static let ofThisRun = SharedSessions()
 
-    /// Connections to one host; how many loads there are at a time is decided elsewhere.
+    /// The connections per host; the number of concurrent loads is limited elsewhere.
     private static let connectionLimit = 300
 
     private let sessions = Mutex<[[String]: URLSession]>([:])
@@ -36,7 +36,7 @@ final class SharedSessions: Sendable {
         }
     }
 
-    /// Nothing is loaded any more.
+    /// Invalidates the sessions at the end of the run.
     func end() {
         let all = sessions.withLock { sessions in
             defer { sessions = [:] }
@@ -47,8 +47,8 @@ final class SharedSessions: Sendable {
 }
 
 extension RequestOptions {
-    /// What two loads must have in common to share connections, as text: all options of which a session knows, whatever they are, and who
-    /// the user is to which server.
+    /// The values that two loads must have in common to share connections, as text: all options that affect a session, and the
+    /// logins by server.
     func sessionTerms(_ plan: ChallengeAnswers.Plan, at url: URL) -> [String] {
         var options = ""
         dump(connections, to: &options)

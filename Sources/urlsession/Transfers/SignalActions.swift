@@ -10,10 +10,10 @@
 import Foundation
 import Synchronization
 
-/// What signals do, for as long as somebody wants them to do something else than to end the program.
+/// Temporary actions for signals instead of ending the program.
 ///
-/// A signal keeps its one source for the life of the process: libdispatch installs its handler for a signal once, and whoever calls
-/// `signal(2)` afterwards takes it away for good.
+/// A signal keeps its source for the lifetime of the process: libdispatch installs its handler once per signal, and a later
+/// `signal(2)` removes it permanently.
 enum SignalActions {
     private struct Entry {
         let source: any DispatchSourceSignal
@@ -22,7 +22,7 @@ enum SignalActions {
 
     private static let entries = Mutex<[Int32: Entry]>([:])
 
-    /// Has a signal do something from when this returns.
+    /// Sets a signal's action, which is in effect when this returns.
     static func set(_ number: Int32, _ action: @escaping @Sendable () -> Void) {
         let registered = entries.withLock { entries -> DispatchSemaphore? in
             guard entries[number] == nil else {
@@ -37,11 +37,12 @@ enum SignalActions {
             source.resume()
             return registered
         }
-        // It comes at once where the process has a thread to spare; without, the signal keeps its usual meaning a little longer.
+        // The registration is immediate if the process has a spare thread; otherwise the signal keeps its default action a little
+        // longer.
         _ = registered?.wait(timeout: .now() + .seconds(5))
     }
 
-    /// Gives a signal its usual meaning back.
+    /// Restores a signal's default action.
     static func clear(_ number: Int32) {
         entries.withLock { $0[number]?.action = nil }
     }

@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// `--speed-limit`: ends a load that stays slow.
+/// `--speed-limit`: ends a load that stays too slow.
 final class SpeedWatch: Sendable {
     struct Limit: Sendable {
         let bytes: Int64
@@ -21,8 +21,8 @@ final class SpeedWatch: Sendable {
     private let timer = Mutex<Task<Void, Never>?>(nil)
 
     /// - Parameters:
-    ///   - limit: How slow a load may be, and how long.
-    ///   - isSlow: Is called once, where it was slower in every second of so long a time.
+    ///   - limit: The minimum rate, and how long a load may be slower.
+    ///   - isSlow: Called once, after the load was slower in each second of that time.
     init(_ limit: Limit, isSlow: @escaping @Sendable (ToolFailure) -> Void) {
         timer.withLock { timer in
             timer = Task { [weak self] in

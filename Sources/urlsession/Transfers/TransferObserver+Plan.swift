@@ -10,29 +10,29 @@
 import Foundation
 import URLLoading
 
-/// What a load is to do, and what it came to.
+/// The options and the outcome of a load.
 extension TransferObserver {
     struct Plan: Sendable {
         var redirects = RedirectRule()
         var showsHeaders = false
         var failsOnHTTPError = false
-        /// The body of an HTTP error is shown before the failure.
+        /// Whether the body of an HTTP error is shown before the failure.
         var keepsErrorBody = false
         var isVerbose = false
         var isSilent = false
-        /// A response after which another attempt follows is a failure, whose body nobody sees.
+        /// A response that is followed by a retry is a failure, and its body is not shown.
         var attempts: RetryOptions.Attempts
         var connectTimeout: Double?
-        /// Where the heads of all responses go, besides.
+        /// An additional destination for all response heads.
         var headSink: BodySink?
-        /// The most bytes that a body may have.
+        /// The maximum size of a body.
         var maximumSize: Int64?
-        /// The most bytes in a second.
+        /// The maximum number of bytes per second.
         var rate: Int64?
         var slowest: SpeedWatch.Limit?
-        /// Is told how many bytes of a body came.
+        /// Called with the number of bytes received of a body.
         var count: (@Sendable (Int) -> Void)?
-        /// What is heard of the task for an archive.
+        /// Collects the events of the task for an archive.
         var recording: LoadRecording?
     }
 
@@ -42,22 +42,22 @@ extension TransferObserver {
         var error: (any Error)?
         /// Why the tool itself stopped the load; it explains the cancellation that follows.
         var failure: ToolFailure?
-        /// What is wrong though the load goes well.
+        /// The failure of a load that is nevertheless completed.
         var verdict: ToolFailure?
         var metrics: URLSessionTaskMetrics?
         var redirects = 0
         var received: Int64 = 0
         var offset: Int64?
-        /// What was received came in several loads, of which there are the first one's metrics.
+        /// Whether the body was received in several loads; the metrics are those of the first.
         var isOfParts = false
-        /// Whether a request went out since the last response.
+        /// Whether a request was sent since the last response.
         var isSent = false
-        /// Stops the load, should it still be waiting for a connection by then.
+        /// Stops the load if it still waits for a connection when the time is over.
         var connectTimer: Task<Void, Never>?
-        /// The heads of responses that `--verbose` has shown.
+        /// The response heads that `--verbose` has shown.
         var shownHeads: [String] = []
         var speedWatch: SpeedWatch?
-        /// What the last server showed.
+        /// The last server's certificates.
         var certificates: CertificateText?
     }
 }

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// The delegate of the tool's one task: writes the body, counts, and ends ``load(_:)``.
+/// The delegate of a task: writes the body, counts bytes, and completes ``load(_:)``.
 final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, ChallengeAnswering {
     let plan: Plan
     let answers: ChallengeAnswers
@@ -25,14 +25,14 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - plan: What the options say.
-    ///   - answers: To challenges.
-    ///   - sink: Where the body of a data task goes.
+    ///   - plan: The relevant options.
+    ///   - answers: The answers to challenges.
+    ///   - sink: The destination of a data task's body.
     ///   - meter: Shows the progress.
-    ///   - bodyStream: What is sent.
-    ///   - noteBeginning: Is given by what a download can be gone on with, should the tool be killed.
-    ///   - objection: Says why the body of a response is not wanted.
-    ///   - takeFile: Puts what was downloaded in its place.
+    ///   - bodyStream: Returns the request body.
+    ///   - noteBeginning: Called with data for resuming a download in case the tool is killed.
+    ///   - objection: Returns why a response's body is not wanted; nil if it is.
+    ///   - takeFile: Moves the downloaded file to its place.
     init(
         plan: Plan, answers: ChallengeAnswers, sink: BodySink, meter: ProgressMeter? = nil,
         bodyStream: (@Sendable () -> InputStream?)? = nil, noteBeginning: (@Sendable (Data) -> Void)? = nil,
@@ -50,9 +50,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         self.bodyStream = bodyStream
     }
 
-    /// Runs the task to its end and says how it went.
+    /// Runs the task to completion, and returns its outcome.
     func load(_ task: URLSessionTask) async -> State {
-        // The session is other loads', too.
+        // The session is shared with other loads.
         task.delegate = self
         await withCheckedContinuation { continuation in
             state.withLock { $0.continuation = continuation }
@@ -73,7 +73,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         task.cancel()
     }
 
-    /// `--connect-timeout`: by then a request is out, or something answered.
+    /// Starts the timer of `--connect-timeout`: by then a request must be sent or a response received.
     ///
     /// - Parameters:
     ///   - task: The task that connects.
@@ -95,9 +95,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
     }
 
-    /// Returns when there is a way to other networks that was not there before, or when the timer is cancelled.
+    /// Returns when other networks become reachable, or when the timer is cancelled.
     ///
-    /// A network without one does not count: a load of a far host still waits there.
+    /// A network that does not reach others does not count: a load from a remote host keeps waiting.
     private static func networkReturns() async {
         let before = await NetworkPath.current()
         var path = before
@@ -224,7 +224,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
     }
 
-    /// Bytes that came: they take their time, and count.
+    /// Accounts for received bytes in the speed, the count and the rate limit.
     private func take(_ count: Int, of task: URLSessionTask) {
         state.withLock { $0.speedWatch }?.note(Int64(count))
         plan.count?(count)
@@ -280,7 +280,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
     }
 
     func urlSession(_ session: URLSession, taskIsWaitingForConnectivity task: URLSessionTask) {
-        // That is not connecting. How long it may take in all, --max-time says.
+        // Waiting for a network is not connecting. Its time is limited by --max-time.
         awaitConnection(task, isOffline: true)
         if !plan.isSilent { StandardError.print("urlsession: waiting for a network") }
     }
@@ -293,8 +293,8 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         if plan.isVerbose { showUntold(metrics) }
     }
 
-    /// The answers on the wire that the session dealt with by itself, and told nobody of: a 304 to its own question, a 401 or 407
-    /// that it had the password for.
+    /// Shows the responses that the session handled without telling the delegate: a 304 to its own revalidation, or a 401 or 407
+    /// for which it had the password.
     private func showUntold(_ metrics: URLSessionTaskMetrics) {
         var shown = state.withLock { $0.shownHeads }
         let last = metrics.transactionMetrics.last
@@ -348,7 +348,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
         }
         if plan.isVerbose {
             if !wasSent, let response = response as? HTTPURLResponse {
-                // What went to a proxy to have a tunnel is not the request's own.
+                // A CONNECT request to a proxy is not reported as sent.
                 let isOfProxy = response.statusCode == 407
                 StandardError.print(isOfProxy ? "* the proxy's answer to CONNECT" : "* from the cache, and nothing was sent")
             }

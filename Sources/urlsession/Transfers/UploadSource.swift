@@ -11,20 +11,20 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// What `upload` and `--upload-file` send: a file, or standard input.
+/// The content for `upload` and `--upload-file`: a file, or standard input.
 final class UploadSource: Sendable {
     let path: String
-    /// `-`, and curl's `.`, which reads as it comes.
+    /// Whether the path is `-`, or curl's `.` (standard input without blocking), which means the same here.
     let isStandardInput: Bool
-    /// What is no file of a length is sent as it comes, and once.
+    /// Whether the file has no length, and is thus sent as it is read, and only once.
     let isPipe: Bool
     private let wasOpened = Mutex(false)
     private let pace: Pace?
 
     /// - Parameters:
     ///   - path: The file.
-    ///   - rate: The most bytes in a second.
-    /// - Throws: Where it cannot be read.
+    ///   - rate: The maximum number of bytes per second.
+    /// - Throws: If the file cannot be read.
     init(_ path: String, rate: Int64?) throws(ToolFailure) {
         self.path = path
         isStandardInput = path == "-" || path == "."
@@ -37,7 +37,7 @@ final class UploadSource: Sendable {
         }
     }
 
-    /// A URL without a file's name gets that of the file.
+    /// Appends the file's name to a URL without a file name.
     func target(_ url: URL) -> URL {
         guard !isStandardInput, url.path(percentEncoded: true).last.map({ $0 == "/" }) ?? true else { return url }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url }
@@ -47,7 +47,7 @@ final class UploadSource: Sendable {
         return parts.url ?? url
     }
 
-    /// What is sent; nil where standard input was read already.
+    /// Returns the content; nil if standard input or a pipe was already read.
     func stream() -> InputStream? {
         if isStandardInput || isPipe {
             let isFirst = wasOpened.withLock { wasOpened in
