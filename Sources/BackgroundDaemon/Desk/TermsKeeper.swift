@@ -19,16 +19,16 @@ import Glibc
 import Musl
 #endif
 
-/// When transfers may run and how fast, as the user said it last; kept in a file beside the list of transfers.
+/// The file that stores the user's terms for transfers, beside the list of transfers.
 struct TermsFile: Sendable {
     private static let sizeLimit = 64 << 10
     let path: String
 
     init(in folder: String) { path = folder + "/terms.json" }
 
-    /// What was said; nil where nothing was.
+    /// Reads the stored terms; nil if there are none.
     ///
-    /// - Throws: That there is a file which cannot be read.
+    /// - Throws: If the file exists and cannot be read.
     func read() throws(MessageFailure) -> TransferTerms? {
         guard let bytes = SmallFile.contents(of: path, limit: Self.sizeLimit) else {
             guard access(path, F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno) else { return nil }
@@ -43,13 +43,13 @@ struct TermsFile: Sendable {
     }
 }
 
-/// Keeps the terms: looks at the clock while a transfer may wait for an hour, and sets the pace.
+/// Applies the terms: watches the clock while a transfer may wait for an hour, and sets the rate limit.
 final class TermsKeeper {
     private(set) var terms = TransferTerms()
     private(set) var trouble: String?
     private var timer: Scheduled<Void>?
 
-    /// Takes over what was said to an earlier daemon.
+    /// Restores the terms that an earlier daemon stored.
     func restore(_ desk: isolated TransferDesk) {
         let file = TermsFile(in: desk.options.stateDirectory)
         do throws(MessageFailure) {
@@ -60,7 +60,7 @@ final class TermsKeeper {
         }
     }
 
-    /// Has other terms hold, and calls back when they are kept, with what went wrong.
+    /// Changes the terms, and calls `done` when they are stored, with the error if there is one.
     func set(_ terms: TransferTerms, _ desk: isolated TransferDesk, _ done: @escaping @Sendable (LoadError?) -> Void) {
         let file = TermsFile(in: desk.options.stateDirectory)
         desk.ownFiles.run {
@@ -88,13 +88,13 @@ final class TermsKeeper {
         look(desk)
     }
 
-    /// A transfer may have to wait.
+    /// A transfer was added, which may have to wait.
     func begin(_ desk: isolated TransferDesk) { if timer == nil, !terms.hours.isEmpty { look(desk) } }
 
-    /// Whether it is one of the hours, as the clock on the wall shows them here.
+    /// Whether the local time is within the hours.
     var isOpen: Bool { terms.hours.isEmpty || terms.allow(second: Self.second()) }
 
-    /// Looks at the clock, and again when it shows the next bound; sooner, as the clock may be set, or the machine be carried elsewhere.
+    /// Checks the clock, and schedules the next check for the next boundary; sooner, because the clock or the time zone may change.
     private func look(_ desk: isolated TransferDesk) {
         timer?.cancel()
         timer = nil
@@ -110,11 +110,11 @@ final class TermsKeeper {
         timer = desk.timer(after: min(Double(change), desk.options.hoursInterval)) { $0.terms.look($0) }
     }
 
-    /// Seconds since midnight, as the clock shows them.
+    /// The local time in seconds since midnight.
     private static func second() -> Int {
         var now = time_t(Date().timeIntervalSince1970)
         var parts = tm()
-        // The zone may be another one by now.
+        // The time zone may have changed.
         tzset()
         guard localtime_r(&now, &parts) != nil else { return 0 }
         return Int(parts.tm_hour) * 3600 + Int(parts.tm_min) * 60 + Int(parts.tm_sec)

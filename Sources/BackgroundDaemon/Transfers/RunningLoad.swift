@@ -21,15 +21,15 @@ final class RunningLoad: LoadClient {
         var counts = TransferCounts()
         var isNew = false
         var isScheduled = false
-        /// What carries it out.
+        /// The service that carries out the attempt.
         var service: (any LoadingService)?
         /// When the load, suspended because of the rate, resumes, on the monitor's clock.
         var heldUntil: Double?
     }
 
-    /// Pauses of fewer seconds are left for the next one.
+    /// Shorter pauses, in seconds, are added to the next one.
     private static let shortestPause = 0.005
-    /// Seconds of a pause that people are told of.
+    /// The pause in seconds above which it is reported.
     private static let tellingPause = 2.0
 
     private let number: Int64
@@ -104,7 +104,7 @@ final class RunningLoad: LoadClient {
 
     // MARK: The rate
 
-    /// Begins the attempt, at once where nothing has to be paid for before.
+    /// Starts the attempt, and pauses it if the rate limit requires that.
     func begin(_ order: TaskOrder, with service: any LoadingService) {
         state.withLock { $0.service = service }
         let mustWake = service.submit(order, client: self)

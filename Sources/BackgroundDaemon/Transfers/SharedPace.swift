@@ -10,14 +10,15 @@
 import Synchronization
 import SystemThreads
 
-/// Holds all transfers together to a rate.
+/// Limits the total rate of all transfers.
 ///
-/// What was moved is paid for by time: who moved bytes moves no more before they are paid for, and all that others moved before them.
+/// Each transferred byte costs time: a transfer that moved bytes pauses until they are paid for, and all bytes that others moved
+/// before.
 package final class SharedPace: Sendable {
     private struct State {
-        /// Bytes in a second.
+        /// The limit in bytes per second.
         var rate: Double?
-        /// When all that was moved is paid for, on the monitor's clock.
+        /// When all transferred bytes are paid for, on the monitor's clock.
         var next = 0.0
     }
 
@@ -25,18 +26,20 @@ package final class SharedPace: Sendable {
 
     package init() {}
 
-    /// - Parameter rate: Bytes in a second from now on; nil for as many as there are. What was moved before is forgotten.
+    /// Sets the limit, and forgets the bytes that were transferred before.
+    ///
+    /// - Parameter rate: The limit in bytes per second; nil for no limit.
     package func set(_ rate: Int64?) {
         state.withLock { $0 = State(rate: rate.map { Double(max(1, $0)) }) }
     }
 
-    /// Notes bytes that were moved.
+    /// Counts transferred bytes.
     ///
-    /// - Returns: Seconds until the next may be; 0 where there is no rate.
+    /// - Returns: The seconds to wait before the next bytes; 0 without a limit.
     package func wait(after count: Int64, now: Double = Monitor.clock) -> Double {
         state.withLock { state in
             guard let rate = state.rate else { return 0 }
-            // A pause that was not used is not made up for.
+            // Unused time is not saved up.
             state.next = max(state.next, now) + Double(max(0, count)) / rate
             return state.next - now
         }
