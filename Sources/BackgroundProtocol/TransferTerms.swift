@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// When the daemon's transfers may run, and how fast all of them together.
+/// When the daemon's transfers may run, and their total rate.
 package struct TransferTerms: Sendable, Hashable {
-    /// Hours of each day; empty where transfers may run at any time.
+    /// The hours of each day; empty if transfers may run at any time.
     package var hours: [DayHours] = []
-    /// Bytes in a second; nil for as many as there are.
+    /// The limit in bytes per second; nil for no limit.
     package var rate: Int64?
 
     package init(hours: [DayHours] = [], rate: Int64? = nil) {
@@ -21,11 +21,11 @@ package struct TransferTerms: Sendable, Hashable {
 
     /// Whether transfers may run at a time of the day.
     ///
-    /// - Parameter second: Seconds since midnight, as the clock shows them.
-    /// - Returns: Whether it is one of the hours.
+    /// - Parameter second: The local time in seconds since midnight.
+    /// - Returns: Whether it is within the hours.
     package func allow(second: Int) -> Bool { hours.isEmpty || hours.contains { $0.contains(second) } }
 
-    /// Seconds until the clock shows an hour at which some of the hours begin or end; nil where there are none.
+    /// The seconds until the next begin or end of the hours; nil if there are no hours.
     package func change(after second: Int) -> Int? {
         hours.flatMap { [$0.start * 60, $0.end * 60] }.map { bound in
             let rest = (bound - second) % DayHours.day
@@ -34,19 +34,19 @@ package struct TransferTerms: Sendable, Hashable {
     }
 }
 
-/// Some hours of each day, as the clock on the wall shows them.
+/// A period of each day, in local time.
 package struct DayHours: Sendable, Hashable {
-    /// Seconds of a day.
+    /// The seconds of a day.
     static let day = 86_400
     private static let minutes = 1_440
 
-    /// Minutes since midnight; an end that is not after the start is on the next day.
+    /// The start in minutes since midnight; an end that is not after the start is on the next day.
     package let start: Int
     package let end: Int
 
-    /// Reads `22:00-06:00`, or `22-6`; 24:00 is midnight.
+    /// Parses `22:00-06:00` or `22-6`; 24:00 is midnight.
     ///
-    /// Nil where the text says no hours, or a start that is the end.
+    /// Nil if the text is malformed, or the start equals the end.
     ///
     /// - Parameter text: The text.
     package init?(_ text: some StringProtocol) {
@@ -69,7 +69,7 @@ package struct DayHours: Sendable, Hashable {
         return isNumber ? Int(Substring(text)) : nil
     }
 
-    /// Whether they hold a time of the day: their start is theirs, their end is not.
+    /// Whether a time of day is in the period, which includes its start but not its end.
     func contains(_ second: Int) -> Bool {
         let (start, end) = (start * 60, end * 60)
         return start < end ? start <= second && second < end : start <= second || second < end
@@ -83,7 +83,7 @@ package struct DayHours: Sendable, Hashable {
 }
 
 extension TransferTerms {
-    /// In words, for people.
+    /// A description for display.
     package var text: String {
         let time = hours.isEmpty ? "at any time" : hours.map(\.text).joined(separator: ", ")
         return time + (rate.map { ", \($0) bytes a second" } ?? ", as fast as they can")
