@@ -13,16 +13,16 @@ import LoadingModel
 import NIOCore
 import Synchronization
 
-/// The first bytes of a stream, which may have more.
+/// The next bytes of a stream, which may have more.
 final class StreamPart: BodyStream {
-    /// More was to be read of a stream than may be sent at once.
+    /// The stream has more bytes than may be sent at once.
     struct Exceeded: Error {}
 
     private struct State {
-        /// Bytes that may still be read; nil for all there are.
+        /// The number of bytes that may still be read; nil for no limit.
         var left: Int64?
         var taken: Int64 = 0
-        /// What was read of the stream before anything of it was sent.
+        /// Bytes that were read before any were sent.
         var ahead = Data()
         var hasEnded = false
         var hasFailed = false
@@ -30,7 +30,7 @@ final class StreamPart: BodyStream {
     }
 
     private let stream: any BodyStream
-    /// Whether what comes behind those bytes is a failure.
+    /// Whether further bytes of the stream are an error.
     private let isWhole: Bool
     private let state: Mutex<State>
 
@@ -40,14 +40,14 @@ final class StreamPart: BodyStream {
         state = Mutex(State(left: count))
     }
 
-    /// The bytes that were read, where the stream ended before there were as many as wanted.
+    /// The number of bytes read, if the stream ended before the requested count; otherwise nil.
     var end: Int64? { state.withLock { $0.hasEnded ? $0.taken : nil } }
     var hasExceeded: Bool { state.withLock { $0.hasExceeded } }
 
-    /// The stream behind the part; nil where not all of the part was read.
+    /// The stream after the part; nil if the part was not read completely.
     var rest: (any BodyStream)? { state.withLock { !isWhole && $0.left == 0 && !$0.hasEnded && !$0.hasFailed ? stream : nil } }
 
-    /// No more than so many bytes are to be sent, those among them that were.
+    /// Limits the total number of bytes, including those already sent.
     func limit(to count: Int64) {
         state.withLock { state in
             state.left = max(0, count - state.taken)
@@ -84,7 +84,7 @@ final class StreamPart: BodyStream {
         state.left = state.left.map { max(0, $0 - Int64(count)) }
     }
 
-    /// Looks whether the stream ends where it may send no more.
+    /// Checks that the stream ends where no more may be sent.
     private func readBehind(_ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         stream.read(upTo: 1) { result in
             guard case .success(let data) = result, !data.isEmpty else { return reply(result) }
@@ -93,9 +93,9 @@ final class StreamPart: BodyStream {
         }
     }
 
-    /// Reads so many bytes before the part is sent.
+    /// Reads up to `count` bytes before the part is sent.
     ///
-    /// - Returns: All of the part, where the stream ends before there are as many; nil otherwise.
+    /// - Returns: The whole part if the stream ends first; nil otherwise.
     func readAhead(_ count: Int64, in load: Load) async throws(LoadError) -> Data? {
         while true {
             let missing = state.withLock { state in min(count, state.left ?? .max) - Int64(state.ahead.count) }
@@ -112,7 +112,7 @@ final class StreamPart: BodyStream {
         }
     }
 
-    /// Closes the stream, but where another part may follow.
+    /// Closes the stream, unless another part may follow.
     func close() {
         if rest == nil { stream.close() }
     }

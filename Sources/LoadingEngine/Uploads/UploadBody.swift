@@ -48,14 +48,16 @@ enum UploadBody {
         return stream
     }
 
-    /// All of a stream; where the load may continue it in parts, it may be told to send no more than so much.
+    /// A whole stream.
+    ///
+    /// If the load may continue it in parts, its length can be limited later.
     private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
         let length = declaredLength(load.order.request.headers)
         guard length == nil, let upload = load.upload else { return .stream(stream, length: length) }
         return .stream(upload.stream.all(of: stream), length: nil)
     }
 
-    /// A part of a stream; the delegate is asked for it where the stream is not there already.
+    /// A part of a stream, which the delegate is asked for if it is not available.
     private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
         let start = part.offset
         let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length
@@ -80,7 +82,7 @@ enum UploadBody {
             throw error
         }
         guard let all = ahead else { return .stream(content, length: nil) }
-        // It ends before more than that was read: this is the last part, and its length is known.
+        // The stream ended: this is the last part, and its length is known.
         upload.stream.close()
         stream.close()
         upload.upload?.partIsLast(count: Int64(all.count))

@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// How a load carries out what its upload says comes next.
+/// Carries out the steps of an upload.
 extension UploadResumption {
     func carryOut(
         _ step: ResumableUpload.Step, _ answer: Answer?, _ hop: Hop, _ stage: FollowUpStage, in load: Load
@@ -34,7 +34,7 @@ extension UploadResumption {
             if let answer { await stage.discard(answer, in: load.control) }
             dropKept()
             let hop = hop.goesToUpload ? creation ?? hop : hop
-            stage.leaveConnections(of: hop)  // Who refuses it by its head may read no more.
+            stage.leaveConnections(of: hop)  // A server that rejects the head may not read the content.
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
             return .hop(hop)
         case .discover:
@@ -61,7 +61,7 @@ extension UploadResumption {
         }
     }
 
-    /// The answer is that to the app's request, which has changed what its URL stands for.
+    /// Invalidates stored responses: the response is the one to the app's request, which has changed the resource.
     private func makeOutdated(by answer: Answer, in load: Load) async throws(LoadError) {
         guard let creation, let url = creation.request.url, let head = answer.response.head,
             let exchange = answer.transaction.exchange
@@ -77,7 +77,7 @@ extension UploadResumption {
         }
     }
 
-    /// The answer to the last part, which is that to the app's request.
+    /// Returns the response to the last part as the response to the app's request.
     func asOfTheRequest(_ answer: Answer) -> Answer {
         guard let url = creation?.request.url else { return answer }
         let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
@@ -94,7 +94,7 @@ extension UploadResumption {
         kept = nil
     }
 
-    /// Takes a response's content off its connection, which others may wait for: what is longer than the limit is cut.
+    /// Reads a response's content into memory, to free the connection; content beyond the limit is dropped.
     func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
         var bytes = ByteBuffer()
         do {
@@ -109,7 +109,7 @@ extension UploadResumption {
         return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
     }
 
-    /// Where the stream ended in the part that was answered, its length is known.
+    /// If the stream ended in the part that was sent, the length is known.
     func noteEndOfStream() {
         if let count = stream.endOfPart { upload?.partEnded(after: count) }
     }

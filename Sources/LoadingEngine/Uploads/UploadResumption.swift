@@ -40,23 +40,23 @@ final class UploadResumption {
         case hop(Hop)
     }
 
-    /// How much of a response is kept while the server is asked how far the upload is.
+    /// The maximum size in bytes of a response that is kept while the server is asked for the offset.
     static let keptBodyLimit = 262_144
 
     private let order: UploadOrder
     private var hasBegun = false
     var upload: ResumableUpload?
-    /// A stream whose last part was sent in full, and that part.
+    /// The body's stream, and the part of it that is being sent.
     var stream = UploadStream()
-    /// What the body's file was when it was first sent.
+    /// The version of the body's file when it was first sent.
     private(set) var file: FileVersion?
-    /// The request that created the upload, and what is known of its fields.
+    /// The request that created the upload.
     private(set) var creation: Hop?
-    /// What it says of itself may not be said by others: the app speaks the protocol itself.
+    /// Whether the upload fields are added: not if the app sets its own, because it then implements the protocol itself.
     private let announces: Bool
     /// The exchange that carries the last part, and the part's offset.
     private var carrying: (exchange: Exchange, offset: Int64)?
-    /// The response that is the result where the server has all.
+    /// The response that becomes the result if the server has the whole upload.
     var kept: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
@@ -110,7 +110,7 @@ final class UploadResumption {
         }
     }
 
-    /// A hop to the upload resource: one that asks how far it is, or one that sends a part.
+    /// Returns a hop to the upload resource, which retrieves the offset or sends a part.
     func control(part: ResumableUpload.Part?, number: Int, proxies: Bool) -> Hop? {
         guard let creation, let method = upload?.method,
             let (request, leavesOrigin) = request(method, hasBody: part != nil, proxies: proxies)
@@ -218,7 +218,7 @@ final class UploadResumption {
             problem = UploadProblem.type(head, content.bytes)
         }
         noteEndOfStream()
-        // A request that was given up may have sent more since.
+        // An abandoned request may have sent more meanwhile.
         if let carrying { self.upload?.gave(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }

@@ -10,20 +10,20 @@
 import HTTPRules
 import LoadingModel
 
-/// The stream of an upload that is sent in parts: what is behind one part is the beginning of the next.
+/// The stream of an upload that is sent in parts: each part continues after the one before.
 struct UploadStream {
-    /// What is read ahead of a part, where the server takes no smaller one, at most.
+    /// The maximum number of bytes to read ahead, if the server has a minimum size of parts.
     private static let mostAhead: Int64 = 16_777_216
 
-    /// What the first request may have of content; nil where nothing is known of it.
+    /// The maximum content of the first request; nil if unknown.
     var limit: Int64? { didSet { if let limit, limit != oldValue { whole?.limit(to: limit) } } }
-    /// The content of the first request, which has all there is.
+    /// The content of the first request, which is the whole stream.
     private var whole: StreamPart?
     private var part: (content: StreamPart, end: Int64)?
 
     /// Whether the first request has more content than the server takes at once.
     var hasExceeded: Bool { whole?.hasExceeded == true }
-    /// How many bytes the last part had, where the stream ended with it.
+    /// The length of the last part, if the stream ended in it.
     var endOfPart: Int64? { part?.content.end }
 
     mutating func all(of stream: any BodyStream) -> StreamPart {
@@ -35,7 +35,7 @@ struct UploadStream {
         return whole
     }
 
-    /// The stream from an offset on; nil where it is at another place.
+    /// The stream from an offset; nil if it is at another position.
     mutating func rest(from offset: Int64) -> (any BodyStream)? {
         defer { part = nil }
         guard let part, let rest = part.content.rest else { return nil }
@@ -51,10 +51,11 @@ struct UploadStream {
         return content
     }
 
-    /// How much of a part is read before it is sent: where it ends in that, it is the last, which may be smaller than others.
+    /// The number of bytes to read before a part is sent: if the stream ends within them, it is the last part, which may be smaller
+    /// than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, mostAhead)) }
 
-    /// Lets go of what no request will read.
+    /// Closes the stream that no request will read.
     mutating func close() {
         part?.content.rest?.close()
         (whole, part) = (nil, nil)
