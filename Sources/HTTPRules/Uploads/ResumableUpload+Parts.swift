@@ -9,24 +9,24 @@
 
 import HTTPWire
 
-/// An upload in parts, where the server takes less at once than there is.
+/// Uploads in parts, if the server limits the content of a request.
 extension ResumableUpload {
-    /// Bytes of one request at most; nil where the server has not said so.
+    /// The maximum number of bytes per request; nil if the server has not stated one.
     package var mostAtOnce: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
 
-    /// Where a part ends; nil where it reaches to an end that is not known.
+    /// The end of a part; nil if it extends to an unknown end.
     func end(of part: Part) -> Int64? {
         guard let count = part.count else { return length }
         return min(part.offset + count, length ?? .max)
     }
 
-    /// A stream has ended after so many bytes of the part that is sent: the length is known from now on.
+    /// The stream ended after `count` bytes of the current part: the length is now known.
     package mutating func partEnded(after count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
     }
 
-    /// Before anything of the part was sent it is known that it is the last, and has so many bytes.
+    /// The current part is known to be the last, with `count` bytes, before any of it was sent.
     package mutating func partIsLast(count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
@@ -42,7 +42,7 @@ extension ResumableUpload {
         return retrieve(after: 0)
     }
 
-    /// The first request again, with no more than the server takes at once; nil where that would not be less.
+    /// Repeats the first request with the maximum content that the server accepts; nil if that would not be less.
     mutating func createSmaller(than part: Part) -> Step? {
         guard let most = mostAtOnce, part.count.map({ $0 > most }) ?? true, length.map({ $0 > most }) ?? true else { return nil }
         isInParts = true
@@ -53,7 +53,9 @@ extension ResumableUpload {
         return .create(smaller)
     }
 
-    /// The answer to the question for limits (draft 12, section 4.1.4): a server that states none is not sent the request again.
+    /// Processes the response with the limits (draft 12, section 4.1.4).
+    ///
+    /// The request is not repeated if the server states none.
     mutating func discovered(_ part: Part, _ head: ResponseHead, _ said: UploadStatement, now: Double) -> Step {
         guard 200...299 ~= head.status, said.limits != nil, adopt(said.version) else { return deliverKept() }
         take(said.limits, now: now)

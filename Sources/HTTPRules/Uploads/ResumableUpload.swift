@@ -16,7 +16,7 @@ package import HTTPWire
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)
-        /// The server, which refused such a first request for its size, is asked for its limits.
+        /// The server is asked for its limits, because it rejected this first request for its size.
         case discovering(Part)
         case retrieving
         case appending(Part)
