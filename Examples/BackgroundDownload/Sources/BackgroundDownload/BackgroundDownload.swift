@@ -11,10 +11,11 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Downloads URLs into a folder, by transfers that outlive this program.
+/// Downloads URLs into a folder, with transfers that continue without this program.
 ///
-/// Killed at any moment and started again, with or without further URLs, it goes on where it was. With `--leave` it ends as soon as the
-/// transfers are ordered, and the daemon starts it again when they are done. Ends with 1 where a file could not be had or saved.
+/// If the program is killed and started again, with or without further URLs, it continues where it was. With `--leave` it exits as
+/// soon as the transfers are created, and the daemon starts it again when they are complete. The exit code is 1 if a file could not
+/// be downloaded or saved.
 @main
 enum BackgroundDownload {
     static func main() async {
@@ -47,25 +48,25 @@ enum BackgroundDownload {
         if let program = Bundle.main.executablePath {
             configuration.backgroundLaunch = .arguments([program, "--to", folder], directory: folder)
         }
-        // The tasks of an earlier life of the program are there when the session is.
+        // The new session has the tasks of earlier runs.
         let session = URLSession(configuration: configuration, delegate: downloads, delegateQueue: nil)
         for task in await session.allTasks { say("going on with \(task.taskDescription ?? "?")") }
         for url in urls {
             let task = session.downloadTask(with: url)
             task.taskDescription = fileName(of: url, task)
-            // Durable when this returns.
+            // The task is durable when this returns.
             task.resume()
             say("ordered \(task.taskDescription ?? "?")")
         }
         if leaves { return }
         while await !session.allTasks.isEmpty { await downloads.nextEnd() }
-        // The daemon that started the program hears that it dealt with everything.
+        // Tell the daemon that all events were handled, if it started the program.
         if wasStarted { await downloads.waitUntilToldOfAll() }
         say("nothing is left to do")
         if downloads.failureCount > 0 { exit(1) }
     }
 
-    /// What a URL calls its file; a name of our own where that is none, or might lead elsewhere.
+    /// Returns the file name of a URL, or a generated name if it has none or an unsafe one.
     private static func fileName(of url: URL, _ task: URLSessionTask) -> String {
         let name = url.lastPathComponent
         return name.isEmpty || name.hasPrefix(".") || name.contains("/") ? "download-\(task.taskIdentifier)" : name

@@ -11,11 +11,11 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Moves what was downloaded to its place, whichever life of the program ordered it.
+/// Moves downloaded files to their places, whichever run of the program created the tasks.
 final class Downloads: NSObject, URLSessionDownloadDelegate {
     private let folder: URL
     private let toldOfAll = Mutex<(@Sendable () -> Void)?>(nil)
-    /// What the servers answered in place of files, by the tasks' numbers.
+    /// The status codes of unsuccessful responses by task identifier.
     private let refusals = Mutex<[Int: Int]>([:])
     private let failures = Mutex(0)
     private let (ends, end) = AsyncStream.makeStream(of: Void.self)
@@ -23,33 +23,33 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
 
     init(into folder: URL) { self.folder = folder }
 
-    /// What to call when everything was told that happened while the program was away.
+    /// Sets the completion handler to call after all events that happened while the program did not run.
     func whenToldOfAll(_ handler: @escaping @Sendable () -> Void) { toldOfAll.withLock { $0 = handler } }
 
-    /// Returns when a task ended.
+    /// Returns when a task is complete.
     func nextEnd() async {
         for await _ in ends { return }
     }
 
-    /// Returns when everything was told.
+    /// Returns when all of these events were delivered.
     func waitUntilToldOfAll() async {
         for await _ in tolds { return }
     }
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         guard let error else { return }
-        // Without a daemon, or while another process has the session, there is nothing to be done.
+        // Nothing can be done without a daemon, or while another process uses the session.
         BackgroundDownload.say("no session: \(error.localizedDescription)")
         exit(1)
     }
 
-    /// How many files there are not, of those whose ends were told.
+    /// The number of downloads that failed.
     var failureCount: Int { failures.withLock { $0 } }
 
     private static func name(of task: URLSessionTask) -> String { task.taskDescription ?? "download-\(task.taskIdentifier)" }
 
     func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {
-        // A page that says "not found" is a file, too.
+        // The body of an error response is downloaded to a file, too.
         let status = (downloadTask.response as? HTTPURLResponse)?.statusCode ?? 0
         guard (200..<300).contains(status) else {
             return refusals.withLock { $0[downloadTask.taskIdentifier] = status }
@@ -58,20 +58,20 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         do {
             try save(location, as: target)
         } catch {
-            // The daemon has the file until this returns. So it must not: the next run is given the file again.
+            // The daemon keeps the file until this method returns. Exit instead, so that the next run gets it again.
             BackgroundDownload.say("cannot save \(target.lastPathComponent): \(error.localizedDescription)")
             exit(1)
         }
     }
 
-    /// Puts a file in its place, or leaves everything as it is.
+    /// Moves a file to its place, or changes nothing.
     private func save(_ location: URL, as target: URL) throws {
         let files = FileManager.default
         try files.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Beside its place first: where that is another disk, the file is copied.
+        // Move it beside its place first: from another disk, the file is copied.
         let whole = folder.appending(path: ".\(target.lastPathComponent).\(UUID().uuidString)")
         try files.moveItem(at: location, to: whole)
-        // Replaces a file, and no folder.
+        // Replaces a file, but not a folder.
         guard rename(whole.path, target.path) == 0 else {
             let reason = POSIXErrorCode(rawValue: errno) ?? .EIO
             try files.moveItem(at: whole, to: location)

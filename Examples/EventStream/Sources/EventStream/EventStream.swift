@@ -10,13 +10,13 @@
 import Foundation
 import URLLoading
 
-/// Asks a language model, and prints its answer while it is written.
+/// Asks a language model, and prints its answer while it is generated.
 ///
-/// The server speaks as most of them do: a POST with JSON is answered by a stream of events, each with a piece of the text, and the last one is
-/// `[DONE]`. The key is in the environment, `API_KEY`.
+/// The server uses a common protocol: it responds to a POST of JSON with a stream of events, each with a piece of the text, and the
+/// last one is `[DONE]`. The key is in the environment variable `API_KEY`.
 @main
 struct EventStream {
-    /// What is of interest in an event's data.
+    /// The relevant parts of an event's data.
     private struct Chunk: Decodable {
         struct Choice: Decodable {
             struct Delta: Decodable { let content: String? }
@@ -49,7 +49,7 @@ struct EventStream {
         }
     }
 
-    /// The pieces of the answer, as they come.
+    /// Returns the pieces of the answer as they arrive.
     static func answer(to question: String, by model: String, at url: URL) throws -> AsyncThrowingStream<String, any Error> {
         var request = URLRequest(url: url)
         request.httpMethod = "POST"
@@ -58,7 +58,7 @@ struct EventStream {
             request.setValue("Bearer \(key)", forHTTPHeaderField: "Authorization")
         }
         request.httpBody = try JSONEncoder().encode(Question(model: model, messages: [.init(content: question)]))
-        // The time until the answer begins. Between two events it may take as long as it likes.
+        // The maximum time until the response begins; the time between two events is not limited.
         request.timeoutInterval = 120
         let events = URLSession.shared.serverSentEvents(for: request)
         return AsyncThrowingStream { continuation in

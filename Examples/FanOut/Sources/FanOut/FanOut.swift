@@ -10,8 +10,8 @@
 import Foundation
 import URLLoading
 
-/// What a server does for a request that it answers from many others: asks all of them, a few at a time, waits for each so long and
-/// no longer, and answers with what it got.
+/// Loads several URLs, like a server that combines the responses of others: a few at a time and with a timeout, and uses those that
+/// succeed.
 @main
 struct FanOut {
     static func main() async {
@@ -22,7 +22,7 @@ struct FanOut {
         }
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForResource = 10
-        // The group is the limit here, not the line for connections.
+        // The task group limits the number of requests, so that none is queued for a connection.
         configuration.httpMaximumConnectionsPerHost = 64
         let session = URLSession(configuration: configuration)
         defer { session.finishTasksAndInvalidate() }
@@ -34,9 +34,9 @@ struct FanOut {
         }
     }
 
-    /// Asks all URLs, so many at once.
+    /// Requests all URLs, at most `limit` at once.
     ///
-    /// - Returns: The answers in the order of the URLs. One that fails does not take the others along.
+    /// - Returns: The results in the order of the URLs. A failed request does not affect the others.
     static func answers(
         from urls: [URL], atOnce limit: Int, by session: URLSession
     ) async -> [Result<Data, any Error>] {
@@ -50,7 +50,7 @@ struct FanOut {
                 group.addTask { (index, await answer(from: url, by: session)) }
             }
             for _ in 0..<limit { addNext() }
-            // When one has answered the next is asked. Cancelling the caller cancels the group, and with it the loads.
+            // Start the next request when one is complete. Cancelling the caller cancels the group, and with it the loads.
             while let (index, answer) = await group.next() {
                 answers[index] = answer
                 addNext()

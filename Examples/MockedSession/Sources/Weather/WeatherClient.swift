@@ -10,27 +10,27 @@
 public import Foundation
 public import URLLoading
 
-/// Asks a weather service.
+/// A client of a weather service.
 ///
-/// The session comes from outside: a program gives its own, a test one that answers by itself.
+/// The session is injected: a program passes its own, and a test one with mocked responses.
 public struct WeatherClient: Sendable {
-    /// The service does not know the place.
+    /// The service does not know the city.
     public struct UnknownCity: Error {}
 
     private let session: URLSession
     private let service: URL
 
-    /// Makes a client of a service.
+    /// Creates a client of a service.
     public init(session: URLSession, service: URL) {
         self.session = session
         self.service = service
     }
 
-    /// Asks for a temperature.
+    /// Returns the temperature in a city.
     ///
-    /// - Parameter city: Its name.
-    /// - Returns: Degrees Celsius.
-    /// - Throws: `UnknownCity`, or what kept the service from being asked.
+    /// - Parameter city: The city's name.
+    /// - Returns: The temperature in degrees Celsius.
+    /// - Throws: `UnknownCity`, or the error of the request.
     public func temperature(in city: String) async throws -> Double {
         let url = service.appending(path: "now").appending(queryItems: [URLQueryItem(name: "city", value: city)])
         let (data, response) = try await session.data(from: url)

@@ -10,13 +10,13 @@
 import Foundation
 import URLLoading
 
-/// Trusts servers that the system trusts, and that have one public key.
+/// Trusts servers that the system trusts and that have a certain public key.
 ///
-/// A key outlives the certificates that are made for it. Whoever may have to change it pins two.
+/// A key outlives its certificates. Pin two keys if the key may have to change.
 final class KeyPinning: NSObject, URLSessionDelegate {
     private let key: Data
 
-    /// Makes a delegate from a certificate in DER that has the key; nil where it cannot be read.
+    /// Creates a delegate from a DER certificate with the key; nil if it cannot be parsed.
     init?(certificate: Data) {
         guard let certificate = SecCertificateCreateWithData(nil, certificate as CFData),
             let key = SecCertificateCopyKey(certificate), let bytes = SecKeyCopyExternalRepresentation(key, nil)
@@ -30,7 +30,7 @@ final class KeyPinning: NSObject, URLSessionDelegate {
         guard challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodServerTrust,
             let trust = challenge.protectionSpace.serverTrust
         else { return (.performDefaultHandling, nil) }
-        // First the chain, the name and the dates, as without a delegate. A pin comes on top of that, not in its place.
+        // First check the chain, the name and the dates, as without a delegate. A pin is an additional check, not a replacement.
         guard SecTrustEvaluateWithError(trust, nil) else { return (.performDefaultHandling, nil) }
         guard let key = SecTrustCopyKey(trust), let bytes = SecKeyCopyExternalRepresentation(key, nil), bytes as Data == self.key
         else { return (.cancelAuthenticationChallenge, nil) }

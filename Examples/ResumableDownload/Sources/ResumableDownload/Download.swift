@@ -11,15 +11,15 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// One download as a sequence of events, which ends when the file is in its place, or with the error.
+/// A download as a sequence of events, which ends when the file is in its place, or with an error.
 final class Download: NSObject, URLSessionDownloadDelegate {
     enum Event: Sendable {
-        /// What an earlier download had got, in bytes, is kept.
+        /// The download resumes after the bytes that an earlier one received.
         case resumed(at: Int64)
         case progress(percent: Int64)
     }
 
-    /// The server answered, but not with the file.
+    /// The response is not the file.
     struct Refused: Error {
         let status: Int
     }
@@ -34,7 +34,7 @@ final class Download: NSObject, URLSessionDownloadDelegate {
         let session = URLSession(configuration: .default, delegate: self, delegateQueue: nil)
         let task = resumeData.map { session.downloadTask(withResumeData: $0) } ?? session.downloadTask(with: url)
         task.resume()
-        // The session takes no other task, and lets go of its delegate when this one is over.
+        // The session accepts no other tasks, and releases its delegate when this one is complete.
         session.finishTasksAndInvalidate()
         return events
     }
@@ -50,7 +50,7 @@ final class Download: NSObject, URLSessionDownloadDelegate {
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didWriteData bytesWritten: Int64,
         totalBytesWritten: Int64, totalBytesExpectedToWrite: Int64
     ) {
-        // The length is not always known.
+        // The length may be unknown.
         guard totalBytesExpectedToWrite > 0 else { return }
         let tenth = 10 * totalBytesWritten / totalBytesExpectedToWrite
         let isNew = shownTenth.withLock { shown in
@@ -63,7 +63,7 @@ final class Download: NSObject, URLSessionDownloadDelegate {
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
     ) {
-        // Also a page that says "not found" is a file. This one is deleted when the method returns.
+        // The body of an error response is downloaded to a file, too. The file is deleted when this method returns.
         let status = (downloadTask.response as? HTTPURLResponse)?.statusCode ?? 0
         do {
             guard (200..<300).contains(status) else { throw Refused(status: status) }

@@ -12,7 +12,7 @@ import URLLoading
 
 /// Downloads a URL into a file and shows its progress.
 ///
-/// Where the connection is lost it resumes: at once, and if that does not help, when it is run again.
+/// If the connection is lost, the download resumes at once and, if that does not help, when the program is run again.
 @main
 struct ResumableDownload {
     static func main() async throws {
@@ -22,7 +22,7 @@ struct ResumableDownload {
             exit(2)
         }
         let target = URL(fileURLWithPath: arguments[2])
-        // What an earlier run left.
+        // The resume data of an earlier run.
         let notes = target.appendingPathExtension("resume")
         var resumeData = try? Data(contentsOf: notes)
 
@@ -41,7 +41,7 @@ struct ResumableDownload {
             } catch let error as URLError {
                 guard let rest = error.downloadTaskResumeData else {
                     guard resumeData != nil else { throw error }
-                    // What an earlier run left is of no use: from the beginning.
+                    // The resume data is invalid: start over.
                     resumeData = nil
                     try? FileManager.default.removeItem(at: notes)
                     continue
