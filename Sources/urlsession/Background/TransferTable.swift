@@ -102,8 +102,8 @@ struct TransferTable {
             ? text.prefix(max(0, width - 1)) + "…" : text + String(repeating: " ", count: width - text.count)
     }
 
-    /// The bar if there is space for one, the percentage, the bytes, and either the rate and the time left or the reason why there
-    /// are none.
+    /// The bar if there is space for one, the percentage, the bytes, and either the rate and the time left or the reason why both
+    /// are unknown.
     private static func progress(_ row: Row, _ columns: Int, _ now: ContinuousClock.Instant) -> String {
         let (done, total) = TransferText.amount(row.report)
         let width = columns >= 60 ? min(40, columns / 4) : 0

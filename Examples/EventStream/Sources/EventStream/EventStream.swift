@@ -39,7 +39,8 @@ struct EventStream {
             exit(2)
         }
         do {
-            for try await piece in try answer(to: arguments.dropFirst(2).joined(), by: arguments.dropFirst().first ?? "", at: url) {
+            for try await piece in try answer(to: arguments.dropFirst(2).joined(), by: arguments.dropFirst().first ?? "", at: url)
+            {
                 FileHandle.standardOutput.write(Data(piece.utf8))
             }
             print()
