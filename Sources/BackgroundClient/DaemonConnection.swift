@@ -97,7 +97,7 @@ final class DaemonConnection: Sendable {
                 reader.append(buffer.prefix(Int(count)))
                 while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }
             } catch {
-                // Another version's message, or not the daemon: the connection is unusable.
+                // The message is of another version, or the peer is not the daemon: the connection is unusable.
                 return close()
             }
         }

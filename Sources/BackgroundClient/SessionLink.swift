@@ -48,7 +48,7 @@ package struct SessionLink {
         case told(TaskID)
         /// No thread waits for the task's ``SessionLink/Waiter/forgotten(_:)`` any more.
         case concluded(TaskID)
-        /// The program's answer to a question from the connection of that generation.
+        /// The program's answer to a question; `generation` is that of the connection on which the question arrived.
         case answered(TaskAnswer, TaskID, question: Int, generation: Int)
         /// The question that the program was started for did not arrive in time.
         case notAsked
@@ -128,7 +128,7 @@ package struct SessionLink {
     var told: Set<TaskID> = []
     /// Orders that are not durable yet, by their sequence number.
     var waiting: [Int: TaskID] = [:]
-    /// The daemon was late to confirm an end: until it confirms one, no thread waits for that.
+    /// The daemon was late to confirm a task's end; until it confirms one, no thread waits for confirmations.
     var forgetsLate = false
     /// Messages that arrived before the program took over the known tasks.
     var held: [(message: DaemonMessage, generation: Int)]? = []

@@ -75,7 +75,7 @@ package enum ManagerRequest: Sendable, Hashable {
     case quit(program: String)
     /// Recent events.
     case log
-    /// Reports changes from now on, as ``DaemonMessage/transfers(_:request:isLast:)`` with the same number.
+    /// The daemon reports changes from now on, as ``DaemonMessage/transfers(_:request:isLast:)`` with the number of this request.
     case watch
     /// The daemon ends because a newer one replaces it.
     case handOver

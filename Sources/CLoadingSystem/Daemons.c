@@ -60,7 +60,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
-    // Only a descriptor above those that are replaced here keeps its number.
+    // Duplicated above the descriptors that are replaced below, which would overwrite lower ones.
     int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
     int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);

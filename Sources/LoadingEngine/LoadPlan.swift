@@ -53,7 +53,7 @@ final class LoadPlan {
     }
 }
 
-/// The stages from one stage on: a waiting load remembers its position in one word.
+/// A stage and all that follow it, in one object, so that a waiting load remembers its position in one word.
 final class LowerStages {
     /// The first of them.
     private let stage: any LoadStage

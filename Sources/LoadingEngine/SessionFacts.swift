@@ -43,7 +43,7 @@ final class SessionFacts {
     // Unchecked because every request checks it, and additions are single statements.
     @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
-    /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
+    /// Whether, for the same URL, the session may reach a server that other sessions would not reach or would not accept.
     let leavesSystemsWay: Bool
     /// Responses that are stored for this session only; nil until there is one.
     // Unchecked because every request checks it, and it is only set as a whole.

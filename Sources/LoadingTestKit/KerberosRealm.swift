@@ -88,7 +88,7 @@ package final class KerberosRealm: Sendable {
             "KRB5_CONFIG": "\(directory.path)/krb5.conf",
             "KRB5_KDC_PROFILE": "\(directory.path)/kdc.conf",
             "KRB5CCNAME": "FILE:\(directory.path)/no-tickets",
-            // Servers must not write here, and their clocks are the same: no replay cache is needed.
+            // No replay cache: servers must not write here, and they share one clock.
             "KRB5RCACHENAME": "none:",
         ]
     }

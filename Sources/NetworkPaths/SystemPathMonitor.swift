@@ -261,7 +261,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private func publish(_ table: InterfaceTable) {
         let routes = Self.defaultRoutes
-        // Whether the primary connection is metered applies to the interface of the default route.
+        // NetworkManager reports whether the primary connection is metered: that is the interface of the default route.
         let isMetered = lock.locked { managed?.isMetered } ?? false
         let new = table.path(
             defaultRoutes: routes,

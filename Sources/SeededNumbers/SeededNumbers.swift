@@ -23,7 +23,7 @@ package struct SeededNumbers: RandomNumberGenerator {
 
     package mutating func next(below limit: Int) -> Int { Int(next() % UInt64(limit)) }
 
-    /// Text of pieces that parsers trip over.
+    /// Joins random pieces, such as those that parsers trip over.
     package mutating func text(of pieces: [String], upTo count: Int) -> String {
         (0..<next(below: count + 1)).map { _ in pieces[next(below: pieces.count)] }.joined()
     }

@@ -22,7 +22,7 @@ import Musl
 package enum Unbound {
     /// The result of a lookup.
     package enum Answer: Sendable, Hashable {
-        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has none of the family.
+        /// Addresses of 4 or 16 bytes each, and their TTL. Empty if the name has no addresses of the family.
         case addresses([[UInt8]], seconds: Int)
         /// The zone is not signed, so the answer cannot be validated.
         case unsigned

@@ -48,7 +48,7 @@ package enum DescriptorLimit {
     /// The share of files, which is capped: beyond the cap, the connections that feed the files are the bottleneck.
     package static func files(of divisible: Int) -> Int { max(2, min(divisible / 8 * 3, mostFiles)) }
 
-    /// The share of connections: what files and the app leave.
+    /// The share of connections: what remains after the shares of files and the app.
     package static func connections(of divisible: Int) -> Int { max(2, divisible - divisible / 4 - files(of: divisible)) }
 
     private static let mostFiles = 4_096

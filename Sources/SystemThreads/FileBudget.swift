@@ -54,7 +54,7 @@ package final class FileBudget: Sendable {
         var used = 0
         var usedOfHalf = 0
         var lines = (whole: Line(), half: Line())
-        /// The number of waiters of the first queue served since the last one of the second.
+        /// The number of waiters served from the `whole` queue since the last one from the `half` queue.
         var wholesInRow = 0
     }
 

@@ -24,7 +24,7 @@ extension PoolMachine {
         return origins.values[place].connecting.remove(lease) != nil
     }
 
-    /// Adds a lease that joined the queue; it is the last, unless others have another priority.
+    /// Adds a lease that joined the queue; it is the last one, unless priorities differ.
     mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease

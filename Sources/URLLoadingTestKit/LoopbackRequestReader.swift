@@ -10,7 +10,7 @@
 import Foundation
 import NIOCore
 
-/// Parses requests from the bytes of a connection (RFC 9112), for a server that only tests connect to.
+/// Parses requests from the bytes of a connection (RFC 9112), for a server to which only tests connect.
 struct LoopbackRequestReader {
     struct Malformed: Error {}
 

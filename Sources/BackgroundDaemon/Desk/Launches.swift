@@ -181,7 +181,7 @@ struct SessionLaunch {
     fileprivate var number = 0
     /// Why the last launch failed; nil if it succeeded.
     fileprivate(set) var trouble: String?
-    /// The timer of the next check whether to launch the program.
+    /// The timer for the next check of whether the program must be launched.
     fileprivate var timer: Scheduled<Void>?
     /// The session's row stores the launch limit, which applies to all sessions of the program.
     fileprivate var isKept: Bool

@@ -216,7 +216,7 @@ extension ConnectionFacts: Coded {
                 isForwarded: try coder.usual(19, "isForwarded", false, value?.isForwarded),
                 interface: try coder.maybe(20, "interface", value?.interface),
                 askedNameServers: try coder.usual(21, "askedNameServers", false, value?.askedNameServers),
-                // Omitted if it follows from the version.
+                // Omitted if the TLS version implies it.
                 isInTLS: try coder.maybe(
                     22, "isInTLS", value.flatMap { $0.isInTLS == ($0.tlsVersion != nil) ? nil : $0.isInTLS }),
                 applicationProtocol: try coder.maybe(

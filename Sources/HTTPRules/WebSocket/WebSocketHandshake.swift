@@ -79,7 +79,7 @@ package struct WebSocketHandshake: Hashable, Sendable {
         }
     }
 
-    /// Validates the server's response, "The response […] from the server" in section 4.1.
+    /// Validates the server's response (RFC 6455, section 4.1).
     package func check(status: Int, headers: HeaderBlock) throws(WebSocketHandshakeFailure) -> WebSocketAgreement {
         guard accepts(status: status) else { throw .status(status) }
         if case .upgrade(let key) = way { try Self.checkUpgrade(headers, key) }

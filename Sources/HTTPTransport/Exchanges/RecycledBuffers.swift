@@ -14,7 +14,7 @@ package import NIOCore
 /// The kernel clears new memory page by page, and doing that repeatedly costs as much as reading. A holder may keep its piece: the
 /// buffer is not touched meanwhile.
 package struct RecycledBuffers {
-    /// After this many requests in a row without a free buffer, the holders are assumed to keep theirs.
+    /// After this many calls of ``take(otherwise:)`` in a row without a free buffer, the holders are assumed to keep their pieces.
     private static let patience = 64
 
     package let size: Int

@@ -121,7 +121,7 @@ package final class ConnectionBudget: Sendable {
 
     // MARK: Reservations
 
-    /// The maximum that one session leaves to the others.
+    /// One session must leave a quarter of the limit to the others, but never more connections than this.
     private static let mostLeft = 512
 
     private func limit(_ state: State) -> Int {

@@ -205,7 +205,7 @@ enum ResponseKeeper {
 extension SessionPolicy {
     func substitutes(_ origin: Origin) -> Bool { connections?.substitutes(host: origin.host, port: origin.port) ?? false }
 
-    /// Whether the session may reach servers that others would not reach by the same URL, or not accept.
+    /// Whether, for the same URL, the session may reach a server that other sessions would not reach or would not accept.
     var leavesSystemsWay: Bool {
         if hasOwnTrustRoots { return true }
         guard let connections else { return false }

@@ -37,7 +37,7 @@ final class StreamLoad {
     /// The number of bytes of the current write that were passed on.
     private var written = 0
     private var isWriting = false
-    /// The number of the connection's bytes that the machine knows of.
+    /// The number of the connection's unread bytes that were reported to the machine.
     private var known = 0
     private var isHeld = false
     /// There is no connection yet, or TLS is being negotiated: only timeouts can be processed.

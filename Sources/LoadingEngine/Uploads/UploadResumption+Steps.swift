@@ -109,7 +109,7 @@ extension UploadResumption {
         return (Answer(response: answer.response, body: KeptBody(bytes), transaction: answer.transaction), bytes)
     }
 
-    /// If the stream ended in the part that was sent, the length is known.
+    /// Records the length of the upload if the stream ended in the part that was sent.
     func noteEndOfStream() {
         if let count = stream.endOfPart { upload?.partEnded(after: count) }
     }

@@ -36,7 +36,7 @@ package struct SecretItem: Sendable, Hashable {
 }
 
 extension SecretItem: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Contains nothing of the attributes and the secret.
+    /// Reveals neither the attributes nor the secret.
     package var description: String { "a secret item of \(attributes.count) attributes" }
 
     package var debugDescription: String { description }

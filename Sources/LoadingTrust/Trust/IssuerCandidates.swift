@@ -13,9 +13,9 @@ import X509
 /// The certificates that were sent with a leaf certificate, as issuer candidates for a verifier.
 ///
 /// A verifier tries every path from one certificate to the next, and the peer controls the number of paths: authorities with the
-/// same name and key, each signed by the next, make more than can ever be tried. The number of candidates is therefore limited,
-/// and so is the number handed to the verifier in total, each of which costs one signature check; a verifier that gets no more
-/// candidates ends.
+/// same name and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore
+/// limited, and so is the number handed to the verifier in total, each of which costs one signature check; a verifier that gets no
+/// more candidates ends.
 final class IssuerCandidates: CustomCertificateStore {
     /// The maximum number of certificates besides the leaf.
     static let maximumCount = 32

@@ -348,7 +348,7 @@ package struct FTPMachine: Sendable {
     private mutating func endOfControl() -> [Action] {
         controlHasEnded = true
         switch state {
-        // Data on the data connection is still delivered, but without the final reply the transfer is no success.
+        // Data on the data connection is still delivered, but without the final reply the transfer has not succeeded.
         case .transferring where isComplete: return []
         case .transferring where count == nil: return plan.transfer.isStore ? incomplete() : [.expectEnd]
         case .awaitingReason: return dataWasLost()

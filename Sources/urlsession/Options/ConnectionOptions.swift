@@ -126,7 +126,7 @@ struct ConnectionOptions: ParsableArguments {
         }
     }
 
-    /// Parses `host:port:address[,address]`; a leading `+`, with which entries expire in curl, is ignored.
+    /// Parses `host:port:address[,address]`; a leading `+`, which makes entries expire in curl, is ignored.
     private static func addresses(_ text: String) -> (Settings.Endpoint, [String])? {
         let text = text.hasPrefix("+") ? String(text.dropFirst()) : text
         guard let (host, rest) = part(of: text[...]), !host.isEmpty, let (portText, list) = part(of: rest),

@@ -71,7 +71,7 @@ final class SegmentedDownload: Sendable {
     /// - Parameters:
     ///   - count: The number of parts, limited to the connections per host.
     ///   - judge: Throws if a load failed.
-    /// - Throws: The errors of `judge`, or that the file cannot be written.
+    /// - Throws: The errors of `judge`, or an error if the file cannot be written.
     /// - Returns: The result; no part of the file remains if it was refused.
     func load(_ count: Int, judge: (TransferObserver.State) throws -> Void) async throws -> Ending {
         let first = await probe()
