@@ -54,6 +54,8 @@ extension Model {
         var isConnect = false
         /// Whether a connection that it was sent over has come to its end.
         var wasLost = false
+        /// Whether that connection stood nevertheless; nil until it matters.
+        var standsAfterLoss: Bool?
 
         var isMain: Bool { order.phase == .main }
         /// Whether it asks the server to switch protocols.
@@ -242,7 +244,7 @@ extension Model {
         var request = SeenRequest(
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields,
             bodyLength: course.bodyLength)
-        course.isConnect = goesByConnect(course)
+        course.isConnect = goesByConnect(&course)
         if course.isConnect { request.method = "CONNECT" }
         // The length of a stream is not known beforehand; of what is refused early nobody counts it.
         let isStream = order.message == .streamAgain || order.message == .streamOnce
@@ -297,13 +299,18 @@ extension Model {
     }
 
     /// Whether a WebSocket's request is a stream of an HTTP/2 connection, which stands already (RFC 8441).
-    private mutating func goesByConnect(_ course: Course) -> Bool {
+    private mutating func goesByConnect(_ course: inout Course) -> Bool {
         let order = course.order
         guard course.isMain, order.way == .webSocket, standing.contains(connection(course)) else { return false }
         let isPlain =
             [.nobody, .cookie, .requestField, .configurationField].contains(order.login) && order.session.route != .proxyAsks
-        // Where the connection may have ended, or may be somebody's, both are right.
-        return isPlain && !course.wasLost || mayBe()
+        // The connection may be bound to a user.
+        guard isPlain else { return mayBe() }
+        guard course.wasLost else { return true }
+        // It may have ended with the request that was lost, and has then ended for all that follow.
+        let stands = course.standsAfterLoss ?? mayBe()
+        course.standsAfterLoss = stands
+        return stands
     }
 
     private func connection(_ course: Course) -> String {
@@ -318,7 +325,7 @@ extension Model {
         let ending = answer.ending
         answer.ending = .stays
         // The next request may meet the connection, or not.
-        if ending != .stays { course.wasLost = true }
+        if ending != .stays { (course.wasLost, course.standsAfterLoss) = (true, nil) }
         switch ending {
         case .cutInHead where course.isAnnounced, .reset where course.isAnnounced: return .interrupted
         case .cutInHead, .reset:

@@ -45,7 +45,9 @@ struct CombinationTests {
         "protocol=http2,security=system,way=webSocket,stored=fresh", "way=becomesStream,stored=fresh",
         "route=proxyAsks,way=webSocket,answer=redirectAcross",
         "protocol=http2,security=system,route=proxy,way=webSocket,stored=fresh",
-        "message=head,way=becomesStream", "route=unixSocket,way=becomesStream", "way=webSocket,policy=onlyIfCached",
+        "message=head,way=becomesStream",
+        "stored=redirect,policy=reloadIgnoringLocal,answer=redirectDown,way=becomesStream", "route=unixSocket,way=becomesStream",
+        "way=webSocket,policy=onlyIfCached",
     ]
 
     @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {

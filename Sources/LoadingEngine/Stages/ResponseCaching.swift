@@ -33,8 +33,13 @@ enum ResponseCaching {
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)
-        // Most responses: there is nothing to store, and nothing that could be outdated.
-        if !mayStore, head.status != 304, hop.request.method == "GET", !mayReplace(hop, in: load.session) { return nil }
+        // Most responses: there is nothing to store, and nothing that could be outdated. A response to a request to switch protocols
+        // says nothing about the stored one.
+        if !mayStore, head.status != 304, hop.request.method == "GET",
+            load.asksToSwitch(hop) || !mayReplace(hop, in: load.session)
+        {
+            return nil
+        }
         guard hop.request.method == "GET" || hop.request.method == "HEAD" else {
             invalidate(by: head, of: exchange, hop, in: load)
             return nil
