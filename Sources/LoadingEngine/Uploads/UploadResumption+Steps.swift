@@ -31,8 +31,7 @@ extension UploadResumption {
             guard let kept = kept.take() else { throw failure(nil) }
             return .answer(kept)
         case .create(let part):
-            if let answer { await stage.discard(answer, in: load.control) }
-            dropKept()
+            if let answer { await keepOrDiscard(answer, hop, stage, in: load) }
             let hop = hop.goesToUpload ? creation ?? hop : hop
             stage.leaveConnections(of: hop)  // A server that rejects the head may not read the content.
             hop.upload = part == ResumableUpload.Part() ? nil : HopPart(part: part, goesToUpload: false)
@@ -87,6 +86,12 @@ extension UploadResumption {
     func next(part: ResumableUpload.Part?, _ hop: Hop, _ load: Load) throws(LoadError) -> Hop {
         guard let next = control(part: part, number: hop.number + 1, proxies: load.proxies != nil) else { throw failure(nil) }
         return next
+    }
+
+    /// Keeps the response that refused a stream: it is the result if there is no stream for another attempt.
+    private func keepOrDiscard(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async {
+        guard kept == nil, !hop.request.body.isReplayable else { return await stage.discard(answer, in: load.control) }
+        kept = try? await keep(answer).answer
     }
 
     func dropKept() {

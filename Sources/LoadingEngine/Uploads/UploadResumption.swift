@@ -160,6 +160,7 @@ final class UploadResumption {
     /// A message of the hop is being sent.
     func sends(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
+        if !hop.goesToUpload { dropKept() }
         transaction.sentOffset = hop.upload?.part?.offset ?? (hop.goesToUpload ? upload.acknowledged : 0)
         transaction.sentBodyLength = upload.length ?? -1
         if !hop.goesToUpload || hop.upload?.part != nil, let exchange = transaction.exchange {
@@ -185,6 +186,11 @@ final class UploadResumption {
     /// The hop that follows a failure; nil if the upload is not resumed.
     func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
         guard load.control.failure == nil, upload != nil else { return nil }
+        if error.kind == .requestBodyStreamExhausted, upload?.isCreating == true, let kept = kept.take() {
+            upload?.end()
+            hop.keep(.answer(kept))
+            return hop
+        }
         let step: ResumableUpload.Step
         if let interim = interimStep.take() {
             step = interim

@@ -207,7 +207,7 @@ struct ResumableUploadTests {
 
     @Test func `a stream is asked for from the offset`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("POST", cut: 1_000_000)]))
-        let recorder = StreamGiver(content: Self.content)
+        let recorder = UploadStreamProvider(Self.content)
         let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
         session.uploadTask(withStreamedRequest: Self.request(server)).resume()
         let status = try await recorder.status.value { $0 }
@@ -226,33 +226,5 @@ private final class ProgressRecorder: NSObject, URLSessionTaskDelegate, @uncheck
         guard response.statusCode == 104 else { return }
         if first.read({ $0 }) == nil { atFirst104() }
         first.change { $0 = true }
-    }
-}
-
-private final class StreamGiver: NSObject, URLSessionDataDelegate {
-    let content: Data
-    let offsets = Watched<[Int64]>([])
-    let status = Watched<Int?>(nil)
-
-    init(content: Data) { self.content = content }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask,
-        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
-    ) {
-        offsets.change { $0.append(0) }
-        completionHandler(InputStream(data: content))
-    }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
-        completionHandler: @escaping @Sendable (InputStream?) -> Void
-    ) {
-        offsets.change { $0.append(offset) }
-        completionHandler(InputStream(data: content.dropFirst(Int(offset))))
-    }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        status.change { $0 = (task.response as? HTTPURLResponse)?.statusCode ?? (error as? URLError)?.errorCode ?? -1 }
     }
 }

@@ -27,9 +27,11 @@ struct UploadPartsTests {
         return plan
     }
 
-    /// Uploads content as a stream whose length is not said; gives the status, and where the delegate was asked for it from.
-    private static func upload(stream content: Data, to server: UploadServer) async throws -> (status: Int, offsets: [Int64]) {
-        let giver = StreamGiver(content)
+    /// Uploads content as a stream of unknown length; returns the status, and the offsets that the delegate was asked for.
+    private static func upload(
+        stream content: Data, to server: UploadServer, streamCount: Int = .max
+    ) async throws -> (status: Int, offsets: [Int64]) {
+        let giver = UploadStreamProvider(content, count: streamCount)
         let session = URLSession(configuration: .ephemeral, delegate: giver, delegateQueue: nil)
         defer { session.finishTasksAndInvalidate() }
         session.uploadTask(withStreamedRequest: URLRequest(server.url(), method: "POST")).resume()
@@ -131,6 +133,19 @@ struct UploadPartsTests {
         #expect(server.requests.map(\.method) == ["POST", "OPTIONS"])
     }
 
+    @Test(arguments: [true, false]) func `a refusal for the size is the result where the stream cannot be sent again`(
+        isAsked: Bool
+    ) async throws {
+        let limits = [["Upload-Limit", "max-append-size=1000000"]]
+        let refusal = Fault("POST", status: 413, fields: isAsked ? nil : limits, body: "too much", refuses: true)
+        var plan = UploadServer.Plan(faults: [refusal])
+        plan.options = limits
+        let server = try UploadServer(plan)
+        let (status, offsets) = try await Self.upload(stream: Self.content(2_500_000), to: server, streamCount: 1)
+        #expect(status == 413 && offsets == [0, 0])
+        #expect(server.requests.map(\.method) == (isAsked ? ["POST", "OPTIONS"] : ["POST"]))
+    }
+
     @Test func `the version that an answer to OPTIONS states is spoken from then on`() async throws {
         var plan = UploadServer.Plan(version: 6, faults: [Fault("POST", status: 413, refuses: true)])
         plan.options = [["Upload-Draft-Interop-Version", "6"], ["Upload-Limit", "max-append-size=2000000"]]
@@ -152,34 +167,5 @@ struct UploadPartsTests {
                 for: URLRequest(server.url(), method: "POST"), from: Self.content(2_500_000))
             #expect((response as? HTTPURLResponse)?.statusCode == 413)
         }
-    }
-}
-
-/// Gives its content as a stream, from wherever it is asked.
-private final class StreamGiver: NSObject, URLSessionDataDelegate {
-    private let content: Data
-    let offsets = Watched<[Int64]>([])
-    let status = Watched<Int?>(nil)
-
-    init(_ content: Data) { self.content = content }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask,
-        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
-    ) {
-        offsets.change { $0.append(0) }
-        completionHandler(InputStream(data: content))
-    }
-
-    func urlSession(
-        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
-        completionHandler: @escaping @Sendable (InputStream?) -> Void
-    ) {
-        offsets.change { $0.append(offset) }
-        completionHandler(InputStream(data: content.dropFirst(Int(offset))))
-    }
-
-    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        status.change { $0 = (error as? URLError)?.errorCode ?? (task.response as? HTTPURLResponse)?.statusCode ?? -1 }
     }
 }

@@ -56,3 +56,40 @@ final class UploadWatcher: NSObject, URLSessionDataDelegate {
         ends.change { $0.append(error as? URLError) }
     }
 }
+
+/// Provides its content as a stream from the offset that it is asked for.
+final class UploadStreamProvider: NSObject, URLSessionDataDelegate {
+    private let content: Data
+    private let count: Int
+    let offsets = Watched<[Int64]>([])
+    let status = Watched<Int?>(nil)
+
+    /// Provides at most `count` streams.
+    init(_ content: Data, count: Int = .max) {
+        self.content = content
+        self.count = count
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask,
+        needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(stream(from: 0))
+    }
+
+    func urlSession(
+        _ session: URLSession, task: URLSessionTask, needNewBodyStreamFrom offset: Int64,
+        completionHandler: @escaping @Sendable (InputStream?) -> Void
+    ) {
+        completionHandler(stream(from: offset))
+    }
+
+    private func stream(from offset: Int64) -> InputStream? {
+        offsets.change { $0.append(offset) }
+        return offsets.read(\.count) > count ? nil : InputStream(data: content.dropFirst(Int(offset)))
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        status.change { $0 = (error as? URLError)?.errorCode ?? (task.response as? HTTPURLResponse)?.statusCode ?? -1 }
+    }
+}
