@@ -67,4 +67,6 @@ package struct TransferCounts: Sendable, Hashable, Codable {
     package var expectedToReceive: Int64 = -1
 
     package init() {}
+
+    package var hasSentAll: Bool { expectedToSend > 0 && sent >= expectedToSend }
 }

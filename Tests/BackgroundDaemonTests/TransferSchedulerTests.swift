@@ -129,6 +129,19 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(2)) == [.start(2)])
     }
 
+    @Test func `an upload that only waits for its response is left to finish`() {
+        var bench = SchedulerBench(places: 3)
+        for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = true } }
+        #expect(bench.send(.sentAll(1, true)) == [] && bench.send(.sentAll(2, true)) == [])
+        // A redirect makes it send its content again.
+        #expect(bench.send(.sentAll(2, false)) == [])
+        #expect(bench.set { $0.isWithinHours = false } == [.stop(2, .conditions), .stop(3, .conditions)])
+        #expect(bench.send(.removed(1)) == [] && bench.send(.stopped(2)) == [] && bench.send(.stopped(3)) == [])
+        // The next attempt sends it again.
+        #expect(bench.set { $0.isWithinHours = true } == [.start(2), .start(3)])
+        #expect(bench.set { $0.isMetered = true } == [.stop(2, .conditions), .stop(3, .conditions)])
+    }
+
     @Test func `in slow mode none loses its place for being slow`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)

@@ -36,6 +36,18 @@ struct TermsTests {
         return "\(hour % 24)-\((hour + 3) % 24)"
     }
 
+    private func startInSlowMode(_ place: BackgroundPlace) async throws -> (program: ProgramHandle, manager: ProgramHandle) {
+        let program = try place.start("one")
+        program.tell("session", "main")
+        try await program.line("session main")
+        let manager = try place.manager()
+        manager.tell("watch")
+        try await manager.line("watching")
+        manager.tell("manage", "terms", "1")
+        try await manager.line("terms 1")
+        return (program, manager)
+    }
+
     @Test func `out of the hours no transfer begins, and one that runs is paused and goes on where it was`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
@@ -68,6 +80,25 @@ struct TermsTests {
         }
     }
 
+    @Test func `an upload that only waits for its response ends out of the hours, and is sent once`() async throws {
+        try await withClock(reply: { _ in .ok("taken").after(.gate("g")) }) { (place, server, _) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            let upload = try place.write("an upload".utf8, to: "upload")
+            let manager = try place.manager()
+            manager.tell("watch")
+            program.tell("upload", "main", server.url().absoluteString, upload.path)
+            try await manager.line("transfer main.1 running 9")
+            let hours = Self.hours(in: 12)
+            manager.tell("manage", "terms", "0", hours)
+            try await manager.line("terms 0 \(hours)")
+            server.open("g")
+            try await program.line("completed main.1 ok")
+            #expect(server.requests.count == 1)
+            try await program.leave()
+        }
+    }
+
     @Test func `the hours hold for the daemon that takes over, and end when they are taken back`() async throws {
         try await withClock(reply: { .ok($0.path) }) { (place, server, _) async throws in
             let program = try place.start("one")
@@ -94,14 +125,7 @@ struct TermsTests {
     @Test func `in slow mode transfers wait for what any of them moved, and all go on when it ends`() async throws {
         let content = ScriptedFile.pattern(3_000_000)
         try await withClock(reply: { $0.path == "/b" ? .ok("b") : .ok(content) }) { (place, server, _) async throws in
-            let program = try place.start("one")
-            program.tell("session", "main")
-            try await program.line("session main")
-            let manager = try place.manager()
-            manager.tell("watch")
-            try await manager.line("watching")
-            manager.tell("manage", "terms", "1")
-            try await manager.line("terms 1")
+            let (program, manager) = try await startInSlowMode(place)
             program.tell("download", "main", server.url("/a").absoluteString, "a")
             let line = try await manager.line("transfer main.1 running ", "(slow mode: goes on in ")
             #expect(!line.contains(" 3000000 "))
@@ -119,14 +143,7 @@ struct TermsTests {
 
     @Test func `an upload is slow, too`() async throws {
         try await withClock(reply: { _ in .ok("taken") }) { (place, server, _) async throws in
-            let program = try place.start("one")
-            program.tell("session", "main")
-            try await program.line("session main")
-            let manager = try place.manager()
-            manager.tell("watch")
-            try await manager.line("watching")
-            manager.tell("manage", "terms", "1")
-            try await manager.line("terms 1")
+            let (program, manager) = try await startInSlowMode(place)
             let upload = try place.write(ScriptedFile.pattern(3_000_000), to: "upload")
             program.tell("upload", "main", server.url().absoluteString, upload.path)
             try await manager.line("transfer main.1 running 0 (slow mode: goes on in ")

@@ -45,7 +45,9 @@ extension TransferScheduler {
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasPlace && next(of: ordinary) != nil
             let leaving = running.filter { id in
-                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired else { return false }
+                guard let entry = entries[id], entry.item.isDiscretionary, !entry.isExpired, !entry.awaitsResponse else {
+                    return false
+                }
                 return isAnyReady || makesRoom(entry, for: ordinary)
             }
             if let id = leaving.max() { stop(id, .yields, &actions) }
@@ -61,6 +63,7 @@ extension TransferScheduler {
         entry.startTime = now
         entry.failure = nil
         entry.lacksNetwork = false
+        entry.awaitsResponse = false
         entry.serverBound = nil
         entries[id] = entry
         running.insert(id)

@@ -45,6 +45,8 @@ package struct TransferScheduler: Sendable {
         var lacksSpace = false
         /// It runs, and has found no route to its host.
         var lacksNetwork = false
+        /// It runs, and only waits for the response.
+        var awaitsResponse = false
         /// The earliest time of the next attempt according to the server.
         var serverBound: Double?
         var isExpired = false
@@ -114,6 +116,7 @@ package struct TransferScheduler: Sendable {
             reconsider(id, now)
         case .progressed(let id, let bytes): progressed(id, bytes)
         case .answered(let id): noteAnswer(id, now)
+        case .sentAll(let id, let hasSentAll): entries[id]?.awaitsResponse = hasSentAll && running.contains(id)
         case .stopped(let id): stopped(id, now)
         case .failed(let id, let failure, let madeProgress, let retryAfter, let random):
             failed(id, failure, madeProgress, retryAfter, random, now)
@@ -245,7 +248,9 @@ package struct TransferScheduler: Sendable {
         let before = conditions
         guard before != next else { return }
         conditions = next
-        for id in running.sorted() where !next.allow(entries[id]?.item) { stop(id, .conditions, &actions) }
+        for id in running.sorted() where !next.allow(entries[id]?.item) && entries[id]?.awaitsResponse != true {
+            stop(id, .conditions, &actions)
+        }
         let isBack = next.isConnected && !before.isConnected
         if isBack {
             offline = []
