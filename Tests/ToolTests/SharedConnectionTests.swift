@@ -9,6 +9,7 @@
 
 import Foundation
 import LoadingTestKit
+import Synchronization
 import Testing
 
 /// Which loads of one command share a connection.
@@ -49,6 +50,21 @@ struct SharedConnectionTests {
                 let result = try await Tool.run(["-s"] + words)
                 #expect(result.text == "hellowho?", "\(result.errors)")
             }
+        }
+    }
+
+    @Test func `a hundred hosts with a login leave only the last ones' connections open`() async throws {
+        let counts = Mutex<[Int]>([])
+        let open = Mutex<@Sendable () -> Int>({ 0 })
+        try await withScriptedServer(reply: { request in
+            counts.withLock { $0.append(open.withLock { $0 }()) }
+            return .ok(".")
+        }) { (server) async throws in
+            open.withLock { $0 = { server.openConnectionCount } }
+            let port = try #require(server.url().port)
+            let result = try await Tool.run(["-s", "-u", "me:secret", "http://h[1-100].localhost:\(port)/"])
+            #expect(result.text == String(repeating: ".", count: 100), "\(result.errors)")
+            #expect(counts.withLock { $0.max() ?? 0 } < 50)
         }
     }
 

@@ -49,7 +49,7 @@ extension RequestOptions {
     ) async throws {
         try await reporting(visit, number: number) { report in
             try await retries.repeating(say: say) { attempts in
-                let (observer, task) = try begin(SharedSessions.ofThisRun.session(for: visit), attempts)
+                let (observer, task) = try SharedSessions.ofThisRun.make(for: visit) { try begin($0, attempts) }
                 let outcome = await observer.load(task)
                 report.note(outcome, file: observer.sink.path ?? file)
                 try conclude(outcome)

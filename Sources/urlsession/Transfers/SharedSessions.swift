@@ -14,33 +14,69 @@ import URLLoading
 /// The sessions of a run of the tool; as in curl, loads whose options let them share connections use one session.
 ///
 /// A session remembers logins and trust decisions, so loads with different ones have separate sessions. Each task has its own
-/// delegate.
+/// delegate. Only the sessions that were used last are kept, because a run may visit any number of hosts.
 final class SharedSessions: Sendable {
+    private struct Kept {
+        let session: URLSession
+        /// The number of callers that are creating a task in it.
+        var users = 0
+        var lastUse = 0
+    }
+
+    private struct State {
+        var sessions: [[String]: Kept] = [:]
+        var useCount = 0
+    }
+
     static let ofThisRun = SharedSessions()
 
     /// The connections per host; the number of concurrent loads is limited elsewhere.
     private static let connectionLimit = 300
+    /// The number of sessions that are kept for further loads.
+    private static let limit = 16
 
-    private let sessions = Mutex<[[String]: URLSession]>([:])
+    private let state = Mutex(State())
 
-    func session(for visit: Visit) -> URLSession {
+    /// Creates a task in the session of a load.
+    func make<Result>(for visit: Visit, _ create: (URLSession) throws -> Result) rethrows -> Result {
         let configuration = visit.configuration
         let cookies = configuration.httpCookieStorage.map { "\(ObjectIdentifier($0))" } ?? ""
         let key = visit.terms + [cookies, "\(configuration.resumesFTPUploads)"] + configuration.omittedHeaders.sorted()
-        return sessions.withLock { sessions in
-            if let known = sessions[key] { return known }
-            configuration.httpMaximumConnectionsPerHost = Self.connectionLimit
-            let made = URLSession(configuration: configuration, delegate: nil, delegateQueue: nil)
-            sessions[key] = made
-            return made
+        let session = state.withLock { state in
+            state.useCount += 1
+            var kept = state.sessions[key] ?? Kept(session: Self.makeSession(configuration))
+            kept.users += 1
+            kept.lastUse = state.useCount
+            state.sessions[key] = kept
+            return kept.session
         }
+        defer { release(key) }
+        return try create(session)
+    }
+
+    private static func makeSession(_ configuration: URLSessionConfiguration) -> URLSession {
+        configuration.httpMaximumConnectionsPerHost = connectionLimit
+        return URLSession(configuration: configuration, delegate: nil, delegateQueue: nil)
+    }
+
+    /// The task was created: invalidates the session that was not used for the longest time, if there are too many.
+    private func release(_ key: [String]) {
+        let surplus = state.withLock { state -> URLSession? in
+            state.sessions[key]?.users -= 1
+            let unused = state.sessions.filter { $0.value.users == 0 }
+            guard state.sessions.count > Self.limit, let oldest = unused.min(by: { $0.value.lastUse < $1.value.lastUse }) else {
+                return nil
+            }
+            return state.sessions.removeValue(forKey: oldest.key)?.session
+        }
+        surplus?.finishTasksAndInvalidate()
     }
 
     /// Invalidates the sessions at the end of the run.
     func end() {
-        let all = sessions.withLock { sessions in
-            defer { sessions = [:] }
-            return Array(sessions.values)
+        let all = state.withLock { state in
+            defer { state.sessions = [:] }
+            return state.sessions.values.map(\.session)
         }
         for session in all { session.finishTasksAndInvalidate() }
     }
