@@ -16,7 +16,7 @@ internal import LoadingStores
 internal import LoadingTrust
 internal import Synchronization
 
-/// The background sessions of this process, and those that it was launched for.
+/// The background sessions of this process, and the sessions that the daemon launched it for.
 enum BackgroundSessions {
     private struct State {
         var sessions: [String: WeakRemote] = [:]
@@ -30,15 +30,15 @@ enum BackgroundSessions {
         weak var remote: RemoteSession?
     }
 
-    /// Set by the daemon when it launches a program: the sessions' identifiers, one per line.
+    /// The environment variable that the daemon sets when it launches a program: the sessions' identifiers, one per line.
     static let launchVariable = "URLSESSION_BACKGROUND_EVENTS"
 
     private static let state = Mutex(State(awaited: launchedFor.sorted()))
 
-    /// The sessions that the daemon launched the program for, if it did.
+    /// The sessions that the daemon launched this program for; empty if the program was started in another way.
     static let launchedFor: Set<String> = {
         if let named = ProcessInfo.processInfo.environment[launchVariable], !named.isEmpty {
-            // Child processes of this process were not launched by the daemon.
+            // Child processes must not inherit it: the daemon did not launch them.
             unsetenv(launchVariable)
             return Set(named.split(separator: "\n").map(String.init))
         }
@@ -69,7 +69,7 @@ enum BackgroundSessions {
         return remote
     }
 
-    /// Registers a session that has its tasks, so that it learns when the program has handled its events.
+    /// Registers a session whose tasks have been restored, so that it is notified when the program has handled its events.
     static func joined(_ remote: RemoteSession) {
         state.withLock { $0.sessions[remote.identifier] = WeakRemote(remote: remote) }
     }
@@ -95,7 +95,7 @@ enum BackgroundSessions {
 }
 
 extension SessionSettings {
-    /// The reason why such a session cannot carry out tasks; nil if it can.
+    /// Why a background session with these settings cannot run tasks; nil if it can, and for other sessions.
     var backgroundObjection: LoadError? {
         guard let identifier = background.identifier else { return nil }
         if identifier.isEmpty { return LoadError(.unknown, "a background session needs an identifier that is not empty") }
@@ -111,7 +111,7 @@ extension SessionSettings {
         return nil
     }
 
-    /// The credentials that the daemon cannot find in a file.
+    /// The credentials to send to the daemon, because they are not in a file that it can read.
     private static func credentials(in store: CredentialStore, isKept: Bool) -> [BackgroundSettings.KnownCredential] {
         var known: [BackgroundSettings.KnownCredential] = []
         for (space, credentials) in store.all() {

@@ -13,7 +13,7 @@ internal import Synchronization
 
 /// Buffers the chunks of a response body between the event loop and the iterator.
 ///
-/// The engine's credit window limits the buffer: credit is returned only when chunks were taken and read.
+/// The engine's credit window limits its size: credit is returned only for chunks that were taken and read.
 final class ByteStream: Sendable {
     private struct State {
         var chunks: [Data] = []

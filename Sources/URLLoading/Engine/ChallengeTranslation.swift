@@ -12,7 +12,7 @@ internal import LoadingModel
 
 /// Converts challenges for the app, and its answers for the engine.
 enum ChallengeTranslation {
-    /// Converts a challenge; the roots are the session's own, in DER, or empty for the system's.
+    /// Converts a challenge; `roots` are the session's own trust roots in DER, or empty for the system's.
     static func challenge(_ question: ChallengeQuestion, roots: [Data]) -> URLAuthenticationChallenge {
         URLAuthenticationChallenge(
             protectionSpace: space(question, roots),
@@ -59,7 +59,7 @@ extension URLCredential {
         }
     }
 
-    /// Nil if there is nothing that could be sent.
+    /// The credential for the engine; nil if it has no content to send.
     var forEngine: LoadCredential? {
         let persistence = LoadCredential.Persistence(rawValue: persistence.rawValue) ?? .forSession
         if isTrust { return LoadCredential(.trust, persistence: persistence) }

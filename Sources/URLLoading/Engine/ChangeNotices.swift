@@ -13,8 +13,8 @@ internal import LoadingStores
 
 /// Posts notifications about changes of a store.
 ///
-/// Observers are code of the app, and may block or use the store. Therefore notifications about changes made on an event loop, by a
-/// response, or on a disk thread, which found changes of another process, are posted on a queue.
+/// Observers are app code, which may block or use the store. Notifications are therefore posted on a queue, not on the event loop
+/// whose response changed the store, nor on the disk thread that found another process's changes.
 enum ChangeNotices {
     private static let queue = DispatchQueue(label: "urlloading.notices")
 

@@ -24,11 +24,9 @@ struct CustomClasses: Sendable {
 
     var isEmpty: Bool { own.isEmpty && (!usesRegistered || URLProtocolRegistry.classes.isEmpty) }
 
-    /// The class that loads a task, or nil.
+    /// Returns the first class that loads the task, or nil.
     ///
-    /// By default a class is asked about the task's current request.
-    ///
-    /// Runs code of the app.
+    /// Runs app code: the classes' `canInit(with:)`, which by default decides by the task's current request.
     func claimant(of task: URLSessionTask) -> URLProtocol.Type? {
         let registered = usesRegistered ? URLProtocolRegistry.classes : []
         return (own + registered).first { $0.canInit(with: task) }
@@ -36,7 +34,7 @@ struct CustomClasses: Sendable {
 }
 
 extension URLRequest {
-    /// The request with a stream for its body: like Apple's system, which gives a `URLProtocol` every body as a stream.
+    /// The request with its body as a stream: as on Apple's platforms, a `URLProtocol` gets every body as a stream.
     fileprivate func withBodyStream() -> URLRequest {
         guard httpBodyStream == nil else { return self }
         return switch loadRequest.body {

@@ -15,7 +15,7 @@ internal import Synchronization
 
 /// Stores the responses of a `URLProtocol` class in the session's cache, and looks them up.
 extension CustomProtocolLoader {
-    /// The session's cache, if responses may be stored: to GET requests of tasks other than downloads.
+    /// The session's cache, and the policy for this request; nil for methods other than GET and for downloads: neither is stored.
     private var cache: (cache: URLCache, policy: CacheDecision.Policy)? {
         guard (request.httpMethod ?? "GET") == "GET", task is URLSessionDataTask,
             let session = task.mutex.withLock({ $0.session }), let cache = session.memory.protocolCache
@@ -26,7 +26,9 @@ extension CustomProtocolLoader {
         return (cache, CacheDecision.Policy.stricter(policies[0], policies[1]))
     }
 
-    /// The stored response of the class, unless the cache policy forbids its use; blocks while reading from disk.
+    /// The stored response that this class delivered earlier, unless the cache policy forbids its use.
+    ///
+    /// Blocks while reading from disk.
     func findAnswer() -> CachedURLResponse? {
         guard let (cache, policy) = cache, policy != .reloadIgnoringLocal, policy != .reloadIgnoringLocalAndRemote,
             let found = cache.lookUpAnswer(to: request), found.origin?.serves(type, request, found.response) == true
@@ -56,7 +58,7 @@ extension CustomProtocolLoader {
         queue.async {
             defer { completion() }
             guard let (cache, _) = self.cache else { return }
-            // The delegate may have replaced it.
+            // The delegate may have replaced the response.
             let given = CachedURLResponse(answer)
             let entry = self.entry(given.response, given.data, given.storagePolicy, userInfo: given.userInfo)
             cache.keep(entry, self.request, isLimited: true)

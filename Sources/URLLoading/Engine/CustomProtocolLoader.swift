@@ -14,17 +14,17 @@ internal import Synchronization
 
 /// Runs an instance of an app's `URLProtocol` class for the engine, on a separate serial queue, and is its client.
 ///
-/// Reports after the end of the load, from either side, are ignored. The answer to a challenge goes to the challenge's sender, on
+/// Once the app or the engine has ended the load, reports are ignored. The answer to a challenge goes to the challenge's sender, on
 /// the loader's queue.
 final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @unchecked Sendable {
-    // All mutable state is in `state`, under its mutex; that is what makes `@unchecked Sendable` (which a subclass of NSObject
-    // needs) true.
+    // `@unchecked Sendable`, which a subclass of NSObject needs, is correct because all mutable state is in `state`, under its
+    // mutex.
     private struct State {
         var sink: (any CustomLoaderSink)?
         /// Created on the queue; it retains this object as its client until the load has ended.
         var instance: URLProtocol?
         var isOver = false
-        /// The response to store, as far as it has arrived.
+        /// The part of the response to store that has arrived.
         var answer: Answer?
         var hasAnswered = false
     }
@@ -70,7 +70,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         }
     }
 
-    /// The sink, or nil if the load is over; `ending` ends it.
+    /// Returns the sink, or nil if the load is over; with `ending`, also ends the load.
     private func sink(ending: Bool = false) -> (any CustomLoaderSink)? {
         state.withLock { state in
             guard !state.isOver else { return nil }
@@ -161,7 +161,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
 
     private func gather(_ data: Data) {
         state.withLock { state in
-            // Not a copy of the answer: its data would be copied for each chunk.
+            // Appends in place: a local copy of the answer would make every append copy all the data.
             guard !state.isOver, let count = state.answer?.data.count, let limit = state.answer?.limit else { return }
             if Int64(count) + Int64(data.count) > limit {
                 state.answer = nil

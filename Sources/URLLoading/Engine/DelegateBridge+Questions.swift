@@ -72,7 +72,7 @@ extension DelegateBridge {
             switch answer {
             case nil, (.continueLoading, _)?: reply(.delayed(.proceed))
             case (.useNewRequest, let chosen)?:
-                // Without a request there is nothing to use instead.
+                // If the delegate gives no new request, send the original one.
                 reply(.delayed(chosen.map { .replace($0.translated(replacing: request)) } ?? .proceed))
             case (.cancel, _)?: reply(.delayed(.cancel))
             }

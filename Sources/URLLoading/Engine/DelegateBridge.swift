@@ -59,7 +59,7 @@ final class DelegateBridge: LoadClient {
     /// The owner of the connections that the task's own delegate trusted; nil if the session's delegate decides, or no delegate
     /// does.
     var connectionHolder: ConnectionHolder? {
-        // The session's class may lack the method if it was never called: then the task's own delegate is assumed to decide.
+        // Until the session's method was called once, it is unknown whether the class implements it: assume that it does not.
         let sessionDecides = calls.shared.map {
             ![nil, .absent].contains(DelegateForms.form(of: .sessionChallenge, in: type(of: $0.object)))
         }
@@ -73,18 +73,19 @@ final class DelegateBridge: LoadClient {
         switch event {
         case .data(let data):
             if let task = directReader() { return task.take(data) }
-        // No delegate receives these if the result is for an async caller, which may read the task's properties at any time.
+        // If the result is for an async caller, no delegate receives these events. Update the task's properties immediately,
+        // because the caller may read them at any time.
         case .response, .wrote:
             if let task = callersTask() { return task.tell(event) }
         case .webSocket(let event):
-            // In order with the delegate's own calls, if it handles WebSocket events.
+            // If a delegate handles WebSocket events, all of them go through the mailbox, so that they stay in order.
             guard calls.hearsWebSockets else { return state.withLock { $0.task }.heard(event, isOnDelegateQueue: false) }
         case .stream(let event):
             let task = state.withLock { $0.task }
             guard calls.hearsStreams, !task.isCaptured else { return task.heard(event, isOnDelegateQueue: false) }
         case .finished(let outcome):
             let task = state.withLock { $0.task }
-            // The result of captured streams does not go to the delegate queue.
+            // After the app has captured the streams, the load's result does not go to the delegate queue.
             if task.isCaptured { return task.loadEndedLate(outcome) }
         case .requestChanged, .waitingForConnectivity, .sentHead, .informational, .sent, .resumed, .resumable, .becameDownload,
             .becameStream:
@@ -152,7 +153,7 @@ final class DelegateBridge: LoadClient {
     private enum Delivered {
         case done
         case instead(ArraySlice<DelegateMailbox.Item>)
-        /// Everything else waits for the delegate's disposition of a part.
+        /// Delivery is paused until the delegate has decided about a part.
         case held(LoadResponse)
     }
 

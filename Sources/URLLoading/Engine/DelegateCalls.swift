@@ -17,7 +17,7 @@ struct DelegateCalls: Sendable {
     let own: DelegateConformances?
     let shared: DelegateConformances?
 
-    /// The methods that may be called for a task whose result goes to a completion handler or caller.
+    /// The methods that may be called for a task whose result goes to a completion handler or an `async` caller.
     private static let methodsBesideResults: [DelegateMethod] = [
         .taskChallenge, .redirection, .newBodyStream, .delayedRequest, .sentRequestHead, .sentBodyData, .informationalResponse,
         .collectedMetrics, .sessionChallenge,
@@ -133,7 +133,7 @@ struct DelegateCalls: Sendable {
         }
     }
 
-    /// The one method that is not optional: it is called on the task's own delegate if that is a download delegate.
+    /// Calls the one method that is not optional, on the task's own delegate if that is a download delegate.
     func downloaded(_ task: URLSessionDownloadTask, to location: URL) {
         let delegate = own?.download ?? shared?.download
         delegate?.urlSession(session, downloadTask: task, didFinishDownloadingTo: location)

@@ -13,19 +13,19 @@ internal import LoadingModel
 
 /// The items to deliver to a task's delegates, and whether an operation is scheduled to deliver them.
 ///
-/// The mailbox is held while the delegate decides about one part of a `multipart/x-mixed-replace` body, because the engine waits
-/// only for answers to its own questions.
+/// Delivery is paused while the delegate decides about one part of a `multipart/x-mixed-replace` body: the engine does not know
+/// about parts, and so does not wait for these answers.
 struct DelegateMailbox: Sendable {
     enum Item: Sendable {
         case event(TaskEvent)
         case question(TaskQuestion, reply: @Sendable (TaskAnswer) -> Void)
-        /// From a `URLProtocol` of the app.
+        /// A challenge from a `URLProtocol` of the app.
         case challenge(URLAuthenticationChallenge, reply: @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void)
         /// The head of one part of a body, about which the delegate is asked.
         case part(LoadResponse)
         /// Bytes of a part.
         case partData(Data)
-        /// The number of bytes whose parts were all delivered.
+        /// Returns this number of bytes to the engine as credit, once the items before it were delivered.
         case credit(Int)
     }
 
@@ -35,10 +35,10 @@ struct DelegateMailbox: Sendable {
 
     /// Adds an item.
     ///
-    /// Returns true if an operation must be started to deliver it.
+    /// Returns true if the caller must schedule an operation to deliver it.
     mutating func post(_ item: Item) -> Bool {
         if isHeld, case .event(.finished(let outcome)) = item, case .failure = outcome.result {
-            // The answer is no longer needed, and the items after the question are not delivered.
+            // The load failed: do not wait for the delegate's answer, and drop the items after the question.
             items = []
             isHeld = false
             isScheduled = false
@@ -54,18 +54,18 @@ struct DelegateMailbox: Sendable {
         return items
     }
 
-    /// Returns items that cannot be delivered yet.
+    /// Pauses delivery, and puts back the items that were not delivered.
     mutating func hold(_ rest: ArraySlice<Item>) {
         items = rest + items
         isHeld = true
         isScheduled = false
-        // A load that failed meanwhile ends without the answer.
+        // If the load has failed meanwhile, it ends without the delegate's answer.
         if let end = items.last, case .event(.finished(let outcome)) = end, case .failure = outcome.result { items = [end] }
     }
 
-    /// Continues the delivery.
+    /// Resumes delivery.
     ///
-    /// Returns true if an operation must be started.
+    /// Returns true if the caller must schedule an operation.
     mutating func release() -> Bool {
         guard isHeld else { return false }
         isHeld = false
@@ -74,9 +74,9 @@ struct DelegateMailbox: Sendable {
         return true
     }
 
-    /// Called when the items taken were delivered.
+    /// Called when the items from ``take()`` have been delivered.
     ///
-    /// Returns true if more items have arrived, which need another operation.
+    /// Returns true if more items have arrived, for which the caller must schedule another operation.
     mutating func finishDelivery() -> Bool {
         isScheduled = !items.isEmpty
         return isScheduled

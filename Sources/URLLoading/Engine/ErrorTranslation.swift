@@ -36,7 +36,7 @@ enum ErrorTranslation {
         return URLError(code(of: error.kind), userInfo: userInfo)
     }
 
-    /// An error detected in this module.
+    /// Makes an error that was detected in this module.
     static func appError(_ kind: LoadError.Kind, _ message: String = "cancelled", url: URL?) -> any Error {
         appError(LoadError(kind, message), url: url)
     }

@@ -14,10 +14,10 @@ internal import Synchronization
 
 /// Reads an app's `InputStream` for the engine, off the event loop.
 ///
-/// Reading blocks, so each stream has its own serial queue, on which all uses of the stream happen. A bound stream is read only
+/// Reading blocks, so each stream is used only on its own serial queue. A stream of a bound pair (`PipeInputStream`) is read only
 /// when bytes are available, so that it blocks no thread while the app writes nothing, and can be closed immediately.
 final class InputStreamBody: BodyStream, @unchecked Sendable {
-    // `stream` and `isOpen` are only touched on `queue`; that is what makes `@unchecked Sendable` true.
+    // `@unchecked Sendable` is correct because `stream` and all mutable state are accessed only on `queue`.
     private let stream: InputStream
     private let queue = DispatchQueue(label: "URLLoading.InputStreamBody")
     private var isOpen = false

@@ -21,7 +21,7 @@ struct MultipartParts: Sendable {
     /// The maximum size of the head that is repeated for each part: a body of a megabyte may have tens of thousands of parts.
     private static let headLimit = 16_384
 
-    /// Nil for any other response, and if the head is too long to be repeated for each part.
+    /// Returns nil for other responses, and if the head is too long to be repeated for each part.
     init?(_ response: LoadResponse) {
         guard let head = response.head, let type = head.headers.first("Content-Type").flatMap(MediaType.init),
             type.mimeType.lowercased() == "multipart/x-mixed-replace", let boundary = type.boundary,
@@ -32,13 +32,13 @@ struct MultipartParts: Sendable {
         self.splitter = splitter
     }
 
-    /// The items for some bytes of the body; nil if the body is malformed, which ends the splitting.
+    /// Returns the items for some bytes of the body; nil if the body is malformed, after which it is no longer split.
     mutating func items(for data: Data) -> [DelegateMailbox.Item]? {
         guard let events = try? splitter.feed(data) else { return nil }
         return items(events) + [.credit(data.count)]
     }
 
-    /// The items for bytes that were still buffered when the body ended.
+    /// Returns the items for bytes that were still buffered when the body ended.
     mutating func lastItems() -> [DelegateMailbox.Item] { items(splitter.finish()) }
 
     private func items(_ events: [MultipartReplace.Event]) -> [DelegateMailbox.Item] {

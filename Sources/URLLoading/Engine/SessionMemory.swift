@@ -14,22 +14,22 @@ internal import LoadingModel
 internal import LoadingStores
 internal import Synchronization
 
-/// The stores of a session: those that the engine uses directly, and those of subclasses, which it must call.
+/// The stores of a session: those that the engine uses directly, and the app's subclasses, which must be called instead.
 struct SessionMemory: Sendable {
     /// The app's subclass; nil if the storage is not a subclass, or there is none.
     let cookies: HTTPCookieStorage?
     /// The cache for responses of `URLProtocol` classes; nil if there is no cache, or it is a subclass.
     ///
-    /// A subclass might lose the information which class delivered a response.
+    /// A subclass might not store which class delivered a response.
     let protocolCache: URLCache?
     /// The app's subclass; nil if the cache is not a subclass, or there is none.
     let cache: URLCache?
     /// The app's subclass; nil if the storage is not a subclass, or there is none.
     let credentials: URLCredentialStorage?
     let stores: SessionStores
-    /// The questions that the engine must ask because of subclasses.
+    /// The questions that the engine must ask because of the app's subclasses.
     let interests: TaskOrder.Interests
-    /// The queue for operations on the app's storages that no load waits for, in order: a reset comes after earlier stores.
+    /// A serial queue for operations on the app's storages that no load waits for, so that a reset runs after earlier stores.
     let changes: DispatchQueue
 
     init(_ settings: SessionSettings) {
@@ -66,18 +66,18 @@ struct SessionMemory: Sendable {
 
     private static let inMemory = HSTSStore(path: nil)
 
-    /// Whether a store is a subclass, which the engine must call.
+    /// Whether any storage is a subclass of the app.
     var isPartlyOfTheApp: Bool { cookies != nil || cache != nil || credentials != nil }
 
     /// The maximum body size for the app's cache: 5 % of its capacity, as for the library's own cache.
     var cachedBodyLimit: Int64 { cache.map { Int64(max($0.memoryCapacity, $0.diskCapacity) / 20) } ?? 0 }
 
-    /// Makes the underlying stores of subclasses durable; the engine does the rest.
+    /// Makes the underlying stores of the app's subclasses durable; the engine does this for the others.
     func flush(_ completion: @escaping @Sendable () -> Void) {
         SessionStores(cookies: cookies?.store, cache: cache?.store, credentials: credentials?.store).flush(completion)
     }
 
-    /// Empties the app's subclasses; the engine empties the rest.
+    /// Empties the storages that are subclasses of the app; the engine empties the others.
     func reset() {
         cookies?.removeCookies(since: .distantPast)
         cache?.removeAllCachedResponses()
@@ -95,7 +95,7 @@ struct SessionMemory: Sendable {
 }
 
 extension URLSessionTask {
-    /// The current request for a cache, with all fields that were or would be sent if the session loads it itself.
+    /// The task's current request for a cache, with all fields that the session sent or would send.
     var requestForCache: URLRequest? {
         mutex.withLock { state in
             var request = state.visibleRequest()
@@ -104,7 +104,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Asks the app's subclasses, away from the event loop.
+    /// Asks the app's subclasses, off the event loop.
     ///
     /// Only the first answer is used.
     func askMemory(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {
@@ -131,7 +131,7 @@ extension URLSessionTask {
             guard let cache = memory.cache, let task = self as? URLSessionDataTask else { return reply(.cached(nil)) }
             mutex.withLock { $0.sentFields = request.sentFields }
             cache.getCachedResponse(for: task) { found in
-                // The engine does not get responses that a `URLProtocol` class delivered.
+                // The engine must not use responses that a `URLProtocol` class delivered.
                 reply(.cached(found?.origin == nil ? found?.forEngine : nil))
             }
         case .storeCached(let cached, let request):

@@ -12,7 +12,7 @@ internal import Foundation
 package import LoadingModel
 internal import Synchronization
 
-/// A task is the client of its own load if there are no delegates to call: results go directly to the code that waits for them.
+/// A task is the client of its own load if there are no delegates to call: results go directly to the waiting caller.
 extension URLSessionTask: LoadClient {
     package func tell(_ event: TaskEvent) {
         switch event {
@@ -111,12 +111,12 @@ extension URLSessionTask: LoadClient {
 extension URLSessionDataTask {
     /// Makes a download task that takes over this task's load and identifier, and completes this task without an event.
     ///
-    /// Nil if it was already complete.
+    /// Returns nil if this task was already complete.
     func succeedAsDownload() -> URLSessionDownloadTask? {
         succeed(.download(resuming: nil)) { URLSessionDownloadTask(succeeding: $0, identifier: identity) }
     }
 
-    /// The same as a stream task, for a load whose server has switched protocols.
+    /// Makes a stream task in the same way, for a load whose server has switched protocols.
     func succeedAsStream() -> URLSessionStreamTask? {
         let queue = mutex.withLock { $0.session?.delegateQueue }
         let url = currentRequest?.url

@@ -63,9 +63,9 @@ final class TaskRegistry: Sendable {
         state.withLock { if $0.intake == .open { $0.tasks[task.identity] = task } }
     }
 
-    /// Adds a task that starts.
+    /// Adds a task that is about to start.
     ///
-    /// Returns false if the registry is closed and does not contain the task.
+    /// Returns false if it must not start: the registry is closed and does not contain it.
     func start(_ task: URLSessionTask) -> Bool {
         state.withLock { state in
             guard state.intake == .open else { return state.tasks[task.identity] != nil }
@@ -81,7 +81,7 @@ final class TaskRegistry: Sendable {
 
     /// Removes a task that has completed and delivered its result.
     func forget(_ identifier: Int) {
-        // The task is released after the lock, and with it the app's closures that it holds.
+        // The task, and with it the app's closures that it retains, is released outside the lock.
         let (task, farewell) = state.withLock { ($0.tasks.removeValue(forKey: identifier), $0.takeFarewell()) }
         withExtendedLifetime(task) { farewell?() }
     }
@@ -95,15 +95,16 @@ final class TaskRegistry: Sendable {
     /// Whether no new tasks are accepted.
     var isClosed: Bool { state.withLock { $0.intake != .open } }
 
-    /// Closes the registry, and calls back when it is empty: immediately if there are no tasks.
+    /// Closes the registry, and calls `whenEmpty` once it is empty: immediately if there are no tasks.
     ///
-    /// Only the first of several calls is called back.
+    /// Of several calls, only the first one's closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let farewell = state.withLock { $0.close(.closed, whenEmpty) }
         farewell?()
     }
 
-    /// The same, and returns the existing tasks, to be cancelled; they are no longer listed.
+    /// Closes the registry like `close(whenEmpty:)`, and returns the existing tasks for the caller to cancel; `tasks` no longer
+    /// lists them.
     func abandon(whenEmpty: @escaping @Sendable () -> Void) -> [URLSessionTask] {
         let (tasks, farewell) = state.withLock { state in
             let tasks = state.sorted
