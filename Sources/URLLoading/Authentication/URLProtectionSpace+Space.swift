@@ -23,7 +23,7 @@ extension URLProtectionSpace {
         )
     }
 
-    /// Converts a space of the engine; if it had no protocol originally, it has none again.
+    /// Converts a space of the engine; an empty kind becomes nil.
     static func make(_ space: ProtectionSpace) -> URLProtectionSpace {
         let kind = space.kind.isEmpty ? nil : space.kind
         let method = space.method.constant
@@ -43,7 +43,7 @@ extension AuthenticationMethod {
     /// The `NSURLAuthenticationMethod…` constant.
     var constant: String { Self.prefix + rawValue }
 
-    /// Nil if the string is not one of these constants.
+    /// Returns nil if the string is not one of these constants.
     init?(constant: String) {
         guard constant.hasPrefix(Self.prefix) else { return nil }
         self.init(rawValue: String(constant.dropFirst(Self.prefix.count)))

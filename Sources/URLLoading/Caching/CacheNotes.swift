@@ -9,12 +9,12 @@
 
 import Foundation
 
-/// The data of an app's cache entry besides the message, which a cache stores with the entry.
+/// What a cache stores with an entry besides the response and its body.
 ///
 /// In memory it is stored unchanged. On disk, only the property-list values of the user info are stored: `String`, `Data`, `Date`,
 /// numbers, and arrays and dictionaries of these.
 ///
-/// Sendable because it is not mutated here. Sharing the values safely is up to the app.
+/// Sendable because this library does not mutate the values; the app must ensure that they can be shared between threads.
 struct CacheNotes: @unchecked Sendable {
     private static let urlName = "url"
     private static let userInfoName = "userInfo"

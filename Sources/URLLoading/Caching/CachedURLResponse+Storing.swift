@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Conversion between the app's representation of an entry and the cache's.
+/// Converts between the app's representation of an entry and the cache's.
 extension CachedURLResponse {
     /// The status of a stored response that is not an HTTP response.
     static let plainStatus = 0
@@ -33,7 +33,7 @@ extension CachedURLResponse {
             data: data,
             userInfo: notes?.userInfo,
             storagePolicy: hit.mayGoToDisk ? .allowed : .allowedInMemoryOnly,
-            // The header fields of the request that found it serve as well.
+            // The original request is not stored. The request that matched the entry has equivalent fields.
             sentFields: request.storage.load.sentFields
                 ?? (hit.response.credential == nil ? nil : CacheKey.fields(of: request)),
             security: hit.response.security
@@ -117,7 +117,7 @@ extension CachedURLResponse {
     private static func plainFields(_ response: URLResponse) -> HeaderBlock {
         var fields = HeaderBlock()
         var type = response.mimeType
-        // Only the last mark was added here.
+        // A type that already contains the mark gets another one: the parser splits only at the last.
         if response.textEncodingName != nil || type?.contains(charsetMark) == true {
             type = (type ?? "") + charsetMark + (response.textEncodingName ?? "")
         }

@@ -13,17 +13,17 @@ import HTTPWire
 
 /// A stored response with its body: an entry of a cache.
 ///
-/// Sendable because it is immutable. Sharing the contents of `userInfo` safely is up to the app.
+/// Sendable because it is immutable. The app must ensure that the values of `userInfo` can be shared between threads.
 open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflectable, @unchecked Sendable {
     private let keptResponse: URLResponse
     private let keptData: Data
     private let keptUserInfo: [AnyHashable: Any]?
     private let policy: URLCache.StoragePolicy
-    /// All fields that the request was sent with, if a session made the entry; archives keep only ``isForOneUser`` of them.
+    /// All fields that the request was sent with, if a session made the entry; an archive stores only ``isForOneUser`` instead.
     let sentFields: HeaderBlock?
     /// The security of the connection that the response came over; nil for cleartext, and for entries that the app made.
     let security: ConnectionSecurity?
-    /// The `URLProtocol` class that delivered the response, if there was one; set before other code has the entry.
+    /// The `URLProtocol` class that delivered the response, if there was one; set before the entry is shared.
     final var origin: ProtocolOrigin?
 
     /// Makes an entry that may be stored in memory and on disk.
@@ -36,8 +36,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     /// - Parameters:
     ///   - response: The response.
     ///   - data: The body.
-    ///   - userInfo: Data of the app to store with it, or nil. On disk, and in archives, only values are stored whose keys are
-    ///     strings and which a property list can hold; the others last as long as the entry is in memory.
+    ///   - userInfo: Data of the app to store with it, or nil. Disks and archives store only values with string keys that a
+    ///     property list can hold; the others are lost when the entry leaves memory.
     ///   - storagePolicy: Where it may be stored.
     public init(
         response: URLResponse, data: Data, userInfo: [AnyHashable: Any]? = nil, storagePolicy: URLCache.StoragePolicy
@@ -114,7 +114,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
         }
     }
 
-    /// Field values that no request has.
+    /// Random field values, which match no request.
     private static var unknownUser: HeaderBlock {
         let value = UUID().uuidString
         var fields = HeaderBlock()
@@ -124,8 +124,8 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
 
     private static let userFields = ["Authorization", "Cookie"]
 
-    /// Whether the response depends on a credential, or on a cookie by its `Vary` field, so that it serves no request with another
-    /// one.
+    /// Whether the response depends on a credential, or, according to its `Vary` field, on a cookie: then it must not be used for
+    /// requests with other ones.
     private var isForOneUser: Bool {
         guard let sentFields, let stored = stored(under: "", requestHeaders: sentFields, now: 0) else { return false }
         return stored.credential != nil || Self.userFields.contains { stored.varyFields.contains($0) }

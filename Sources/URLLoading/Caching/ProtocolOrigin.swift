@@ -40,8 +40,8 @@ struct ProtocolOrigin: Sendable {
 
     /// Where the response to a request may be stored.
     ///
-    /// A response obtained with a credential must be compared with the requests that it might serve, which only the memory cache can
-    /// do; `no-store` in the request or the response forbids storing.
+    /// A response obtained with a credential may only be used for requests with the same one, which only the memory cache can
+    /// compare; `no-store` in the request or the response forbids storing.
     static func policy(
         _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
     ) -> URLCache.StoragePolicy {
@@ -56,8 +56,7 @@ struct ProtocolOrigin: Sendable {
         (response as? HTTPURLResponse)?.headers.hasToken("public", in: .cacheControl) ?? false
     }
 
-    /// The class name, which is the same in every run of the program, except for classes that are private to a file or a function.
-    ///
-    /// Their names, even mangled, contain an address, so that a later run does not use their entries on disk.
+    /// The class name, which is the same in every run of the program, except for classes that are private to a file or a function:
+    /// their names, even mangled, contain an address, so that a later run does not use their entries on disk.
     private static func name(of type: URLProtocol.Type) -> String { String(reflecting: type) }
 }

@@ -20,7 +20,7 @@ extension URLCache {
 
     // MARK: Directories
 
-    /// The directory of the caches that a program names.
+    /// The directory that contains the program's caches.
     static var programDirectory: String? { StoreLocations.cacheDirectory(program: ProcessInfo.processInfo.processName) }
 
     static var defaultDirectory: String? { programDirectory.map { $0 + "/responses" } }
@@ -33,9 +33,10 @@ extension URLCache {
         let hit = Mutex<ResponseCache.Hit?>(nil)
     }
 
-    /// The newer of the two entries for a request: a response that a session loaded, and one that a `URLProtocol` class delivered.
+    /// Returns the newer of the two entries for a request: a response that a session loaded, and one that a `URLProtocol` class
+    /// delivered.
     ///
-    /// For a request that a session is about to load itself, only the former is used. Blocks while reading from disk.
+    /// Loads of a session itself use only the former. Blocks while reading from disk.
     func lookUp(_ request: URLRequest) -> CachedURLResponse? {
         guard request.storage.load.sentFields == nil else {
             return hit(find(request)).flatMap { CachedURLResponse($0, for: request) }
@@ -71,7 +72,7 @@ extension URLCache {
         }
     }
 
-    /// The same without blocking: if the disk must be read, the handler is called on another thread.
+    /// Looks up a request without blocking: if the disk must be read, the handler is called on another thread.
     func lookUp(_ request: URLRequest, _ completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void) {
         switch (find(request), find(request, ofProtocol: true)) {
         case (.hit(let hit), .miss), (.hit(let hit), .unavailable):
@@ -79,7 +80,7 @@ extension URLCache {
         case (.miss, .miss), (.unavailable, .unavailable): return completionHandler(nil)
         default: break
         }
-        // Not on the disk queue: no code of the app runs there.
+        // Not on the disk queue, which must not run app code.
         DispatchQueue.global().async { completionHandler(self.lookUp(request)) }
     }
 
@@ -100,7 +101,7 @@ extension URLCache {
         waitForDisk()
     }
 
-    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` if it came from a load.
+    /// Stores an entry, under the key for `URLProtocol` responses if it has an origin; `isLimited` is true if it came from a load.
     func keep(_ entry: CachedURLResponse, _ request: URLRequest, isLimited: Bool) {
         guard entry.storagePolicy != .notAllowed, Self.isServed(request), let text = CacheKey(request),
             case let key = entry.origin == nil ? text.text : text.ofProtocolAnswer,

@@ -67,7 +67,7 @@ open class URLCache: NSObject, @unchecked Sendable {
     /// - Parameters:
     ///   - memoryCapacity: The maximum number of bytes stored in memory; 0 stores none.
     ///   - diskCapacity: The maximum number of bytes stored on disk; 0 stores none.
-    ///   - directory: The directory, which is created with access for the user only if it does not exist. Nil is the program's
+    ///   - directory: The directory, which is created if it does not exist, accessible only to the user. Nil means the program's
     ///     default directory, which the shared cache uses, too. With nil and a disk capacity of 0, the cache never uses the disk,
     ///     whatever capacity is set later.
     public init(memoryCapacity: Int, diskCapacity: Int, directory: URL? = nil) {

@@ -20,7 +20,7 @@ extension HTTPCookie {
     public static func cookies(netscapeFile text: String) -> [HTTPCookie] {
         NetscapeCookieFile.parse(text, now: Date().timeIntervalSinceReferenceDate).map { cookie in
             var cookie = cookie
-            // In A-label form; and an IP address has no subdomains.
+            // Converts the domain to A-labels; for an IP address, the cookie is host-only.
             let domain = domain(named: (cookie.isHostOnly ? "" : ".") + cookie.domain)
             (cookie.domain, cookie.isHostOnly) = (domain.name, domain.isHostOnly)
             return HTTPCookie(cookie)

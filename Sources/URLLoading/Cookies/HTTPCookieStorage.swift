@@ -119,8 +119,8 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
     /// Stores the cookies of a response, as far as the policy and the cookie rules allow.
     ///
     /// The storage rejects cookies for a domain that does not match the URL's host, secure cookies from an insecure URL, cookies
-    /// from such a URL that would shadow a secure one, and cookies with a same-site policy if the request was made for another
-    /// site's document (RFC 6265bis, section 5.7).
+    /// from an insecure URL that would shadow a secure cookie, and cookies with a same-site policy if the request was made for
+    /// another site's document (RFC 6265bis, section 5.7).
     ///
     /// - Parameters:
     ///   - cookies: The cookies from ``HTTPCookie/cookies(withResponseHeaderFields:for:)``.
@@ -136,11 +136,11 @@ open class HTTPCookieStorage: NSObject, @unchecked Sendable {
         }
     }
 
-    /// Which cookies are accepted, during the lifetime of the object.
+    /// Which cookies this object accepts; not stored on disk.
     ///
     /// Default ``HTTPCookie/AcceptPolicy/always``.
     ///
-    /// For a session, its configuration determines the policy.
+    /// A session uses the policy of its configuration instead.
     open var cookieAcceptPolicy: HTTPCookie.AcceptPolicy {
         get { policy.withLock { $0 } }
         set {

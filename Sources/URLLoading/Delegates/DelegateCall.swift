@@ -11,9 +11,7 @@ package import Foundation
 
 /// Calls delegate methods in the form that their class implements, and reports if it implements none.
 package enum DelegateCall {
-    /// Calls a method without a result.
-    ///
-    /// Returns false if the object's class does not implement the method.
+    /// Calls a method without a result; returns false if the object's class does not implement it.
     @discardableResult
     package static func tell(_ method: DelegateMethod, _ receiver: AnyObject, _ call: () -> Void) -> Bool {
         let type: AnyClass = type(of: receiver)
@@ -70,7 +68,7 @@ package enum DelegateCall {
         Task { handler(await DelegateProbe.runAsync(method, on: receiver, asyncForm) ?? fallback) }
     }
 
-    /// The same for a direct call to the `async` form.
+    /// Answers a direct call to the `async` form in the same way.
     ///
     /// Only the first answer is used.
     static func answer<Answer: Sendable>(

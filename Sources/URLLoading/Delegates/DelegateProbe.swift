@@ -11,9 +11,10 @@ import Synchronization
 
 /// Determines whether an object implements a delegate method, by calling it and detecting whether the default implementation ran.
 ///
-/// On Apple's platforms the methods are optional, and the Objective-C runtime knows. Here each is a requirement with a default
-/// implementation. During a probe, the default of the same method on the same object only marks the probe: it calls no completion
-/// handler. The result is cached for each class (``DelegateForms``), so that a class is probed once for each method.
+/// On Apple's platforms the methods are optional, and the Objective-C runtime knows which ones a class implements. Here each method
+/// is a requirement with a default implementation. During a probe, the default of the same method on the same object only marks the
+/// probe: it calls no completion handler. The result is cached for each class (``DelegateForms``), so that a class is probed once
+/// for each method.
 ///
 /// A default that runs without a probe, because the app called the method itself (as an object that wraps another delegate does),
 /// does what the session would do without the method.
@@ -51,9 +52,9 @@ package final class DelegateProbe: Sendable {
         return probe.fellThrough.load(ordering: .acquiring) ? nil : answer
     }
 
-    /// Called by default implementations first.
+    /// Every default implementation calls this first.
     ///
-    /// Returns true if a probe recorded the call; then the default does nothing else.
+    /// Returns true if a probe recorded the call; then the default must do nothing else.
     static func note(_ method: DelegateMethod, _ form: Form = .completion, on receiver: AnyObject) -> Bool {
         guard let probe = current, probe.method == method, probe.form == form,
             probe.receiver == ObjectIdentifier(receiver)

@@ -25,7 +25,8 @@ public protocol URLSessionDataDelegate: URLSessionTaskDelegate {
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse
     ) async -> URLSession.ResponseDisposition
 
-    /// Tells the delegate that the data task became a download task, as its disposition asked. The data task has no further events.
+    /// Tells the delegate that the data task became a download task, because it answered the response with `.becomeDownload`. The
+    /// data task has no further events.
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didBecome downloadTask: URLSessionDownloadTask)
 
     /// Tells the delegate that the data task became a stream task, which owns the connection and first reads the bytes that follow

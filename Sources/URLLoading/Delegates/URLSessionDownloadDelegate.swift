@@ -29,10 +29,10 @@ public protocol URLSessionDownloadDelegate: URLSessionTaskDelegate {
 
     /// Tells the delegate that a download has begun or continued its file, and can be resumed later.
     ///
-    /// If the app stores the resume data now, it remains usable even if the program is killed:
-    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` then updates it.
+    /// If the app stores the resume data now, the download can be resumed even if the program is killed:
+    /// ``URLSessionDownloadTask/resumeData(_:forWhatIsIn:)`` then updates the data with the current length of the file.
     ///
-    /// Not in Apple's API. Not called for background sessions, whose daemon keeps the data received.
+    /// Not in Apple's API. Not called for background sessions: their daemon keeps partial files itself.
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didBeginFileWithResumeData resumeData: Data
     )

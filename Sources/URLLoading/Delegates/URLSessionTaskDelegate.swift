@@ -100,7 +100,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     ///
     /// Not called for a response from the cache that needed no request.
     ///
-    /// Not in Apple's API, where the app sees its requests only as it made them, not as they are sent.
+    /// Not in Apple's API, which shows the app its requests only as it made them, not as they are sent.
     ///
     /// - Parameters:
     ///   - session: The session of the task.
@@ -112,7 +112,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// Tells the delegate that a response with a 1xx status other than 101 arrived before the final one.
     func urlSession(_ session: URLSession, task: URLSessionTask, didReceiveInformationalResponse response: HTTPURLResponse)
 
-    /// Tells the delegate that the task's metrics are complete. The second-last message about the task.
+    /// Tells the delegate that the task's metrics are complete. The second-to-last message about the task.
     func urlSession(_ session: URLSession, task: URLSessionTask, didFinishCollecting metrics: URLSessionTaskMetrics)
 
     /// Tells the delegate that the task is complete: the last message about it.

@@ -9,8 +9,7 @@
 
 /// Spells well-known field names as their RFCs do, because apps use keys such as `allHeaderFields["Content-Type"]`.
 ///
-/// Apple's system does the same, and leaves other names as the server sent them (verified by tests that were run on Apple's
-/// platforms).
+/// Apple's system does the same, and leaves other names as the server sent them (verified by tests run on Apple's platforms).
 enum FieldSpelling {
     /// The spelling for a lower-case name, or nil if the name is not well known.
     static func canonical(_ lowercasedName: String) -> String? { spellings[lowercasedName] }

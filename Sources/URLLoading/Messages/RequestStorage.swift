@@ -29,10 +29,10 @@ struct RequestStorage: Sendable {
         }
     }
 
-    /// Rarely used properties, in a separate object so that most requests are one allocation.
+    /// Rarely used properties, in a separate object so that most requests need only one allocation.
     ///
-    /// Sendable because it is immutable: a change creates another one. The app shares the body stream and the properties at its own
-    /// risk, as on Apple's platforms.
+    /// Sendable because it is immutable: a change creates a new object. As on Apple's platforms, the app shares the body stream and
+    /// the properties at its own risk.
     private final class Rarities: @unchecked Sendable {
         let stream: InputStream?
         let properties: [String: Any]
@@ -66,7 +66,7 @@ struct RequestStorage: Sendable {
         get { load.cookiePartition }
         set { load.cookiePartition = newValue }
     }
-    /// The visible value, whether it was set or not.
+    /// The timeout that the app sees, whether it was set or not.
     var timeout: TimeInterval { load.timeout ?? Self.defaultTimeout }
     /// Whether header fields were ever set, to distinguish an empty dictionary from nil.
     private var hasHeaderFields = false
@@ -154,7 +154,7 @@ struct RequestStorage: Sendable {
         set(self.value(for: field).map { "\($0),\(value)" } ?? value, for: field)
     }
 
-    /// No CR, LF or NUL, except CRLF before a space or tab: the obsolete line folding of RFC 9112, section 5.2.
+    /// Whether a value contains no CR, LF or NUL, except CRLF before a space or tab: obsolete line folding (RFC 9112, section 5.2).
     private static func isAcceptable(_ value: String) -> Bool {
         if ASCII.isFieldValue(value) { return true }
         let bytes = Array(value.utf8)

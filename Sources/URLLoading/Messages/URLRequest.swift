@@ -44,7 +44,7 @@ public struct URLRequest: Sendable {
         )
     }
 
-    /// Records all fields that the request was or will be sent with, for caches.
+    /// Records, for caches, all fields that the request was or will be sent with.
     mutating func note(sentFields: HeaderBlock?) { storage.load.sentFields = sentFields }
 
     /// The URL to load.
@@ -57,7 +57,7 @@ public struct URLRequest: Sendable {
 
     /// The URL of the main document, which determines whether cookies are third-party and same-site.
     ///
-    /// Default nil: the request is first-party. If it equals the request's URL, it follows redirects.
+    /// Default nil: the request is first-party. If it equals the request's URL, a redirect changes it, too.
     public var mainDocumentURL: URL? {
         get { storage.load.mainDocumentURL }
         set { storage.load.mainDocumentURL = newValue }
@@ -262,14 +262,14 @@ extension URLRequest {
         storage = RequestStorage(load: loadRequest, template: template?.storage)
     }
 
-    /// The request with a stream that contains the same bytes as its body, which remains.
+    /// Returns the request with a stream that contains the bytes of its body; the engine's request keeps that body.
     func streaming(_ stream: InputStream) -> URLRequest {
         var request = self
         request.storage.stream = stream
         return request
     }
 
-    /// Adds those header fields that the request does not have.
+    /// Adds the header fields that the request does not have yet.
     mutating func complete(with fields: [(name: String, value: String)]) {
         for field in fields where value(forHTTPHeaderField: field.name) == nil {
             setValue(field.value, forHTTPHeaderField: field.name)
@@ -279,7 +279,7 @@ extension URLRequest {
     /// Sets all flags from an archive.
     mutating func setOptions(archived options: UInt16) { storage.archivedOptions = options }
 
-    /// A request without a URL, the result of bridging nil.
+    /// Makes a request without a URL, the result of bridging nil.
     init() { storage = RequestStorage(load: LoadRequest(url: nil)) }
 
     /// The properties set with `URLProtocol.setProperty(_:forKey:in:)`.
