@@ -9,7 +9,7 @@
 
 package import FoundationEssentials
 
-/// A challenge for the app: of a server or proxy that requires authentication (RFC 9110, section 11.3), or of a TLS handshake.
+/// A challenge for the app: from a server or proxy that requires authentication (RFC 9110, section 11.3), or from a TLS handshake.
 package struct ChallengeQuestion: Sendable {
     package var space: ProtectionSpace
     /// The certificates that the server presented, in DER, its own first; only for ``AuthenticationMethod/serverTrust``.
@@ -27,7 +27,7 @@ package struct ChallengeQuestion: Sendable {
 }
 
 package enum ChallengeAnswer: Sendable {
-    /// With nil, the load continues without a credential.
+    /// Nil continues the load without a credential.
     case useCredential(LoadCredential?)
     case performDefaultHandling
     case cancel

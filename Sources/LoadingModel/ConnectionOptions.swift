@@ -80,7 +80,7 @@ package struct ConnectionOptions: Sendable, Hashable {
             ?? addresses[Endpoint(host: nil, port: port)] ?? addresses[Endpoint(host: nil, port: nil)]
     }
 
-    /// Whether the connection leads anywhere else than the URL and the system's resolver say.
+    /// Whether a connection leads elsewhere than the URL and the system's resolver specify.
     package func substitutes(host: String, port: Int) -> Bool {
         guard unixSocketPath == nil, nameServers.isEmpty else { return true }
         let destination = destination(host: host, port: port)

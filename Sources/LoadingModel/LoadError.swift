@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// Why a load failed: a kind for each failure that a caller would handle differently, a message with what was being done, and the
-/// cause.
+/// Why a load failed: a kind for each failure that a caller would handle differently, a message that says what was being done, and
+/// the cause.
 ///
 /// Only `URLLoading/Engine/ErrorTranslation.swift` maps kinds to `URLError.Code`. The value is one pointer wide, since every
 /// `throws(LoadError)` function on a request's path reserves space for one.
@@ -102,13 +102,13 @@ package struct LoadError: Error, Sendable {
         set { change { $0.peerTrust = newValue } }
     }
 
-    /// No name server answered, perhaps because there is no network.
+    /// Whether the lookup failed because no name server answered, perhaps for lack of a network.
     package var isForWantOfAnswer: Bool {
         get { box.facts.isForWantOfAnswer }
         set { change { $0.isForWantOfAnswer = newValue } }
     }
 
-    /// The proxy is unreachable or does not work as one: no part of the request was sent, or the request is safe to repeat.
+    /// Whether the proxy is unreachable or does not act as one: no part of the request was sent, or it is safe to send it again.
     package var isOfProxy: Bool {
         get { box.facts.isOfProxy }
         set { change { $0.isOfProxy = newValue } }

@@ -14,21 +14,21 @@ package import FoundationEssentials
 /// Every call returns at once and may come from any thread. Successive calls from one thread, or under one lock, take effect in
 /// that order.
 package protocol LoadingService: AnyObject, Sendable {
-    /// Starts a load and keeps the client until it was told `.finished`.
+    /// Starts a load, and retains the client until it has received `.finished`.
     ///
     /// Returns whether the caller has to call ``wake()``, after releasing any lock that a client needs.
     func submit(_ order: TaskOrder, client: any LoadClient) -> Bool
     /// Processes the commands that were posted.
     func wake()
-    /// Runs tasks on the service's event loops; lives as long as the process.
+    /// Runs tasks on the service's event loops; valid until the process ends.
     var taskExecutor: any TaskExecutor { get }
-    /// A response that is available without waiting, if no client needs events of the request; nil means: submit the request.
+    /// Returns a response that is available without waiting, for requests whose client needs no events; if nil, submit the request.
     func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)?
     /// Sends a command to a load; ignored if the load has ended.
     ///
     /// Returns whether the caller has to call ``wake()``, as ``submit(_:client:)`` does.
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
-    /// The proxies that a load of `url` would try, in order; nil stands for no proxy. Ends when the Swift task is cancelled.
+    /// Returns the proxies that a load of `url` would try, in order; nil stands for a direct connection. Cancellable.
     func proxies(for url: URL) async throws(LoadError) -> [URL?]
     /// Marks all loads as cancelled at once, so that no queued load takes the place of a cancelled one; each load is still
     /// cancelled by its own command.
@@ -47,8 +47,8 @@ package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
     /// Reports the load's end, instead of `.finished`.
     ///
-    /// The result resumes an `async` caller. The engine runs it after it has reported all loads that ended in the same turn of
-    /// the loop.
+    /// Returns what resumes the `async` caller, if there is one. The engine runs it after it has reported all loads that ended in
+    /// the same turn of the loop.
     func conclude(_ outcome: TaskOutcome) -> Waking?
     /// Asks the client; `reply` is called once, from any thread. A reply after the load's end is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)

@@ -16,16 +16,16 @@ package struct NetworkPath: Sendable, Hashable {
         package var name: String
         package var index: Int
         package var kind: Kind
-        /// Traffic costs the user money.
+        /// Whether traffic costs the user money.
         package var isExpensive: Bool
-        /// The user wants low data usage.
+        /// Whether the user wants low data usage.
         package var isConstrained: Bool
-        /// The interface allows very little traffic, as a satellite link does.
+        /// Whether the interface allows very little traffic, as a satellite link does.
         package var isUltraConstrained: Bool
         /// IP addresses as text, without a prefix length.
         package var addresses: [String]
 
-        /// Stands for an interface of which nothing is known.
+        /// An interface about which nothing is known.
         package static let unknown = Interface(name: "", index: -1, kind: .other)
         package var isUnknown: Bool { index == -1 }
 

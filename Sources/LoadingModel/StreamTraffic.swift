@@ -9,7 +9,7 @@
 
 package import FoundationEssentials
 
-/// The name of a DNS-SD service instance (RFC 6763), in its parts.
+/// The name of a DNS-SD service instance (RFC 6763), split into its parts.
 package struct ServiceName: Sendable, Hashable {
     /// The instance name, such as "Office printer".
     package let name: String

@@ -18,7 +18,7 @@ package enum TaskEvent: Sendable {
     case requestChanged(LoadRequest)
     /// No network that the load may use is available, and the load waits for one; sent at most once.
     case waitingForConnectivity
-    /// The head of a request was sent: the first request's, then those after redirects and challenges.
+    /// The head of a request was sent: of the first request, and of each one after a redirect or a challenge.
     case sentHead(RequestHead)
     /// A 1xx response other than 101.
     case informational(ResponseHead, url: URL)
@@ -38,8 +38,7 @@ package enum TaskEvent: Sendable {
     case resumable(Data?)
     /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a download.
     case becameDownload
-    /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a byte stream, which its client reads and writes from
-    /// now on.
+    /// The answer to ``TaskQuestion/response(_:)`` turned a data task into a byte stream, which the client now reads and writes.
     case becameStream
     /// An event of a WebSocket. For a message, the client sends ``TaskCommand/consumed(bytes:)`` with its
     /// ``WebSocketMessage/cost``.
@@ -96,7 +95,7 @@ package struct TaskOutcome: Sendable {
 
     package var response: LoadResponse? { box.facts.response }
 
-    /// One per request that was sent, in order; redirects come before the last one.
+    /// One for each request that was sent, in order.
     ///
     /// Empty unless the order asks for metrics.
     package var timelines: [TransactionTimeline] {

@@ -15,11 +15,11 @@
 /// Every event has at most one action, so that ``handle(_:)`` returns an optional and does not allocate.
 package struct TaskLifecycle: Hashable, Sendable {
     package enum Phase: Hashable, Sendable {
-        /// Not submitted yet; starts after that number of resumes.
+        /// Not submitted yet; starts after `suspensions` resumes.
         case unstarted(suspensions: Int)
         /// Submitted and not suspended.
         case running
-        /// Submitted and suspended until that number of resumes.
+        /// Submitted, and suspended until `suspensions` resumes.
         case paused(suspensions: Int)
         /// The app cancelled the task; waiting for the load's end.
         case cancelling

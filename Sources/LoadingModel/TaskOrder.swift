@@ -25,7 +25,7 @@ package struct TaskOrder: Sendable {
         case download(resuming: Data?)
         /// After the server has switched protocols, the connection carries WebSocket messages.
         case webSocket(WebSocketOrder)
-        /// No HTTP request: bytes are read and written on a connection of the task's own.
+        /// No HTTP request: bytes are read from and written to a connection that no other task uses.
         case byteStream(StreamOrder)
     }
 
@@ -58,9 +58,9 @@ package struct TaskOrder: Sendable {
         package static let credentials = Interests(rawValue: 1 << 11)
         /// Send `.sentHead` for each request.
         package static let sentHeads = Interests(rawValue: 1 << 12)
-        /// Send `.resumable` when a download's file is created, and keep a partial file also if the disk is full.
+        /// Send `.resumable` when a download's file is created, and keep a partial file even if the disk is full.
         package static let resumePoints = Interests(rawValue: 1 << 13)
-        /// Send `.resumable` as well, but keep partial files only in the usual cases.
+        /// Send `.resumable` when a download's file is created, but do not keep a partial file if the disk is full.
         package static let begunFiles = Interests(rawValue: 1 << 14)
         /// Send the request's own `Upgrade` field: a delegate may turn the switched connection into a byte stream.
         package static let upgrades = Interests(rawValue: 1 << 15)
@@ -76,16 +76,16 @@ package struct TaskOrder: Sendable {
     package var earliestBegin: Double?
     /// Set if the task's own delegate judges servers: the task shares no connections with others.
     package var connectionHolder: ConnectionHolder?
-    /// The version that the body file must have, from opening to the end; nil accepts any.
+    /// The version that the body file must have while it is read; nil accepts any.
     package var bodyFile: FileVersion?
     /// Set for uploads that continue after an interruption, if the server supports it.
     package var upload: UploadOrder?
-    /// The load fetches the proxy configuration and bypasses proxies.
+    /// Whether the load fetches the proxy configuration, and therefore bypasses proxies.
     package var isForProxies = false
-    /// The load follows another load's redirect to a different origin: credentials and other data of the original origin are not
-    /// sent.
+    /// Whether the load follows another load's redirect to a different origin: then credentials and other data for the original
+    /// origin are not sent.
     package var leftOrigin = false
-    /// The load tells a server that an upload was cancelled; it may outlive its session for a while.
+    /// Whether the load tells a server that an upload was cancelled; such a load may outlive its session for a while.
     package var endsUpload = false
     #if Logging || Metrics || Tracing
     /// Observes the requests that the load sends.
@@ -121,9 +121,9 @@ package enum TaskCommand: Sendable {
     /// Cancels a download; the outcome's error carries resume data where resuming is possible.
     case cancelProducingResumeData
     case setPriority(Float)
-    /// The client has processed body data; opens the flow control window by that number of bytes.
+    /// The client has processed body data; opens the flow control window by this number of bytes.
     case consumed(bytes: Int)
-    /// The app reads the task's byte counts: report them now and on every change.
+    /// Reports the byte counts now and after every change, because the app reads the task's.
     case tellCounts
     case webSocket(WebSocketCommand)
     case stream(StreamCommand)
@@ -136,7 +136,7 @@ package struct SessionPolicy: Sendable {
     package var maximumConnectionsPerHost = 6
     /// Fields added to each request that does not have them: the configuration's and the default ones.
     package var additionalHeaders: [(name: String, value: String)] = []
-    /// The names of default fields that are only sent if the app sets them.
+    /// The names of default fields that the session does not add; they are sent only if the app sets them.
     package var omittedHeaders: [String] = []
     package var cachePolicy: LoadRequest.CachePolicy = .useProtocolCachePolicy
     package var cookieAcceptance: CookieAcceptance = .onlyFromMainDocumentDomain
@@ -163,7 +163,7 @@ package struct SessionPolicy: Sendable {
     ///
     /// Empty means the system's.
     package var trustRoots: [Data] = []
-    /// The trust roots are the system's as seen by another process.
+    /// Whether ``trustRoots`` are the system's roots as another process sees them.
     package var trustRootsAreTheSystems = false
     /// Nil if connections follow the URLs and the system's routing.
     package var connections: ConnectionOptions?
@@ -177,7 +177,7 @@ package struct SessionPolicy: Sendable {
     package var maximumCollectedBytes: Int64?
     /// The maximum ratio of decoded to coded length, enforced beyond 64 MiB; the load fails if it is exceeded.
     package var maximumDecodingRatio: Int64 = 200
-    /// The directory for downloads until the app takes them.
+    /// The directory for downloaded files until the app moves them.
     package var temporaryDirectory: String = "/tmp"
     #if Logging || Metrics || Tracing
     /// Observes the session's connections.

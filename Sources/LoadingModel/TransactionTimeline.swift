@@ -59,7 +59,7 @@ package final class ConnectionFacts: Sendable {
     package let wasAskedForCertificate: Bool
     /// A client certificate was sent.
     package let hasShownCertificate: Bool
-    /// The system's or the session's trust roots verified the server, rather than only the app.
+    /// The server was verified by the system's or the session's trust roots, and not only trusted by the app.
     package let isVerified: Bool
     /// Nil for cleartext, and if another process made the connection.
     package let trust: ConnectionTrust?

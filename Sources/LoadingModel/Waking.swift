@@ -11,7 +11,7 @@ package import FoundationEssentials
 
 /// Resumes an `async` caller whose data is available.
 package struct Waking: Sendable {
-    /// The caller's priority as a number, if it waits for a thread of the global pool; nil if it runs elsewhere, as on its own
+    /// The caller's priority as a number, if it runs on the global pool; nil if it runs elsewhere, for example on its own
     /// executor.
     ///
     /// A number rather than a `TaskPriority`: the size of that type is only known at run time, which would make this type and
@@ -36,7 +36,7 @@ package struct Waking: Sendable {
     ///
     /// A resumed caller may take the resuming thread's CPU, finish before the next one is resumed, and go to sleep: two context
     /// switches for each load. If there are many callers, one thread of the pool is therefore woken and resumes the others.
-    /// Callers with another priority than the first one, and those that run elsewhere, do not wait for it.
+    /// Callers that have another priority than the first one, or run elsewhere, are resumed directly.
     package static func run(_ wakings: consuming [Waking]) {
         var wakings = wakings
         if wakings.count > few, let priority = wakings.lazy.compactMap(\.priority).first {

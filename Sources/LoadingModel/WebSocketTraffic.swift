@@ -64,9 +64,9 @@ package enum WebSocketEvent: Sendable {
     /// The handshake succeeded.
     case opened(subprotocol: String?)
     case message(WebSocketMessage)
-    /// That number of further messages was handed to the network.
+    /// This number of further messages was handed to the network.
     case sent(Int)
-    /// That number of further pings was answered.
+    /// This number of further pings was answered.
     case ponged(Int)
     /// The peer's close frame arrived; no message follows. The code is 1005 if the frame has none.
     case closed(code: UInt16, reason: Data?)
