@@ -54,9 +54,9 @@ final class ObservedTask: LoadObserver {
     func begins(_ request: ObservedRequest) -> any RequestObserver { ObservedExchange(request, observer) }
 }
 
-/// Observes one request and keeps its state until the end.
+/// Observes one request, and keeps its state until it ends.
 ///
-/// Confined to the session's event loop.
+/// Used only on the session's event loop.
 final class ObservedExchange: RequestObserver {
     private(set) var fields: [(String, String)] = []
     #if Logging

@@ -153,7 +153,7 @@ final class RequestMeters: Sendable {
         return made
     }
 
-    /// The label of a server: its own, or the one for other servers beyond the limit.
+    /// Returns the label of a server: its own, or beyond the limit the one for all other servers.
     private static func server(_ host: String, _ port: Int, _ state: inout State) -> Server {
         let server = Server(host: host, port: port)
         if state.servers.contains(server) { return server }

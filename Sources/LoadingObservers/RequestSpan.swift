@@ -44,7 +44,7 @@ struct RequestSpan {
     private let begin: UInt64
 
     init(_ request: ObservedRequest, _ tracing: TaskTracing) {
-        // Converts seconds since 2001, as in `Date`; times before 1970 come from a clock that was never set.
+        // Converts seconds since 2001, as in `Date`. A clock that was never set may give times before 1970.
         begin = UInt64(max(0, (request.begin + 978_307_200) * 1e9))
         let start = DefaultTracerClock.Timestamp(nanosecondsSinceEpoch: begin)
         let method = RequestLabels.method(request.method)
