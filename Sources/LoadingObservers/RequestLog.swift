@@ -34,10 +34,10 @@ struct RequestLog {
             switch cause {
             case .first: "request began"
             case .redirect: "redirect followed"
-            case .authentication: "request repeated with a credential"
-            case .failure: "request tried again"
-            case .resumption: "upload continued"
-            case .answer: "request repeated"
+            case .authentication: "request sent again with a credential"
+            case .failure: "request retried"
+            case .resumption: "upload resumed"
+            case .answer: "request sent again"
             }
         logger.debug(message, source: Self.source)
     }

@@ -68,7 +68,7 @@ struct LogTests {
                 texts(lines) == [
                     "request began", "connection opened", "response began", "request ended",
                     "redirect followed", "response began", "request ended",
-                    "request repeated with a credential", "response began", "request ended",
+                    "request sent again with a credential", "response began", "request ended",
                 ])
             #expect(lines.read { $0.allSatisfy { $0.contains(" URLLoading ") } })
             session.invalidateAndCancel()
@@ -103,7 +103,7 @@ struct LogTests {
             for path in ["/1", "/2"] { _ = try await session.data(from: server.url(path)) }
             #expect(
                 texts(lines) == [
-                    "request began", "response began", "request began", "request failed", "request tried again", "response began",
+                    "request began", "response began", "request began", "request failed", "request retried", "response began",
                 ])
             #expect(lines.read { $0.contains { $0.contains("error.type=networkConnectionLost") } })
         }

@@ -185,6 +185,6 @@ import Testing
 
     @Test func `nothing of the key is ever printed`() throws {
         let identity = try IdentityReader.identity(pkcs12: PKCS12Samples.modern, password: "geheim")
-        #expect("\(identity)" == "an identity of 2 certificates")
+        #expect("\(identity)" == "an identity with 2 certificates")
     }
 }

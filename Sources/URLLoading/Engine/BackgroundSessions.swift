@@ -98,15 +98,15 @@ extension SessionSettings {
     /// Why a background session with these settings cannot run tasks; nil if it can, and for other sessions.
     var backgroundObjection: LoadError? {
         guard let identifier = background.identifier else { return nil }
-        if identifier.isEmpty { return LoadError(.unknown, "a background session needs an identifier that is not empty") }
+        if identifier.isEmpty { return LoadError(.unknown, "a background session needs a nonempty identifier") }
         if identifier.utf8.count > 1024 || identifier.utf8.contains(0) {
-            return LoadError(.unknown, "the identifier of a background session has at most 1024 bytes, none of which is zero")
+            return LoadError(.unknown, "the identifier of a background session must have at most 1024 bytes and no NUL byte")
         }
         let isExtension = Bundle.main.bundleURL.pathExtension == "appex"
         if background.sharedContainer?.isEmpty ?? isExtension {
             return LoadError(
                 .backgroundSessionNeedsContainer,
-                "a background session of an extension needs a sharedContainerIdentifier that is not empty")
+                "a background session of an app extension needs a nonempty sharedContainerIdentifier")
         }
         return nil
     }

@@ -60,7 +60,8 @@ final class ByteStream: Sendable {
             if let response {
                 responseWaiter?.resume(returning: response)
             } else {
-                responseWaiter?.resume(throwing: ErrorTranslation.appError(.badServerResponse, "no response", url: nil))
+                responseWaiter?.resume(
+                    throwing: ErrorTranslation.appError(.badServerResponse, "the load ended without a response", url: nil))
             }
             for waiter in chunkWaiters { waiter.resume(returning: []) }
         }

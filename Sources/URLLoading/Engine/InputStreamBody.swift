@@ -40,7 +40,7 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
     private func readNow(_ count: Int, _ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         let result = read(count)
         if unwanted > 0, case .success(let data) = result, data.isEmpty {
-            let message = "the new body stream ends before the place that the upload continues from"
+            let message = "the new body stream ends before the offset at which the upload resumes"
             return reply(.failure(LoadError(.requestBodyStreamExhausted, message)))
         }
         guard unwanted > 0, case .success(let data) = result, !data.isEmpty else { return reply(result) }
@@ -59,7 +59,7 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
 
     private func read(_ count: Int) -> Result<Data, any Error> {
         guard !isClosed else {
-            return .failure(LoadError(.requestBodyStreamExhausted, "reading the body's stream: it was closed"))
+            return .failure(LoadError(.requestBodyStreamExhausted, "reading the body stream: the stream was closed"))
         }
         if !isOpen {
             isOpen = true
@@ -71,7 +71,7 @@ final class InputStreamBody: BodyStream, @unchecked Sendable {
             return stream.read(base, maxLength: bytes.count)
         }
         guard read >= 0 else {
-            let cause = stream.streamError ?? LoadError(.requestBodyStreamExhausted, "reading the body's stream failed")
+            let cause = stream.streamError ?? LoadError(.requestBodyStreamExhausted, "reading the body stream failed")
             return .failure(cause)
         }
         data.count = read

@@ -43,7 +43,7 @@ package final class NonfileURLContentLoader: _NSNonfileURLContentLoading, Sendab
             default:
                 throw ErrorTranslation.appError(
                     .badServerResponse,
-                    "the server answered with status \(status): load the URL by URLSession to read the body of such a response",
+                    "the server responded with status \(status); to read the body of such a response, use URLSession",
                     url: response.url ?? url)
             }
         }
