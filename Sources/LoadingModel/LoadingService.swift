@@ -11,7 +11,7 @@ package import FoundationEssentials
 
 /// Executes orders: the engine in this process, or the connection to the daemon.
 ///
-/// Every call returns at once and may come from any thread. Successive calls from one thread, or under one lock, take effect in
+/// Every call returns immediately and may come from any thread. Successive calls from one thread, or under one lock, take effect in
 /// that order.
 package protocol LoadingService: AnyObject, Sendable {
     /// Starts a load, and retains the client until it has received `.finished`.
@@ -30,7 +30,7 @@ package protocol LoadingService: AnyObject, Sendable {
     func command(_ command: TaskCommand, for task: TaskID) -> Bool
     /// Returns the proxies that a load of `url` would try, in order; nil stands for a direct connection. Cancellable.
     func proxies(for url: URL) async throws(LoadError) -> [URL?]
-    /// Marks all loads as cancelled at once, so that no queued load takes the place of a cancelled one; each load is still
+    /// Marks all loads as cancelled, so that no queued load takes the place of a cancelled one. Each load must still be
     /// cancelled by its own command.
     func cancelAll()
     /// Closes idle connections once the running loads have ended, and accepts no further orders.
@@ -47,8 +47,8 @@ package protocol LoadClient: AnyObject, Sendable {
     func tell(_ event: TaskEvent)
     /// Reports the load's end, instead of `.finished`.
     ///
-    /// Returns what resumes the `async` caller, if there is one. The engine runs it after it has reported all loads that ended in
-    /// the same turn of the loop.
+    /// Returns a ``Waking`` for the `async` caller, if there is one. The engine runs it after it has reported all loads that ended
+    /// in the same turn of the loop.
     func conclude(_ outcome: TaskOutcome) -> Waking?
     /// Asks the client; `reply` is called once, from any thread. A reply after the load's end is ignored.
     func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void)

@@ -43,7 +43,7 @@ package struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// All but the loopback interface; the one with the default route first.
+    /// All interfaces except loopback; the interface with the default route comes first.
     package var interfaces: [Interface]
     /// Whether other networks can be reached: there is a default route.
     package var isSatisfied: Bool
@@ -84,7 +84,7 @@ package struct ProhibitedNetworks: OptionSet, Sendable, Hashable {
 package protocol NetworkMonitoring: AnyObject, Sendable {
     /// Whether the monitor also applies to connections within the machine: an app's monitor does, the system's does not.
     var speaksForLoopback: Bool { get }
-    /// The latest path, or nil before the first one is known.
+    /// The latest path; nil until the first is known.
     var current: NetworkPath? { get }
 
     /// Calls `changed` soon with the current path, and after each change, from any thread; calls do not overlap.

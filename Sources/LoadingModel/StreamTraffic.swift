@@ -79,7 +79,7 @@ package enum StreamEvent: Sendable {
     case wrote(Int)
     /// A read or write failed; the stream may still be usable.
     case failed(Int, LoadError)
-    /// No more bytes can be read: the peer ended its side, or the app closed this one.
+    /// No more bytes can be read: the peer closed its write side, or the app closed the read side.
     case readClosed
     case writeClosed
     /// A network with a better route to the peer became available.

@@ -134,7 +134,7 @@ package struct SessionPolicy: Sendable {
     package var requestTimeout: Double = 60
     package var resourceTimeout: Double = 604_800
     package var maximumConnectionsPerHost = 6
-    /// Fields added to each request that does not have them: the configuration's and the default ones.
+    /// Fields added to each request that does not have them: the configuration's and the session's defaults.
     package var additionalHeaders: [(name: String, value: String)] = []
     /// The names of default fields that the session does not add; they are sent only if the app sets them.
     package var omittedHeaders: [String] = []

@@ -15,7 +15,7 @@ enum RequestLabels {
     /// The label for values that are not distinguished.
     static let other = "_OTHER"
 
-    /// The label of a method: those known to the conventions (RFC 9110, RFC 5789).
+    /// Returns the label of a method: its name if the conventions list it (RFC 9110, RFC 5789), otherwise ``other``.
     ///
     /// Methods are case-sensitive.
     static func method(_ method: String) -> String {

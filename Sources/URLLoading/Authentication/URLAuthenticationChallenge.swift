@@ -94,7 +94,7 @@ open class URLAuthenticationChallenge: NSObject, NSSecureCoding, @unchecked Send
     /// The protection space that requests authentication.
     open var protectionSpace: URLProtectionSpace { space }
 
-    /// The credential that is used if the app provides no other: the one that was rejected, or a stored one, or nil.
+    /// The credential that is used if the app provides no other: the rejected credential, a stored credential, or nil.
     open var proposedCredential: URLCredential? { proposal }
 
     /// How many answers to this challenge were rejected.

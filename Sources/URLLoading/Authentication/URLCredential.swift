@@ -48,8 +48,8 @@ open class URLCredential: NSObject, NSSecureCoding, NSCopying, CustomReflectable
     ///
     /// - Parameters:
     ///   - identity: The certificate and the key.
-    ///   - certArray: The intermediate certificates (`SecCertificate`), if the server needs them; if nil or empty, those that came
-    ///     with the identity are sent.
+    ///   - certArray: The intermediate certificates (`SecCertificate`), if the server needs them; if nil or empty, the certificates
+    ///     that came with the identity are sent.
     ///   - persistence: How long it is stored. It is never written to disk, and `.permanent` is the same as `.forSession`.
     public init(identity: SecIdentity, certificates certArray: [Any]?, persistence: Persistence) {
         content = .identity(identity, certificates: certArray?.compactMap { $0 as? SecCertificate } ?? [])

@@ -17,8 +17,8 @@ package import LoadingStores
 /// process ends. Client certificates never outlive the process. Spaces match only if host, port, protocol, realm and method are all
 /// equal.
 ///
-/// A subclass may implement its own storage. A session calls it through the methods with a task, which by default call those
-/// without.
+/// A subclass may implement its own storage. A session calls the methods that take a task, which by default call those that
+/// do not.
 ///
 /// Sendable because its store has its own lock.
 open class URLCredentialStorage: NSObject, @unchecked Sendable {
@@ -35,8 +35,8 @@ open class URLCredentialStorage: NSObject, @unchecked Sendable {
     ///
     /// Permanent credentials are stored in the desktop's Secret Service (GNOME Keyring, KWallet), which the user's login unlocks.
     /// If there is none, as on a server, they are stored in an encrypted file in the user's data directory, which only the user may
-    /// read. **The key is stored beside it**: this protects against other users, and if only the file is copied, but not against
-    /// programs of the same user, nor if the whole disk is copied.
+    /// read. **The key is stored beside it**: this protects against other users, and if only the file is copied, but neither
+    /// against programs of the same user, nor if the whole disk is copied.
     open class var shared: URLCredentialStorage { programStorage }
 
     /// Makes an empty storage that is only in memory.

@@ -104,7 +104,7 @@ extension CachedURLResponse {
     /// The data to store with the response: an ``EntryWriter`` takes ``CacheNotes/encoded()`` as the user info, and the notes
     /// themselves as the attachment.
     ///
-    /// Nil if there is none.
+    /// Returns nil if there is nothing to store.
     func notes(under key: String) -> CacheNotes? {
         let notes = CacheNotes(url: response.url?.absoluteString == key ? nil : response.url, userInfo: userInfo, origin: origin)
         return notes.isEmpty ? nil : notes
@@ -117,7 +117,7 @@ extension CachedURLResponse {
     private static func plainFields(_ response: URLResponse) -> HeaderBlock {
         var fields = HeaderBlock()
         var type = response.mimeType
-        // A type that already contains the mark gets another one: the parser splits only at the last.
+        // If the type itself contains "; charset=", another one is appended, because `plainType` splits at the last.
         if response.textEncodingName != nil || type?.contains(charsetMark) == true {
             type = (type ?? "") + charsetMark + (response.textEncodingName ?? "")
         }

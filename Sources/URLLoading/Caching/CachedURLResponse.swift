@@ -125,7 +125,7 @@ open class CachedURLResponse: NSObject, NSSecureCoding, NSCopying, CustomReflect
     private static let userFields = ["Authorization", "Cookie"]
 
     /// Whether the response depends on a credential, or, according to its `Vary` field, on a cookie: then it must not be used for
-    /// requests with other ones.
+    /// requests with a different credential or cookie.
     private var isForOneUser: Bool {
         guard let sentFields, let stored = stored(under: "", requestHeaders: sentFields, now: 0) else { return false }
         return stored.credential != nil || Self.userFields.contains { stored.varyFields.contains($0) }

@@ -40,8 +40,8 @@ struct ProtocolOrigin: Sendable {
 
     /// Where the response to a request may be stored.
     ///
-    /// A response obtained with a credential may only be used for requests with the same one, which only the memory cache can
-    /// compare; `no-store` in the request or the response forbids storing.
+    /// A response obtained with a credential may only be used for requests with the same credential, and only the memory cache can
+    /// compare them; `no-store` in the request or the response forbids storing.
     static func policy(
         _ policy: URLCache.StoragePolicy, _ request: URLRequest, _ response: URLResponse
     ) -> URLCache.StoragePolicy {

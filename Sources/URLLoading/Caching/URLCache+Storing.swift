@@ -47,7 +47,7 @@ extension URLCache {
         return CachedURLResponse(later, for: request)
     }
 
-    /// The stored response that a `URLProtocol` class delivered for such a request; blocks while reading from disk.
+    /// Returns the stored response that a `URLProtocol` class delivered for a request; blocks while reading from disk.
     func lookUpAnswer(to request: URLRequest) -> CachedURLResponse? {
         hit(find(request, ofProtocol: true)).flatMap { CachedURLResponse($0, for: request) }
     }

@@ -19,8 +19,8 @@ import Synchronization
 /// disk, so that other objects and processes see them in the same directory; only `URLSession.flush` ensures that they survive a
 /// power failure.
 ///
-/// A subclass may implement its own storage. A session calls it through the methods with tasks, which by default call those with
-/// requests: overriding either pair is enough.
+/// A subclass may implement its own storage. A session calls the methods that take a task, which by default call those that take
+/// a request: overriding either set is enough.
 ///
 /// Sendable because a mutex guards its state, and its store has its own lock.
 open class URLCache: NSObject, @unchecked Sendable {
@@ -38,7 +38,7 @@ open class URLCache: NSObject, @unchecked Sendable {
 
     private static let defaultMemoryCapacity = 4 << 20
     private static let defaultDiskCapacity = 20 << 20
-    /// Created lazily: a program that sets its own leaves the default directory alone.
+    /// Created lazily: if the program sets its own cache, the default directory is not touched.
     private static let sharedCache = Mutex<URLCache?>(nil)
 
     /// The store of the responses, which a session uses directly unless the cache is a subclass.

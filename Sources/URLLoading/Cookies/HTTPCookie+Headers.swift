@@ -48,7 +48,7 @@ extension HTTPCookie {
 
     /// Parses the cookies of a response's `Set-Cookie` fields, one per field.
     ///
-    /// The default path applies to a cookie without a path; nil for the one of RFC 6265bis, section 5.1.4.
+    /// A cookie without a path gets `defaultPath`, or if that is nil, the default path of RFC 6265bis, section 5.1.4.
     static func cookies(fields: [String], from url: URL, defaultPath: String? = nil) -> [HTTPCookie] {
         let now = Date().timeIntervalSinceReferenceDate
         let origin = Origin(url)

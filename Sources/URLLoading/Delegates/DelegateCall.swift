@@ -34,7 +34,7 @@ package enum DelegateCall {
     ///   - receiver: The object.
     ///   - completionForm: Calls the completion-handler form with the given handler, on the calling thread.
     ///   - asyncForm: Calls the `async` form; it runs in a new task.
-    ///   - reply: Receives the answer, on any thread and as often as the app gives one, or nil if the method is not implemented.
+    ///   - reply: Receives the answer, on any thread and as often as the app gives one; nil if the method is not implemented.
     package static func ask<Answer: Sendable>(
         _ method: DelegateMethod, _ receiver: any AnyObject & Sendable,
         completionForm: (@escaping @Sendable (Answer) -> Void) -> Void,

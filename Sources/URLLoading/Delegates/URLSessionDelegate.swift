@@ -14,7 +14,7 @@ public import Foundation
 /// Every method is optional: a class implements those it needs, and methods with a result either with a completion handler or as
 /// `async`. The methods are called on the session's `delegateQueue`, the `async` ones on Swift's concurrent executor.
 ///
-/// Unlike on Apple's platforms, a method that a subclass adds to a delegate class without it has no effect, because Swift selects
+/// Unlike on Apple's platforms, if a delegate class lacks a method, adding it in a subclass has no effect, because Swift selects
 /// the implementations where a class first conforms to a protocol; override methods of the superclass instead.
 public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
     /// Tells the delegate that the session was invalidated: the last message, after which the session releases its delegate.
@@ -26,7 +26,8 @@ public protocol URLSessionDelegate: NSObjectProtocol, Sendable {
 
     /// Asks the delegate to answer a connection's challenge about trust or identity, for the whole session.
     ///
-    /// Without this method, the task's method of the same kind is called, and without that one the default handling applies.
+    /// If this method is not implemented, the task's challenge method is called; if that is not implemented either, the default
+    /// handling applies.
     func urlSession(
         _ session: URLSession, didReceive challenge: URLAuthenticationChallenge,
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void

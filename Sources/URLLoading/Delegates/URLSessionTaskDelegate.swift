@@ -19,7 +19,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
     /// queue.
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask)
 
-    /// Asks the delegate whether to continue, replace the request, or cancel when a task's `earliestBeginDate` has come.
+    /// Asks the delegate, at a task's `earliestBeginDate`, whether to continue, replace the request, or cancel.
     func urlSession(
         _ session: URLSession, task: URLSessionTask, willBeginDelayedRequest request: URLRequest,
         completionHandler: @escaping @Sendable (URLSession.DelayedRequestDisposition, URLRequest?) -> Void
@@ -66,7 +66,7 @@ public protocol URLSessionTaskDelegate: URLSessionDelegate {
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge
     ) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
-    /// Asks the delegate for a new, unopened stream with the whole body, which must be sent for the first time or again.
+    /// Asks the delegate for a new, unopened stream with the whole body, to send it for the first time or again.
     func urlSession(
         _ session: URLSession, task: URLSessionTask,
         needNewBodyStream completionHandler: @escaping @Sendable (InputStream?) -> Void

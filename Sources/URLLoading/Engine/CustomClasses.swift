@@ -11,8 +11,8 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The `URLProtocol` classes that a session asks before it loads a request itself: those of its configuration in order, and for the
-/// shared session those registered with `URLProtocol.registerClass(_:)`, the last registered first.
+/// The `URLProtocol` classes that a session asks before it loads a request itself: its configuration's in order, then, for the
+/// shared session, the classes registered with `URLProtocol.registerClass(_:)`, most recent first.
 struct CustomClasses: Sendable {
     private let own: [URLProtocol.Type]
     private let usesRegistered: Bool
@@ -46,7 +46,7 @@ extension URLRequest {
 }
 
 extension URLSessionTask {
-    /// Asks the app's classes, on a separate queue, whether one of them loads a request.
+    /// Asks the app's classes, on a separate queue, for one that loads a request.
     func findCustomLoader(for request: LoadRequest, reply: @escaping @Sendable ((any CustomLoader)?) -> Void) {
         let known: (URLSession, URLRequest)? = mutex.withLock { state in
             guard let session = state.session else { return nil }

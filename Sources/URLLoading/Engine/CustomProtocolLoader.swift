@@ -153,7 +153,7 @@ final class CustomProtocolLoader: NSObject, URLProtocolClient, CustomLoader, @un
         let answer = answer(response, policy)
         state.withLock { state in
             guard !state.isOver else { return }
-            // Several responses, as for multipart/x-mixed-replace, are not one complete response.
+            // Several responses (multipart/x-mixed-replace) cannot be stored as one.
             state.answer = state.hasAnswered ? nil : answer
             state.hasAnswered = true
         }

@@ -82,7 +82,7 @@ struct DelegateMailbox: Sendable {
         return isScheduled
     }
 
-    /// Adds the counts to the last item if it has the same kind.
+    /// Merges progress events: adds the counts to the last item if it is of the same kind.
     private mutating func mergeLast(with item: Item) -> Bool {
         switch (items.last, item) {
         case (.event(.sent(let earlier, _, _)), .event(.sent(let bytes, let total, let expected))):

@@ -12,7 +12,7 @@ package import Foundation
 internal import LoadingModel
 
 /// Loads URLs other than file URLs for Foundation's synchronous initializers: `Data(contentsOf:)`, `String(contentsOf:encoding:)`,
-/// `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and similar ones.
+/// `NSData(contentsOf:)`, `XMLParser(contentsOf:)` and so on.
 ///
 /// The load belongs to a session like the shared one, with the shared stores and registered `URLProtocol` classes. It runs on the
 /// calling thread and an event loop that serves no other session. Therefore it completes wherever it is called: on the loop of a

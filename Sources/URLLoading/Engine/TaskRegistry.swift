@@ -97,7 +97,7 @@ final class TaskRegistry: Sendable {
 
     /// Closes the registry, and calls `whenEmpty` once it is empty: immediately if there are no tasks.
     ///
-    /// Of several calls, only the first one's closure is called.
+    /// If it is called several times, only the first closure is called.
     func close(whenEmpty: @escaping @Sendable () -> Void) {
         let farewell = state.withLock { $0.close(.closed, whenEmpty) }
         farewell?()

@@ -11,7 +11,7 @@ public import Foundation
 
 /// A mutable request: the mutable counterpart of ``URLRequest``.
 ///
-/// It must not be used by two threads at once; pass copies. (Sendable is inherited, as on Apple's platforms.)
+/// Two threads must not use it at the same time; pass copies. (`Sendable` is inherited, as on Apple's platforms.)
 open class NSMutableURLRequest: NSURLRequest, @unchecked Sendable {
     /// An immutable copy.
     ///

@@ -11,8 +11,8 @@ public import Foundation
 
 /// A request as an object: the reference counterpart of ``URLRequest``, for subclasses and Objective-C style interfaces.
 ///
-/// Sendable because it is immutable. ``NSMutableURLRequest`` is not: as on Apple's platforms, only one thread may use it while it
-/// is being changed.
+/// Sendable because it is immutable. ``NSMutableURLRequest`` is not: as on Apple's platforms, while one thread changes it, no
+/// other thread may use it.
 open class NSURLRequest: NSObject, NSCopying, NSMutableCopying, NSSecureCoding, @unchecked Sendable {
     /// The request.
     ///

@@ -65,7 +65,7 @@ public struct URLRequest: Sendable {
 
     /// How the request uses the cache.
     ///
-    /// Default `.useProtocolCachePolicy`. Of this policy and the session's own, the more restrictive one applies; see
+    /// Default `.useProtocolCachePolicy`. The more restrictive of this policy and the session's applies; see
     /// ``URLSessionConfiguration/requestCachePolicy``.
     public var cachePolicy: CachePolicy {
         get { CachePolicy(storage.load.cachePolicy) }
@@ -143,7 +143,7 @@ public struct URLRequest: Sendable {
         set { storage.load.handlesCookies = newValue }
     }
 
-    /// Whether the request may be pipelined, that is, sent before earlier ones on its connection have their responses.
+    /// Whether the request may be pipelined: sent on a connection before the responses to earlier requests have arrived.
     ///
     /// Default false.
     ///
