@@ -35,7 +35,7 @@ public struct AsyncUnicodeScalarSequence<Base: AsyncSequence>: AsyncSequence whe
     public struct AsyncIterator: AsyncIteratorProtocol {
         @usableFromInline
         var base: Base.AsyncIterator
-        /// The byte that ended an ill-formed part and begins the next scalar.
+        /// The byte that ended an ill-formed sequence and starts the next scalar.
         @usableFromInline
         var leftover: UInt8?
 

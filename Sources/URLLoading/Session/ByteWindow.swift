@@ -9,7 +9,7 @@
 
 internal import Foundation
 
-/// Cancels the load when the last reader of its bytes is gone.
+/// Cancels the load when its bytes have no more readers.
 final class ByteLease: Sendable {
     private let task: URLSessionTask
 
@@ -20,7 +20,7 @@ final class ByteLease: Sendable {
 
 /// The buffer that an iterator reads from.
 ///
-/// Bytes are copied out of the chunks, so that the iterator can keep a pointer.
+/// Bytes are copied out of the received chunks, so that the iterator can hold a stable pointer.
 @usableFromInline
 final class ByteWindow {
     private static let capacity = 64 * 1024
@@ -30,9 +30,9 @@ final class ByteWindow {
     private let stream: ByteStream
     private let lease: ByteLease
     private var chunks: ArraySlice<Data> = []
-    /// The number of bytes of the first chunk that were copied.
+    /// The number of bytes already copied from the first chunk.
     private var offset = 0
-    /// Bytes of the chunks taken from the stream whose flow-control credit has not been returned.
+    /// The byte count of the chunks taken from the stream, to be returned to flow control when they have been read.
     private var credit = 0
     private var isAtEnd = false
     private var hasBegun = false
@@ -45,7 +45,7 @@ final class ByteWindow {
 
     deinit {
         memory.deallocate()
-        // The iterator was released before the end: no other reader can continue from where it stopped.
+        // The iterator was released before the end of the body. The bytes it holds are lost, so no other reader could continue.
         if hasBegun, !isAtEnd { task.cancel() }
     }
 

@@ -18,8 +18,8 @@ enum CertificateText {
     ///
     /// Data without a PEM marker is assumed to be DER.
     ///
-    /// The result is never empty, and a damaged PEM block remains in it, as a root that issued no certificate. If it were dropped,
-    /// an app with malformed roots would silently trust the system's.
+    /// The result is never empty: a damaged PEM block is returned as it is, and acts as a root that issued no certificate. If it
+    /// were dropped, an app with malformed roots would silently trust the system's roots.
     static func certificates(in data: Data) -> [Data] {
         guard data.first != 0x30, let text = String(data: data, encoding: .utf8), text.contains(begin) else { return [data] }
         return text.components(separatedBy: begin).dropFirst().map { block in

@@ -14,7 +14,7 @@ internal import Synchronization
 extension FileHandle {
     /// The bytes of the file, pipe, socket or terminal, from the current position, as they become readable.
     ///
-    /// Each byte is delivered once: if there are several iterators, they share the bytes. No thread blocks while there are none.
+    /// Each byte is delivered once: several iterators share the bytes among them. Waiting for bytes does not block a thread.
     /// Canceling the Swift task ends the sequence with a `CancellationError`.
     public var bytes: AsyncBytes { AsyncBytes(handle: self) }
 
@@ -63,7 +63,7 @@ extension FileHandle {
 private final class DescriptorRead: Sendable {
     private enum State {
         case new, over
-        /// No longer cancellable: the bytes read are delivered.
+        /// A read is in progress. It cannot be cancelled: its bytes are delivered.
         case reading(Waiter)
         case waiting(Waiter)
     }
@@ -71,7 +71,7 @@ private final class DescriptorRead: Sendable {
     // `@unchecked`: Dispatch sources may be used from any thread.
     private struct Waiter: @unchecked Sendable {
         let caller: UnsafeContinuation<[UInt8], any Error>
-        /// Nil if the descriptor was already readable, which some always are.
+        /// Nil if the descriptor was already readable; some kinds of file always are.
         let source: (any DispatchSourceRead)?
     }
 

@@ -12,7 +12,7 @@ internal import HTTPRules
 
 /// A proxy for certain hosts or for all, for use in ``URLSessionConfiguration/proxyConfigurations``.
 ///
-/// All loads from those hosts go through a tunnel, including those of `http` URLs.
+/// All loads from matching hosts go through a tunnel, including loads of `http` URLs.
 ///
 /// On Apple's platforms this is in the Network framework. Relays and Oblivious HTTP are not supported: loads that would use one
 /// fail.
@@ -26,12 +26,11 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     private let kind: Kind
     private var login: (user: String, password: String)?
 
-    /// Whether the next proxy in the list that matches the host, or a direct connection, is used if this proxy cannot be reached;
-    /// default false.
+    /// Whether the next matching proxy in the list, or a direct connection, is used if this proxy cannot be reached; default false.
     ///
-    /// A proxy counts as unreachable if it refuses connections, has no address, fails TLS, or if before making the tunnel it is
-    /// silent for ten seconds, closes the connection or sends an invalid reply. If a proxy refuses to make a tunnel, there is no
-    /// failover. For five minutes after a failure the other proxies are tried first.
+    /// A proxy counts as unreachable if it refuses connections, has no address, fails the TLS handshake, or, before the tunnel is
+    /// established, is silent for ten seconds, closes the connection or sends an invalid reply. There is no failover if a proxy
+    /// refuses to open a tunnel. For five minutes after a failure, the other proxies are tried first.
     public var allowFailover = false
 
     /// Domains whose hosts use the proxy; default empty: all hosts that no other setting excludes.
@@ -42,7 +41,7 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
     /// Domains whose hosts do not use the proxy, whatever `matchDomains` contains; default empty.
     public var excludedDomains: [String] = []
 
-    /// Creates an HTTP proxy that makes tunnels with CONNECT.
+    /// Creates an HTTP proxy that opens tunnels with CONNECT.
     ///
     /// - Parameters:
     ///   - httpCONNECTProxy: The endpoint of the proxy.
@@ -126,7 +125,7 @@ public struct ProxyConfiguration: Sendable, CustomDebugStringConvertible {
 
 /// The endpoint of a proxy.
 ///
-/// On Apple's platforms this is in the Network framework, with more cases and for more purposes.
+/// On Apple's platforms this is in the Network framework, with more cases.
 public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
     /// A host and a port.
     case hostPort(host: Host, port: Port)

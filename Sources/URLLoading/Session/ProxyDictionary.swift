@@ -64,7 +64,7 @@ struct ProxyDictionary: Sendable {
         return .script(script)
     }
 
-    /// Set if the dictionary uses keys that are not supported here.
+    /// The error if the dictionary uses unsupported keys.
     private var unfollowed: String? {
         if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
             return Self.fault("ProxyAutoDiscoveryEnable is set, which is not followed")
@@ -89,7 +89,7 @@ struct ProxyDictionary: Sendable {
         return choice
     }
 
-    /// The proxy of a kind, or what is wrong with it; nil if there is no such proxy.
+    /// The proxy of a kind, or the reason why it is unusable; nil if the dictionary has no such proxy.
     ///
     /// A proxy that is named, but neither enabled nor disabled, is reported as an error.
     private func choice(_ name: String, _ kind: ProxyServer.Kind, port: Int) -> ProxyRules.Choice? {

@@ -31,8 +31,7 @@ public struct ServerSentEvent: Hashable, Sendable {
 }
 
 extension URLSession {
-    /// Returns the events that a server sends in response to a request, as they arrive (WHATWG HTML, section 9.2, "Server-sent
-    /// events").
+    /// Returns the server-sent events of a response, as they arrive (WHATWG HTML, section 9.2).
     ///
     /// ```swift
     /// for try await event in session.serverSentEvents(for: request) { print(event.data) }
@@ -43,8 +42,8 @@ extension URLSession {
     /// arrives.
     ///
     /// - Parameters:
-    ///   - request: Usually a GET. A request with another method, such as the POST to a language model, is sent once.
-    ///   - lastEventID: The ID of the last event already known, after which to continue (`Last-Event-ID`); default none.
+    ///   - request: Usually a GET. A request with another method, such as a POST to a language model, is sent only once.
+    ///   - lastEventID: The ID of the last event that the app has already received (`Last-Event-ID`); default none.
     ///   - maximumEventSize: The maximum size of one event in bytes; default 1 MiB.
     /// - Returns: The sequence, which sends no request until it is iterated.
     public func serverSentEvents(
@@ -54,14 +53,16 @@ extension URLSession {
     }
 }
 
-/// The events that a server sends, as returned by ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:)``.
+/// The sequence of server-sent events that ``URLSession/serverSentEvents(for:lastEventID:maximumEventSize:)`` returns.
 ///
-/// If the response to a GET ends or its connection is lost, the sequence reconnects: to the URL that responded, after redirects,
-/// with `Last-Event-ID`, and after the reconnection time that the server sent (`retry`; 3 seconds by default), which doubles with
-/// each consecutive failure, up to a minute. Fields of the request or the session that are bound to another origin
-/// (`Authorization`, `Cookie`, `Host`) are not sent to that URL. The sequence ends if the server answers 204. It throws if the
-/// first request fails, if a response has a status other than 200 or a type other than `text/event-stream` (`badServerResponse`),
-/// and if an event is too long (`dataLengthExceedsMaximum`). To stop, leave the loop or cancel the Swift task.
+/// If the response to a GET ends or its connection is lost, the sequence reconnects to the URL that responded, after redirects, and
+/// sends `Last-Event-ID`. It first waits for the reconnection time that the server sent (`retry`; default 3 seconds), which doubles
+/// with each consecutive failure, up to a minute. If that URL has another origin, fields of the request or the session that are
+/// bound to the first origin (`Authorization`, `Cookie`, `Host`) are not sent to it.
+///
+/// The sequence ends if the server responds with 204. It throws if the first request fails, if a response has a status other than
+/// 200 or a type other than `text/event-stream` (`badServerResponse`), and if an event is too long (`dataLengthExceedsMaximum`). To
+/// stop, leave the loop or cancel the Swift task.
 ///
 /// Each iterator sends its own requests.
 public struct ServerSentEvents: AsyncSequence, Sendable {
@@ -80,10 +81,10 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
 
     /// Returns one event at a time.
     public struct Iterator: AsyncIteratorProtocol {
-        /// Seconds between two attempts, unless the server has set another time.
+        /// Seconds between two attempts, if the server has not sent a reconnection time.
         private static let usualPause = 3.0
         private static let longestPause = 60.0
-        /// The request timeout for an open-ended response: practically none.
+        /// The request timeout while the body is read, in seconds: a year, because events may be far apart.
         private static let endless = 31_536_000.0
 
         private let source: ServerSentEvents
@@ -91,7 +92,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
         private var reader: EventStreamReader
         private var bytes: URLSession.AsyncBytes.Iterator?
         private var hasOpened = false
-        /// Whether a redirect has led away from the origin that the app chose.
+        /// Whether a redirect has led away from the origin of the app's request.
         private var leftOrigin = false
         private var isOver = false
         private var failures = 0
@@ -109,14 +110,14 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             reader = EventStreamReader(lastIdentifier: source.lastEventID, limit: source.maximumEventSize)
         }
 
-        /// The next event, or nil if the server has no more.
+        /// The next event, or nil when the server has ended the sequence.
         ///
         /// - Returns: The event, or nil.
         /// - Throws: A `URLError` if the sequence fails; `CancellationError` if the Swift task is cancelled during a pause.
         public nonisolated(nonsending) mutating func next() async throws -> ServerSentEvent? {
             while !isOver {
                 if bytes == nil { try await open() }
-                // The attempt failed: try again, unless the sequence has ended.
+                // The attempt failed: retry, unless the sequence has ended.
                 guard !isOver, var bytes else { continue }
                 do {
                     while let byte = try await bytes.next() {
@@ -135,7 +136,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             return nil
         }
 
-        /// Handles the end of a response: reconnects, unless the request is one that is sent only once.
+        /// Handles the end of a response, or its failure: reconnects, unless the request may be sent only once.
         private nonisolated(nonsending) mutating func lose(_ error: URLError?) async throws {
             bytes = nil
             guard hasOpened, (request.httpMethod ?? "GET") == "GET" else {
@@ -143,7 +144,8 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                 if let error { throw error }
                 return
             }
-            // A server may ask for an immediate reconnect (`retry: 0`), but zero does not grow by doubling.
+            // The server may ask for an immediate reconnect (`retry: 0`). Zero would never grow by doubling, so failures have a
+            // minimum pause.
             let usual = Swift.max(reader.retry.map { Double($0) / 1000 } ?? Self.usualPause, failures > 0 ? 0.25 : 0)
             let pause = Swift.max(usual, Swift.min(usual * Double(1 << Swift.min(failures, 10)), Self.longestPause))
             failures += 1
@@ -180,7 +182,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Waits for the response no longer than the request timeout, and for the body without a limit.
+        /// Applies the request timeout until the response arrives; the body has no timeout.
         private nonisolated(nonsending) func load() async throws -> (URLSession.AsyncBytes, URLResponse) {
             var patient = request
             patient.timeoutInterval = Self.endless
@@ -209,7 +211,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             }
         }
 
-        /// Reconnects use the URL that responded.
+        /// Uses the URL that responded for later reconnects.
         private mutating func moved(to url: URL?) {
             guard let url, let before = request.url, url != before else { return }
             if Origin(url) != Origin(before) {

@@ -20,7 +20,7 @@ final class SessionEquipment: Sendable {
     let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory
-    /// The configuration's header fields that tasks show in their requests.
+    /// The configuration's header fields that tasks include in the requests they show to the app.
     let additionalFields: [(name: String, value: String)]
     /// The configuration's trust roots, in DER.
     let trustRoots: [Data]
@@ -51,7 +51,7 @@ final class SessionEquipment: Sendable {
         #endif
     }
 
-    /// For a session on an engine that the caller provides.
+    /// Equips a session with an engine that the caller provides.
     init(_ configuration: URLSessionConfiguration, service: any LoadingService, isShared: Bool) {
         settings = Self.snapshot(of: configuration)
         memory = SessionMemory(settings.snapshot)
@@ -66,7 +66,7 @@ final class SessionEquipment: Sendable {
         #endif
     }
 
-    /// A copy whose stores are fixed.
+    /// A copy of the configuration that no longer depends on which stores are shared.
     static func snapshot(of configuration: URLSessionConfiguration) -> URLSessionConfiguration {
         let copy = configuration.copy() as? URLSessionConfiguration ?? configuration
         copy.settleStores()
@@ -75,7 +75,7 @@ final class SessionEquipment: Sendable {
 }
 
 extension URLSessionConfiguration {
-    /// Replaces references to the shared stores with the stores that are shared now.
+    /// Replaces references to the shared stores with the stores that are shared at this moment.
     fileprivate func settleStores() {
         let now = snapshot
         let (cookies, cache) = (now.cookieStorage, now.urlCache)

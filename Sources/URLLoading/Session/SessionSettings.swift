@@ -50,7 +50,7 @@ struct SessionSettings: Sendable {
     var httpAdditionalHeaders: [String: String]?
     var httpMaximumConnectionsPerHost = 6
     var httpShouldUsePipelining = false
-    /// Nil for the system's.
+    /// Nil for the system's monitor.
     var networkPathMonitor: (any NetworkPathMonitor)?
     var multipathServiceType: URLSessionConfiguration.MultipathServiceType = .none
     var usesClassicLoadingMode = true
@@ -62,18 +62,18 @@ struct SessionSettings: Sendable {
     var cache: Cache = .shared
     var cookies: Cookies = .shared
     var credentials: Credentials = .shared
-    /// Nil for the program's own.
+    /// Nil for the rules of the program's `Info.plist`.
     var transportSecurity: TransportSecurityDictionary?
     var proxies: ProxyDictionary?
     var connectionOptions = URLSessionConfiguration.ConnectionOptions()
     var proxyConfigurations: [ProxyConfiguration] = []
     /// Nil for the environment of the process.
     var proxyEnvironment: [String: String]?
-    /// Nil for the program's own store.
+    /// Nil for the program's store.
     var strictTransportSecurity: HSTSStore?
     var maximumDecompressionRatio = 200
     var retryPolicy: URLSessionConfiguration.RetryPolicy?
-    /// Tells the time in place of the system, for tests.
+    /// Replaces the system's clocks in tests.
     var clock: SteppedClock?
     #if Logging || Metrics || Tracing
     var observers = ObserverSettings()
@@ -106,7 +106,8 @@ struct SessionSettings: Sendable {
 
     /// The proxy rules; nil if all requests go directly.
     func proxyRules() -> ProxyRules? {
-        // A proxy cannot be told to connect to a socket on this machine, and the socket does not lead to a proxy.
+        // A proxy cannot be told to connect to a Unix domain socket on this machine, and the socket itself does not lead to a
+        // proxy.
         guard connectionOptions.unixSocketPath == nil else { return nil }
         if !proxyConfigurations.isEmpty {
             var rules = ProxyRules()
@@ -147,15 +148,15 @@ struct SessionSettings: Sendable {
             .filter { !OutgoingHeaders.isReservedForSession($0.name) }
     }
 
-    /// The app's header fields that tasks show in their requests.
+    /// The app's header fields that tasks include in the requests they show to the app.
     ///
-    /// Fields that identify the sender are left out: they are meant for one origin only, and a request that the app gets from a
-    /// task may be sent to another origin, or logged.
+    /// Fields that identify the sender are left out: they are meant for one origin only, and the app may send such a request to
+    /// another origin, or log it.
     func visibleFields() -> [(name: String, value: String)] {
         additionalFields().filter { !RedirectPolicy.isBoundToOrigin($0.name) }
     }
 
-    /// Warns once about each ignored field: a program written for FoundationNetworking may rely on it.
+    /// Warns about each ignored field, once per process: programs written for FoundationNetworking may rely on it.
     func tellOfReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
             guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
@@ -165,7 +166,7 @@ struct SessionSettings: Sendable {
 
     private static let told = Mutex<Set<String>>([])
 
-    /// The app's fields, then the defaults that they do not replace.
+    /// The app's fields, and the default fields that the app does not set.
     private func headers() -> [(name: String, value: String)] {
         let own = additionalFields()
         let names = Set(own.map { $0.name.lowercased() })

@@ -44,19 +44,19 @@ enum ProgramSecurity {
         do {
             return try infoPropertyList().map { try AppTransportSecurity(propertyList: $0) } ?? .strict
         } catch {
-            // It is unknown which hosts the program pins.
+            // The file may contain pins, for hosts that are not known now.
             var rules = AppTransportSecurity.strict
             rules.pinFault = "the program's Info.plist cannot be read"
             return rules
         }
     }
 
-    /// The environment variable, for people who are migrating a server.
+    /// The environment variable `NSAllowsArbitraryLoads`, an aid while a server is migrated to HTTPS.
     private static var allowsArbitraryLoads: Bool {
         ["YES", "TRUE", "1"].contains(ProcessInfo.processInfo.environment["NSAllowsArbitraryLoads"]?.uppercased())
     }
 
-    /// The dictionary of the main bundle, or the `Info.plist` beside the executable; nil if there is neither.
+    /// The dictionary of the main bundle, or the `Info.plist` beside the executable; nil if neither exists.
     private static func infoPropertyList() throws -> Data? {
         if let dictionary = Bundle.main.infoDictionary?["NSAppTransportSecurity"] {
             return try PropertyListSerialization.data(fromPropertyList: dictionary, format: .binary, options: 0)

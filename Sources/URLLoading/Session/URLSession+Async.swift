@@ -10,8 +10,8 @@
 public import Foundation
 internal import LoadingModel
 
-/// The async methods. Results go directly from the event loop to the caller. Canceling the Swift task cancels the load, which then
-/// throws `URLError.cancelled`.
+/// The async methods. The event loop resumes the caller directly with the result. Canceling the Swift task cancels the load, which
+/// then throws `URLError.cancelled`.
 extension URLSession {
     /// Loads a request into memory.
     ///
@@ -146,9 +146,9 @@ extension URLSession {
         return try await task.file()
     }
 
-    /// Returns a fresh cached response without making a task, if no delegate has to hear of the load.
+    /// Returns a fresh cached response without making a task, if no delegate must be notified of the load.
     ///
-    /// Canceled callers take the ordinary path, which throws.
+    /// Cancelled callers take the ordinary path, which throws.
     @inline(never)
     private func answerAtOnce(_ request: URLRequest) -> (Data, URLResponse)? {
         let equipment = equipment
@@ -184,15 +184,18 @@ extension URLSession {
         get async { await settledTasks }
     }
 
-    /// In a background session, the tasks after the delegate methods that are now running have returned and the daemon has recorded
-    /// durably that the app knows the results: a program may exit when no task is left.
+    /// The tasks that have not completed.
+    ///
+    /// A program with a background session may exit when no task is left. Therefore the tasks of a background session are listed
+    /// only when the delegate methods that are now running have returned, and the daemon has durably recorded that the app knows
+    /// their results.
     private var settledTasks: [URLSessionTask] {
         get async {
-            // A queue that the app has suspended runs no operation until it is resumed.
+            // Operations on a suspended queue would not run until the app resumes it.
             guard equipment.background != nil, !delegateQueue.isSuspended else { return watchedTasks }
             return await withCheckedContinuation { continuation in
                 delegateQueue.addOperation {
-                    // After urlSessionDidFinishEvents, if the last completion made that due.
+                    // The second operation runs after `urlSessionDidFinishEvents`, which the last completion may have queued.
                     self.delegateQueue.addOperation { continuation.resume(returning: self.watchedTasks) }
                 }
             }
@@ -204,7 +207,7 @@ extension URLSession {
         await withUnsafeContinuation { continuation in renew(.reset) { continuation.resume() } }
     }
 
-    /// Makes the stores of the session durable; see `flush(completionHandler:)`.
+    /// Writes the stores of the session to disk; see `flush(completionHandler:)`.
     public nonisolated(nonsending) func flush() async {
         await withUnsafeContinuation { continuation in renew(.flush) { continuation.resume() } }
     }

@@ -17,23 +17,23 @@ internal import LoadingStores
 
 /// The parts specific to sessions whose tasks the daemon carries out.
 extension URLSession {
-    /// Calls the handler, synchronously and once, for the background session that the daemon launched this program for, if it did.
+    /// Calls the handler, synchronously and once, if the daemon launched this program to handle events of a background session.
     ///
     /// The counterpart of `application(_:handleEventsForBackgroundURLSession:completionHandler:)`. Call it early in a program that
-    /// sets ``URLSessionConfiguration/backgroundLaunch``. The program then makes the session with that identifier, whose delegate
-    /// receives the events of its tasks, and calls the completion handler, at the latest in
+    /// sets ``URLSessionConfiguration/backgroundLaunch``. In the handler, make the session with the given identifier: its delegate
+    /// receives the events of its tasks. Call the completion handler when they have been handled, at the latest in
     /// `urlSessionDidFinishEvents(forBackgroundURLSession:)`. A program that does not call it within a minute is considered hung.
     ///
     /// Not in Apple's API, where this is a method of the app delegate.
     ///
-    /// - Parameter handler: Receives the session's identifier, and a completion handler to call when the events have been handled.
+    /// - Parameter handler: Receives the session's identifier, and the completion handler.
     public static func handleEventsForBackgroundURLSession(
         _ handler: (_ identifier: String, _ completionHandler: @escaping @Sendable () -> Void) -> Void
     ) {
         for identifier in BackgroundSessions.takeAwaited() { handler(identifier) { BackgroundSessions.handled(identifier) } }
     }
 
-    /// Connects a background session to the daemon; tasks from earlier runs of the program exist when this returns.
+    /// Connects a background session to the daemon. When this returns, the tasks from earlier runs of the program exist.
     final func joinDaemon() {
         guard let background = equipment.background else { return }
         do throws(LoadError) {
@@ -83,7 +83,7 @@ extension URLSession {
         background.adopt(known, client: task.restore(known))
     }
 
-    /// Adds the cookies for the request that only this process has in memory, because the daemon cannot find them.
+    /// Adds cookies that only this process has, in memory: the daemon cannot read them.
     final func addMemoryCookies(to request: inout LoadRequest) {
         let settings = equipment.settings.snapshot
         guard request.handlesCookies, settings.policy.usesCookies, let url = request.url, let storage = settings.cookieStorage,

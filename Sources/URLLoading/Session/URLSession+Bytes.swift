@@ -14,8 +14,8 @@ internal import Synchronization
 extension URLSession {
     /// Loads a request and returns when the response has arrived, with the body as an asynchronous sequence of bytes.
     ///
-    /// The body is fetched as it is read: a slow reader applies backpressure to the server. Leaving the loop, releasing the
-    /// sequence, and canceling the Swift task that reads all cancel the load.
+    /// The body is fetched only as fast as it is read: a slow reader applies backpressure to the server. To cancel the load, leave
+    /// the loop, release the sequence, or cancel the Swift task that reads it.
     ///
     /// - Returns: The bytes and the response, whatever its status.
     /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
@@ -25,7 +25,7 @@ extension URLSession {
         try await bytes(for: request, delegate: delegate, leftOrigin: false)
     }
 
-    /// The same for a URL that may come from a redirect of another task.
+    /// Loads a request whose URL may come from a redirect of another task.
     nonisolated(nonsending) func bytes(
         for request: URLRequest, delegate: (any URLSessionTaskDelegate)?, leftOrigin: Bool
     ) async throws -> (AsyncBytes, URLResponse) {
@@ -57,7 +57,7 @@ extension URLSession {
 
     /// The bytes of a response's body, as they arrive.
     ///
-    /// Each byte is delivered once: if there are several iterators, they share the bytes.
+    /// Each byte is delivered once: several iterators share the bytes among them.
     public struct AsyncBytes: AsyncSequence, Sendable {
         /// A byte.
         public typealias Element = UInt8
@@ -69,18 +69,18 @@ extension URLSession {
         let stream: ByteStream
         let lease: ByteLease
 
-        /// Makes an iterator that waits for the next bytes.
+        /// Makes an iterator over the bytes that have not been read.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> Iterator {
             Iterator(window: ByteWindow(task: task, stream: stream, lease: lease))
         }
 
-        /// Returns one byte at a time; a byte that has already arrived costs a comparison and a load.
+        /// Returns one byte at a time. If the byte has already arrived, this takes only a comparison and a memory access.
         public struct Iterator: AsyncIteratorProtocol {
             @usableFromInline var position: UnsafePointer<UInt8>
             @usableFromInline var end: UnsafePointer<UInt8>
-            /// Owns the memory that the pointers point into, which is allocated once and never moves.
+            /// Owns the memory that the pointers refer to. The memory is allocated once and never moves.
             @usableFromInline let window: ByteWindow
 
             init(window: ByteWindow) {

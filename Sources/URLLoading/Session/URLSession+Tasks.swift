@@ -14,7 +14,7 @@ internal import LoadingEngine
 package import LoadingModel
 internal import Synchronization
 
-/// How tasks are made: they are numbered, registered, and announced to the delegate before the factory method returns.
+/// Factories for tasks: each task gets a number, is registered, and is announced to the delegate before the factory method returns.
 extension URLSession {
     /// Makes a session on an engine that the caller provides.
     package convenience init(
@@ -85,7 +85,7 @@ extension URLSession {
         return task
     }
 
-    /// A task that resumes an upload; it fails when it is resumed if the data is not resume data of an upload.
+    /// Makes a task that resumes an upload. If the data is not resume data of an upload, the task fails when it is resumed.
     func uploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
         let earlier = try? UploadResumeData(decoding: resumeData)
         let body: RequestBody =
@@ -138,21 +138,21 @@ extension URLSession {
         return URLRequest(loadRequest: request, template: nil)
     }
 
-    /// The live tasks, for the app, which may want to observe their progress.
+    /// The tasks that have not completed. From now on they report their byte counts, because the app may observe their progress.
     var watchedTasks: [URLSessionTask] {
         let tasks = registry.tasks
         for task in tasks { task.mutex.withLock { task.watch(&$0) } }
         return tasks
     }
 
-    /// Registers a task with the session, and announces it to the delegate on this thread (`didCreateTask`).
+    /// Registers a task with the session, and calls the delegate's `didCreateTask` on this thread.
     func announce(_ task: URLSessionTask) {
         registry.add(task)
         guard let conformances else { return }
         DelegateCalls(session: self, own: nil, shared: conformances).created(task)
     }
 
-    /// The same for a task that an async method resumes at once.
+    /// Calls `didCreateTask` for a task that an async method resumes immediately; resuming registers the task.
     func announce(_ task: URLSessionTask, delegate: (any URLSessionTaskDelegate)?) {
         let conformances = conformances
         guard delegate != nil || conformances != nil else { return }
@@ -162,7 +162,7 @@ extension URLSession {
 }
 
 extension TaskAudience {
-    /// How the engine delivers the body of a data or upload task: in chunks, or as a whole.
+    /// How the engine delivers the body of a data or upload task: streamed, or collected.
     fileprivate var bodyDelivery: TaskOrder.Delivery {
         switch self {
         case .delegate, .bytes: .stream
@@ -195,7 +195,7 @@ enum SharedSession {
 }
 
 extension URLSession {
-    /// A session like the shared one, whose event loop serves no other session, because its callers may block any thread.
+    /// A session like the shared one, but with an event loop of its own: its callers may block any other thread.
     static func onLoopOfItsOwn() -> URLSession { likeShared(.apart) }
 
     fileprivate static func likeShared(_ loop: LoopChoice) -> URLSession {

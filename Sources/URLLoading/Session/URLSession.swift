@@ -22,7 +22,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     struct State {
         /// The delegate, until the session has become invalid.
         var conformances: DelegateConformances?
-        /// Created lazily, unless the app provided one: sessions that are used only with `async` never need it.
+        /// Created lazily, unless the app provided one: a session that is used only with `async` methods needs no queue.
         var queue: OperationQueue?
         var description: String?
         /// Created lazily, for a session that was made without a configuration.
@@ -35,15 +35,16 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     open class var shared: URLSession { SharedSession.session }
 
     let registry = TaskRegistry()
-    /// Written only in the initializers, before any other code has the session; therefore no lock guards it.
+    /// Written only in the initializers, before any other code has access to the session, so it needs no lock.
     @exclusivity(unchecked) private final var given: SessionEquipment?
-    /// Whether there was a delegate; written only in the initializers, too.
+    /// Whether there was a delegate. Also written only in the initializers.
     @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
 
     /// Makes a session with the default configuration, for subclasses that override the session's methods.
     ///
-    /// The only designated initializer, as on Apple's platforms: a subclass that has stored properties need not even call it.
+    /// This is the only designated initializer, as on Apple's platforms: a subclass that has stored properties need not even call
+    /// it.
     public override init() { super.init() }
 
     /// Makes a session without a delegate.
@@ -56,7 +57,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Parameters:
     ///   - configuration: The configuration, which is copied: later changes do not affect the session.
     ///   - delegate: The delegate. It is retained until the session has become invalid.
-    ///   - queue: The queue for the delegate's methods and completion handlers, which should be serial. If nil, the session makes one.
+    ///   - queue: The queue for the delegate's methods and completion handlers, which should be serial. If nil, the session makes
+    ///     one.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
@@ -139,8 +141,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Returns immediately. Tasks that were never resumed count as outstanding: resume or cancel them.
     ///
-    /// Making a task afterwards is a programming error: the task fails with `URLError.cancelled` when it is resumed (Apple's
-    /// implementation throws an exception; a server should not crash because of it). No effect on the shared session.
+    /// A task made after this call fails with `URLError.cancelled` when it is resumed. That is a programming error, for which
+    /// Apple's implementation throws an exception; a server should not crash because of it. No effect on the shared session.
     open func finishTasksAndInvalidate() {
         guard !equipment.isShared else { return }
         registry.close { self.becomeInvalid() }
@@ -148,7 +150,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Cancels all outstanding tasks, resumed or not, invalidates the session, and then calls the delegate.
     ///
-    /// Returns immediately. From then on the session lists no task, even before the task's delegate or handler has been called.
+    /// Returns immediately. From then on the session lists no tasks, even while their delegate methods or handlers have not been
+    /// called yet.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
@@ -158,9 +161,10 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         for task in tasks { task.cancel() }
     }
 
-    /// Sends the last message to the delegate and releases it.
+    /// Calls `didBecomeInvalidWithError`, and then releases the delegate.
     ///
-    /// If the session was invalid before it made any task, its tasks fail without calling the delegate; their error has the reason.
+    /// If the session became invalid before it made any task, later tasks fail without calling the delegate. Their error has the
+    /// reason.
     final func becomeInvalid(_ error: (any Error)? = nil, beforeAnyTask: Bool = false) {
         service.invalidate()
         guard let conformances else { return }
@@ -184,15 +188,15 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// Writes the session's stores to disk and makes later requests use new connections, then calls the handler on the delegate
     /// queue.
     ///
-    /// Everything stored before the call is durable then, unless the disk or the keyring takes more than fifteen seconds for one
-    /// step: the session does not wait forever for a store that does not respond.
+    /// Everything stored before the call is then durable, unless the disk or the keyring takes more than fifteen seconds for one
+    /// step: the session does not wait indefinitely for a store that does not respond.
     open func flush(completionHandler: @escaping @Sendable () -> Void) {
         renew(.flush) { self.delegateQueue.addOperation { completionHandler() } }
     }
 
     func renew(_ renewal: Renewal, completion: @escaping @Sendable () -> Void) {
         guard memory.isPartlyOfTheApp else { return service.renew(renewal, completion: completion) }
-        // Stores of the app run its code, which must not block the caller.
+        // Stores that the app subclasses run the app's code, which must not block the caller.
         memory.changes.async {
             let renewRest: @Sendable () -> Void = { self.service.renew(renewal, completion: completion) }
             switch renewal {
@@ -249,7 +253,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Makes a task that resumes an earlier upload, with its request and body.
     ///
-    /// A file must not have changed. A stream is requested through `needNewBodyStreamFrom`.
+    /// The file must be unchanged since. A stream is requested through `needNewBodyStreamFrom`.
     ///
     /// - Parameter resumeData: The data from ``URLSessionUploadTask/cancel(byProducingResumeData:)``. With other data the task
     ///   fails with `URLError.cannotOpenFile`.
@@ -296,7 +300,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeWebSocketTask(URLRequest(url: url), protocols)
     }
 
-    /// Makes a WebSocket task whose handshake is the request, with its header fields, including `Sec-WebSocket-Protocol`.
+    /// Makes a WebSocket task from a request, whose header fields, including `Sec-WebSocket-Protocol`, are sent in the handshake.
     ///
     /// - Returns: The task, suspended.
     open func webSocketTask(with request: URLRequest) -> URLSessionWebSocketTask { makeWebSocketTask(request, []) }
@@ -313,7 +317,8 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network, which is resolved when the task is resumed, unless it was before.
+    /// Makes a stream task for a service on the local network. The service is resolved when the task is resumed, unless it already
+    /// was.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.

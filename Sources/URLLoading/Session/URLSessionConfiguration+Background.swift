@@ -12,7 +12,7 @@ extension URLSessionConfiguration {
     ///
     /// The program handles them in ``URLSession/handleEventsForBackgroundURLSession(_:)``.
     public enum BackgroundLaunch: Sendable, Hashable {
-        /// An executable, by its absolute path, with its arguments; and its working directory, by default the root directory.
+        /// An executable with its arguments, the absolute path first, and a working directory, by default the root directory.
         case arguments([String], directory: String? = nil)
         /// A unit of the user's service manager, such as `backup.service`.
         case systemdUnit(String)
@@ -20,10 +20,10 @@ extension URLSessionConfiguration {
         case dBusName(String)
     }
 
-    /// How the daemon launches this program when a background session's tasks have finished, or one needs a decision.
+    /// How the daemon launches this program when the tasks of a background session have finished, or one needs a decision.
     ///
-    /// Default nil: the daemon does not launch the program, which receives the events when it next makes the session. Recorded when
-    /// the session is made.
+    /// Default nil: the daemon does not launch the program, which receives the events when it next makes the session. The daemon
+    /// records the value when the session is made.
     ///
     /// Not in Apple's API, where the system knows how to launch an app.
     public var backgroundLaunch: BackgroundLaunch? {

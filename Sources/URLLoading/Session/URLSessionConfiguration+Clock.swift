@@ -18,9 +18,10 @@ extension URLSessionConfiguration {
 }
 
 extension URLSession {
-    /// Waits a number of seconds of the session's time; a timeout is a wait that usually does not end.
+    /// Waits a number of seconds, as measured by the session's clock. `isTimeout` marks a wait that is usually cancelled before it
+    /// ends.
     ///
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     func wait(_ seconds: Double, isTimeout: Bool = false) async throws {
         guard let clock = equipment.memory.stores.clock else { return try await Task.sleep(for: .seconds(seconds)) }
         try await clock.sleep(for: seconds, isTimeout: isTimeout)

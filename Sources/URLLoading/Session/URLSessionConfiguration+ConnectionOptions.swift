@@ -10,12 +10,12 @@
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Where a session's connections lead to and come from, if URLs and the system are not to decide that.
+    /// Overrides where a session's connections lead to and come from, which URLs and the system normally decide.
     ///
     /// The URL still determines the request and the identity of the server: its host is in the request and in the TLS handshake,
-    /// the certificate must be valid for that host, and cookies, cached responses, credentials, HSTS and App Transport Security are
-    /// those of that host. If other sessions have cached responses of a different server under that URL, give the session its own
-    /// ``urlCache``.
+    /// the certificate must be valid for it, and its cookies, cached responses, credentials, HSTS and App Transport Security
+    /// settings apply. If other sessions may have cached responses from a different server under the same URL, give the session its
+    /// own ``urlCache``.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.ephemeral
@@ -24,7 +24,7 @@ extension URLSessionConfiguration {
     /// let (data, _) = try await session.data(from: URL(string: "http://localhost/version")!)
     /// ```
     ///
-    /// An option that cannot be applied fails each load with `URLError.cannotConnectToHost` and a message with the reason.
+    /// If an option cannot be applied, each load fails with `URLError.cannotConnectToHost` and a message with the reason.
     ///
     /// Not in Apple's API.
     public struct ConnectionOptions: Sendable, Hashable {
@@ -64,7 +64,7 @@ extension URLSessionConfiguration {
             }
         }
 
-        /// Which versions of HTTP a session speaks.
+        /// The versions of HTTP that a session uses.
         public enum HTTPVersions: String, Sendable, Hashable {
             /// HTTP/2 if the server selects it in the TLS handshake (ALPN), otherwise HTTP/1.1.
             case negotiated
@@ -82,7 +82,7 @@ extension URLSessionConfiguration {
         /// HTTP/1.1.
         public var httpVersions = HTTPVersions.negotiated
 
-        /// The path of the Unix domain socket that every connection is made to instead of TCP, whatever host a URL names.
+        /// The path of a Unix domain socket, to which all connections are made instead of TCP, whatever host a URL names.
         ///
         /// Default nil. At most 107 bytes. There is no host name lookup, and proxies have no effect.
         public var unixSocketPath: String?
@@ -95,24 +95,23 @@ extension URLSessionConfiguration {
 
         /// The local IP address of connections.
         ///
-        /// Default nil: the system chooses. Only those addresses of a host are used that have the same address family.
+        /// Default nil: the system chooses. Of a host's addresses, only those of the same address family are used.
         public var localAddress: String?
 
         /// IP addresses of hosts, used instead of a host name lookup.
         ///
-        /// Default empty. The most specific entry applies: first one with host and port, then one with the host, then one with the
-        /// port. A host whose list is empty cannot be found. The entries also apply to the host of a proxy.
+        /// Default empty. The most specific entry applies: first an entry with host and port, then one with only the host, then one
+        /// with only the port. A host with an empty list cannot be found. The entries also apply to the hosts of proxies.
         public var addresses: [Endpoint: [String]] = [:]
 
         /// The name servers to query instead of the system's resolver: `192.0.2.53`, `192.0.2.53:5353`, `[2001:db8::53]:5353`.
         ///
-        /// Default empty: the system resolves host names (`getaddrinfo`) as it is configured to. Name servers are queried through
-        /// c-ares, which must be installed, and their answers are cached for their TTL, at most an hour. `/etc/hosts` is ignored,
-        /// and so are search domains for names with a dot. Lookups that must be validated by DNSSEC still go to the system's name
-        /// servers.
+        /// Default empty: the system resolves host names (`getaddrinfo`). Name servers are queried through c-ares, which must be
+        /// installed, and their answers are cached for their TTL, at most an hour. `/etc/hosts` is ignored, and so are search
+        /// domains for names with a dot. Lookups that require DNSSEC validation still use the system's name servers.
         public var nameServers: [String] = []
 
-        /// Hosts and ports that connections lead to instead of those that URLs name; the first match applies.
+        /// Hosts and ports to connect to instead of the ones in URLs; the first match applies.
         ///
         /// Default empty. A proxy is asked for a tunnel to the replacement. Requests sent to a proxy without a tunnel are not
         /// changed.

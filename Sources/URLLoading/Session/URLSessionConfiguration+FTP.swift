@@ -10,14 +10,13 @@ import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// Whether `ftp` URLs are loaded only over TLS, which `AUTH TLS` starts before the login; data connections are secured, too
-    /// (RFC 4217).
+    /// Whether `ftp` URLs are loaded only over TLS: `AUTH TLS` before the login, and TLS on data connections (RFC 4217).
     ///
-    /// Default false: `ftp` is cleartext, and App Transport Security treats it as it treats `http`.
+    /// Default false: `ftp` is cleartext, and App Transport Security treats it like `http`.
     ///
-    /// If the server does not start TLS, the task fails with `URLError.secureConnectionFailed` before the user name is sent; if it
-    /// does not secure its data connections, before the file name is sent. `ftps` URLs, whose servers start with TLS, need no
-    /// setting. No effect on background sessions, which load only `http` and `https`.
+    /// If the server does not support TLS, the task fails with `URLError.secureConnectionFailed` before the user name is sent. If
+    /// it does not secure data connections, the task fails before the file name is sent. `ftps` URLs do not need this setting:
+    /// their connections start with TLS. No effect on background sessions, which load only `http` and `https`.
     ///
     /// Not in Apple's API, which does not support FTP over TLS.
     public var requiresSecureFTP: Bool {
@@ -25,14 +24,14 @@ extension URLSessionConfiguration {
         set { set { $0.policy.requiresSecureFTP = newValue } }
     }
 
-    /// Whether an upload to an `ftp` or `ftps` URL sends only what the file on the server lacks: it requests the `SIZE` and stores
-    /// from there with `REST`, or with `APPE` if the server refuses that.
+    /// Whether an upload to an `ftp` or `ftps` URL sends only the bytes that the file on the server lacks. It asks for the `SIZE`
+    /// and continues from there with `REST`, or with `APPE` if the server refuses `REST`.
     ///
     /// Default false: an upload replaces the file.
     ///
-    /// The app must know that the file on the server is a prefix of the body: FTP has no way to verify it. A file longer than the
-    /// body is replaced. At the end the file on the server must be as long as the body, or the task fails with
-    /// `URLError.networkConnectionLost`. The counts of bytes sent exclude what was already on the server.
+    /// The app must know that the file on the server is a prefix of the body: FTP has no way to verify it. If the file is longer
+    /// than the body, it is replaced. If the file's length differs from the body's at the end, the task fails with
+    /// `URLError.networkConnectionLost`. The counts of bytes sent exclude the bytes that were already on the server.
     ///
     /// Not in Apple's API.
     public var resumesFTPUploads: Bool {

@@ -25,9 +25,9 @@ extension URLSessionConfiguration {
     /// The logger of the session: requests, responses, redirects and failures are logged at level `debug`, connections and
     /// completed requests at `trace`.
     ///
-    /// Default nil: the session logs nothing. The log contains no header fields and no bodies, and no user names, passwords and
-    /// signatures of URLs. The logger is called on the session's event loop, and must not block. No effect on background sessions,
-    /// whose requests another process sends.
+    /// Default nil: the session logs nothing. The log contains no header fields, bodies, user names, passwords, or signatures in
+    /// URLs. The logger is called on the session's event loop and must not block. No effect on background sessions: another process
+    /// sends their requests.
     ///
     /// Requires the SwiftPM trait `Logging`. Not in Apple's API.
     public var logger: Logger? {
@@ -40,8 +40,8 @@ extension URLSessionConfiguration {
     /// The factory for the metrics of the session's requests.
     ///
     /// Default nil: the factory passed to `MetricsSystem.bootstrap(_:)`, if there is one. A `NOOPMetricsHandler` disables metrics.
-    /// The factory is called on the session's event loop, and must not block. No effect on background sessions, whose requests
-    /// another process sends.
+    /// The factory is called on the session's event loop and must not block. No effect on background sessions: another process
+    /// sends their requests.
     ///
     /// Requires the SwiftPM trait `Metrics`. Not in Apple's API.
     public var metricsFactory: (any MetricsFactory)? {
@@ -51,11 +51,11 @@ extension URLSessionConfiguration {
     #endif
 
     #if Tracing
-    /// The tracer that creates a span for each request, and injects its propagation fields.
+    /// The tracer that creates a span for each request and injects its propagation fields.
     ///
     /// Default nil: the tracer passed to `InstrumentationSystem.bootstrap(_:)`, if there is one. A `NoOpTracer` disables tracing.
-    /// The span is a child of the context that the task was made in. The tracer is called on the session's event loop, and must not
-    /// block. No effect on background sessions, whose requests another process sends.
+    /// The parent of the span is the context in which the task was made. The tracer is called on the session's event loop and must
+    /// not block. No effect on background sessions: another process sends their requests.
     ///
     /// Requires the SwiftPM trait `Tracing`. Not in Apple's API.
     public var tracer: (any Tracer)? {

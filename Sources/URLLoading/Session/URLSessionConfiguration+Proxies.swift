@@ -11,7 +11,7 @@ extension URLSessionConfiguration {
     /// Proxies, each with the hosts that it serves, used instead of ``connectionProxyDictionary`` and the system's settings;
     /// default empty.
     ///
-    /// The first one that matches a host is used. If none matches, requests go directly.
+    /// The first proxy that matches a host is used. If none matches, the connection is direct.
     ///
     /// On Apple's platforms this is in the Network framework.
     public var proxyConfigurations: [ProxyConfiguration] {
@@ -25,7 +25,7 @@ extension URLSessionConfiguration {
     /// `http_proxy`, only in lower case; `https_proxy` and `HTTPS_PROXY`; `all_proxy` and `ALL_PROXY` for schemes without a
     /// variable; `no_proxy` and `NO_PROXY`. Other variables have no effect.
     ///
-    /// Not in Apple's API, where the system's settings are not in the environment.
+    /// Not in Apple's API: Apple's system settings are not in the environment.
     public var proxyEnvironment: [String: String]? {
         get { get { $0.proxyEnvironment } }
         set { set { $0.proxyEnvironment = newValue } }

@@ -10,12 +10,12 @@ public import Foundation
 internal import LoadingModel
 
 extension URLSessionConfiguration {
-    /// How loads are retried after transient failures, before the app hears of the failure; default nil: they are not.
+    /// How loads are retried after transient failures, without reporting them to the app; default nil: loads are not retried.
     ///
-    /// A load is retried only if the app has not yet received any of it: if the connection cannot be made or is lost before the
-    /// response, or if the server answers with one of ``RetryPolicy/statusCodes``. Each attempt has its
-    /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses. The resource timeout does, and
-    /// canceling ends a pause. A response that may be followed by another attempt is not cached.
+    /// A load is retried only if the app has not received any of it: if the connection cannot be made, or is lost before the
+    /// response, or if the server responds with one of ``RetryPolicy/statusCodes``. Each attempt has its own
+    /// ``URLSessionTaskTransactionMetrics``. The request timeout does not run during the pauses between attempts, but the resource
+    /// timeout does. Canceling the task ends a pause. A response that may be followed by another attempt is not cached.
     ///
     /// Not retried are:
     /// - loads whose timeout has expired, or whose body cannot be read again;
@@ -23,8 +23,8 @@ extension URLSessionConfiguration {
     ///   retries;
     /// - WebSockets, stream tasks, FTP, and loads of a ``URLProtocol`` class.
     ///
-    /// A request whose reused connection was lost is sent again once in any case, as RFC 9110 allows. This does not multiply with
-    /// the retries.
+    /// Regardless of this policy, a request whose reused connection was lost is sent again once, as RFC 9110 allows. That does not
+    /// multiply with the retries.
     ///
     /// ```swift
     /// let configuration = URLSessionConfiguration.default
@@ -41,8 +41,8 @@ extension URLSessionConfiguration {
 
     /// When a load is retried, and how often.
     ///
-    /// Retries hardly increase the load on a failing host, however many loads there are: each host has a budget of five retries,
-    /// shared by all sessions of the process. Ten responses of the host, or ten seconds, add one more.
+    /// Retries add little load to a failing host, however many loads there are: each host has a budget of five retries, shared by
+    /// all sessions of the process. Every ten responses from the host, or ten seconds, add one.
     public struct RetryPolicy: Sendable, Hashable {
         /// Status codes to retry; default 408, 429, 502, 503 and 504.
         public var statusCodes: Set<Int> = [408, 429, 502, 503, 504]
@@ -55,13 +55,13 @@ extension URLSessionConfiguration {
         public var maximumRetryCount = 3
         /// The pause before the first retry in seconds; default 0.5.
         ///
-        /// It doubles with each retry. The actual pause is random, between half of this time and all of it.
+        /// The pause doubles with each retry. Its actual length is random, between half of this time and all of it.
         public var firstPause: TimeInterval = 0.5
         /// The longest pause in seconds; default 30.
         public var maximumPause: TimeInterval = 30
         /// The longest `Retry-After` to wait for, in seconds; default 60.
         ///
-        /// If a response asks for more, the load is not retried and delivers that response.
+        /// If a response asks for a longer pause, the load is not retried and delivers that response.
         public var maximumRetryAfter: TimeInterval = 60
         /// Whether requests with a method that is not idempotent, such as POST, are retried; default false.
         ///
@@ -79,7 +79,7 @@ extension URLSessionConfiguration {
                 longestRetryAfter: Self.seconds(maximumRetryAfter), repeatsAnyMethod: repeatsNonidempotentMethods)
         }
 
-        /// At most a day: no resource timeout of a session that retries needs a longer pause.
+        /// Limited to a day, which is enough for any practical resource timeout.
         private static func seconds(_ interval: TimeInterval) -> Double { interval > 0 ? min(interval, 86_400) : 0 }
     }
 }

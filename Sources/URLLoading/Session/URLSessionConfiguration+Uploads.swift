@@ -15,12 +15,12 @@ extension URLSessionConfiguration {
     /// offset, automatically after a short loss of the connection, or with ``URLSession/uploadTask(withResumeData:)``.
     ///
     /// Default true, as for Apple's upload tasks. Their requests have `Upload-Draft-Interop-Version`, `Upload-Complete` and
-    /// `Upload-Length`, which servers without support ignore. Data tasks never send them, whatever their body; nor do uploads with
-    /// an empty body, with a stream that the delegate cannot provide again, or with a header field of the app whose name begins
-    /// with `Upload-`.
+    /// `Upload-Length`, which servers without support ignore. Data tasks never send these fields. Upload tasks do not send them
+    /// either if the body is empty, if it is a stream that the delegate cannot provide again, or if the app sets a header field
+    /// whose name begins with `Upload-`.
     ///
-    /// If a server refuses an upload for its size (413) without stating its limits, `OPTIONS` asks for them. An upload that is not
-    /// interrupted sends no other additional request.
+    /// If a server refuses an upload for its size (413) without stating its limits, an `OPTIONS` request asks for them. Otherwise,
+    /// an upload that is not interrupted sends no additional request.
     ///
     /// Not in Apple's API, where it cannot be disabled.
     public var usesResumableUploads: Bool {

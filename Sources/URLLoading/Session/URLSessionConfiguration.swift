@@ -34,8 +34,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The default configuration; a new object each time.
     open class var `default`: URLSessionConfiguration { URLSessionConfiguration() }
 
-    /// A configuration for a session that writes nothing to disk: its cache, cookies and credentials are in memory and end with it;
-    /// a new object each time.
+    /// The configuration of a session that writes nothing to disk; a new object each time.
+    ///
+    /// The session's cache, cookies and credentials are in memory, and are discarded with it.
     open class var ephemeral: URLSessionConfiguration {
         var settings = SessionSettings()
         settings.cache = .given(URLCache(memoryCapacity: 4 << 20, diskCapacity: 0, directory: nil))
@@ -45,13 +46,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         return URLSessionConfiguration(settings)
     }
 
-    /// Returns the configuration of a session whose transfers the daemon `urlsessiond` carries out; a new object each time.
+    /// Returns the configuration of a session whose transfers are performed by the daemon `urlsessiond`; a new object each time.
     ///
-    /// The transfers continue when the program exits, crashes or is killed, and after a reboot. A program that makes the session
-    /// again with the same identifier gets its tasks back and learns their results; see <doc:BackgroundSessions>. Programs are
-    /// identified by their executable, so identifiers of different programs do not collide.
+    /// The transfers continue when the program exits, crashes or is killed, and after a reboot. A program that makes a session with
+    /// the same identifier again gets its tasks back and receives their results; see <doc:BackgroundSessions>. Programs are
+    /// identified by their executables, so identifiers of different programs do not collide.
     ///
-    /// - Parameter identifier: The identifier, which must not be empty: otherwise the tasks of the session fail.
+    /// - Parameter identifier: The identifier. If it is empty, the tasks of the session fail.
     /// - Returns: The configuration: no cache, the shared cookies and credentials.
     open class func background(withIdentifier identifier: String) -> URLSessionConfiguration {
         var settings = SessionSettings()
@@ -92,7 +93,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// How requests use the cache; default `.useProtocolCachePolicy`.
     ///
-    /// Of this policy and the request's own, the more restrictive one applies. From the least restrictive:
+    /// If the request has a policy of its own, the more restrictive of the two applies. From the least restrictive:
     /// `.useProtocolCachePolicy`, `.returnCacheDataElseLoad`, `.reloadRevalidatingCacheData`, `.reloadIgnoringLocalCacheData`,
     /// `.reloadIgnoringLocalAndRemoteCacheData`, `.returnCacheDataDontLoad`.
     open var requestCachePolicy: NSURLRequest.CachePolicy {
@@ -104,7 +105,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// Default 60. Zero and negative values mean no timeout.
     ///
-    /// The time does not run while the task is suspended, is queued for a connection, or waits for the app.
+    /// The timeout does not run while the task is suspended, is queued for a connection, or waits for the app.
     open var timeoutIntervalForRequest: TimeInterval {
         get { get { $0.policy.requestTimeout } }
         set { set { $0.policy.requestTimeout = newValue } }
@@ -119,12 +120,13 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Header fields that are added to requests that do not set them; default nil.
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
-    /// another origin the task no longer sends them, even if a later redirect leads back. A request's own `Authorization` replaces
-    /// the session's, and so does a credential that answered a challenge of the server. Tasks do not show it in their requests.
+    /// another origin the task no longer sends them, even if a later redirect leads back. The session's `Authorization` is
+    /// overridden by the request's own, and by a credential that answered a challenge of the server. These two fields do not appear
+    /// in the requests of tasks.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
-    /// and message framing fields are ignored, with one warning on standard error. The credentials for a proxy belong in the proxy
-    /// settings (``connectionProxyDictionary``). Keys and values that are not strings are converted with their descriptions.
+    /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
+    /// settings (``connectionProxyDictionary``). Keys and values that are not strings are converted to their descriptions.
     open var httpAdditionalHeaders: [AnyHashable: Any]? {
         get { get { $0.httpAdditionalHeaders } }
         set {
@@ -139,7 +141,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.httpMaximumConnectionsPerHost = newValue } }
     }
 
-    /// Whether requests may be pipelined, that is, sent before earlier ones on the connection have their responses.
+    /// Whether requests may be pipelined: sent on a connection before the responses to earlier requests have arrived.
     ///
     /// Default false. HTTP/1.1 pipelining is never used; see ``URLRequest/httpShouldUsePipelining``.
     open var httpShouldUsePipelining: Bool {
@@ -151,7 +153,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The purpose of the traffic.
     ///
-    /// Default `.default`. If a request has another type, that one applies; see ``URLRequest/networkServiceType``.
+    /// Default `.default`. A request's own type, if it has another one, takes precedence; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { NSURLRequest.NetworkServiceType($0.policy.needs.service) } }
         set { set { $0.policy.needs.service = newValue.service } }
@@ -159,10 +161,11 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use a cellular network.
     ///
-    /// Default true. The stricter of this and the request's setting applies.
+    /// Default true. The stricter of this setting and the request's applies.
     ///
-    /// A load that only such a network could carry fails with `URLError.notConnectedToInternet` and its `networkUnavailableReason`,
-    /// or waits if ``waitsForConnectivity`` is true. The kernel's routes determine the interface, and sysfs its type.
+    /// If only a cellular network is available, the load fails with `URLError.notConnectedToInternet` and its
+    /// `networkUnavailableReason`, or waits if ``waitsForConnectivity`` is true. The interface is determined from the kernel's
+    /// routes, and its type from sysfs.
     open var allowsCellularAccess: Bool {
         get { get { $0[allows: .cellular] } }
         set { set { $0[allows: .cellular] = newValue } }
@@ -170,7 +173,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether loads may use an expensive network.
     ///
-    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports metered networks; without it there are none.
+    /// Default true; behaves like ``allowsCellularAccess``. NetworkManager reports which networks are metered; without it, none is.
     open var allowsExpensiveNetworkAccess: Bool {
         get { get { $0[allows: .expensive] } }
         set { set { $0[allows: .expensive] = newValue } }
@@ -192,11 +195,11 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0[allows: .ultraConstrained] = newValue } }
     }
 
-    /// Whether a load waits for a network instead of failing immediately if there is none; default false.
+    /// Whether a load waits for a network, instead of failing immediately, if none is available; default false.
     ///
-    /// It waits if nothing beyond this machine is reachable, or only through networks that the `allows` properties exclude. The
-    /// resource timeout runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once per task. A server that
-    /// refuses connections, or a connection that is lost later, still fails the load.
+    /// A load waits if only this machine can be reached, or if the `allows` properties exclude all available networks. The resource
+    /// timeout runs meanwhile. `urlSession(_:taskIsWaitingForConnectivity:)` is called once per task. The load still fails if a
+    /// server refuses connections, or if its connection is lost later.
     open var waitsForConnectivity: Bool {
         get { get { $0.policy.waitsForConnectivity } }
         set { set { $0.policy.waitsForConnectivity = newValue } }
@@ -212,7 +215,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The purpose of multipath TCP.
     ///
-    /// Default `.none`. With any other value, connections use multipath TCP if kernel and server support it. The system manages paths.
+    /// Default `.none`. With any other value, connections use multipath TCP if the kernel and the server support it. The kernel
+    /// manages the paths.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }
@@ -228,7 +232,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// Whether requests may be sent in a TLS handshake's early data.
     ///
-    /// Default false. No effect: Apple's system sends early data only with HTTP/3, which this library does not support.
+    /// Default false. No effect: Apple's system sends early data only over HTTP/3, which this library does not support.
     open var enablesEarlyData: Bool {
         get { get { $0.enablesEarlyData } }
         set { set { $0.enablesEarlyData = newValue } }
@@ -236,15 +240,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Background
 
-    /// Whether the system schedules a background session's transfers: on an unmetered network and external power, after others.
+    /// Whether the system chooses when to perform a background session's transfers: on an unmetered network and external power, and
+    /// after other transfers.
     ///
-    /// Default false. Transfers started by a program that the daemon launched are always discretionary. No effect on others.
+    /// Default false. Transfers started by a program that the daemon launched are always discretionary. No effect on other
+    /// sessions.
     open var isDiscretionary: Bool {
         get { get { $0.background.isDiscretionary } }
         set { set { $0.background.isDiscretionary = newValue } }
     }
 
-    /// Whether the daemon launches the program when a background session's tasks have finished, or one needs a decision.
+    /// Whether the daemon launches the program when the tasks of a background session have finished, or one needs a decision.
     ///
     /// Default true. Requires ``backgroundLaunch``. No effect on other sessions.
     open var sessionSendsLaunchEvents: Bool {
@@ -254,8 +260,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The identifier of the shared container for a background session's files; default nil.
     ///
-    /// A program in an `.appex` bundle needs one: without it, or with an empty one, its tasks fail with
-    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect here: all programs of a user can read them.
+    /// A program in an `.appex` bundle needs one: if it is missing or empty, the tasks fail with
+    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect on Linux, where all programs of a user can read
+    /// the files.
     open var sharedContainerIdentifier: String? {
         get { get { $0.background.sharedContainer } }
         set { set { $0.background.sharedContainer = newValue } }
@@ -299,7 +306,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Trust
 
-    /// The storage for credentials that answer servers' challenges, and for those with permanent persistence; nil for none.
+    /// The storage for the credentials that answer challenges, and in which permanent credentials are saved; nil for none.
     ///
     /// Default `URLCredentialStorage.shared`; an ephemeral configuration has its own, in memory.
     ///
@@ -314,7 +321,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// Default nil: the system's settings, which on Linux are the environment variables that curl reads (``proxyEnvironment``). An
     /// empty dictionary means no proxies.
     ///
-    /// If an entry names a proxy that cannot be used, the loads it applies to fail with `URLError.cannotConnectToHost`.
+    /// If an entry names an unusable proxy, the loads that it applies to fail with `URLError.cannotConnectToHost`.
     open var connectionProxyDictionary: [AnyHashable: Any]? {
         get { snapshot.proxies?.dictionary }
         set {
@@ -323,7 +330,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         }
     }
 
-    /// Where connections lead to and come from, if URLs and the system are not to decide that.
+    /// Overrides where connections lead to and come from, which URLs and the system normally decide.
     ///
     /// By default no option is set. Not in Apple's API.
     open var connectionOptions: ConnectionOptions {
@@ -361,7 +368,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Loading
 
-    /// The session's ``URLProtocol`` subclasses, which are asked in order before the built-in loaders.
+    /// The session's ``URLProtocol`` subclasses, which are asked in order before the built-in loaders are used.
     ///
     /// Default empty. Classes registered with `URLProtocol.registerClass(_:)` apply only to the shared session.
     open var protocolClasses: [AnyClass]? {
@@ -379,19 +386,17 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.cache = .given(newValue) } }
     }
 
-    /// The maximum number of bytes of a body collected in memory, for completion handlers and `data(for:)`; a load with a longer
-    /// body fails with `URLError.dataLengthExceedsMaximum`.
+    /// The maximum size in bytes of a body that is collected in memory, for completion handlers and `data(for:)`.
     ///
-    /// Default nil, no limit. Not in Apple's API.
+    /// Default nil: no limit. A load with a longer body fails with `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
     open var maximumResponseBytesInMemory: Int64? {
         get { get { $0.policy.maximumCollectedBytes } }
         set { set { $0.policy.maximumCollectedBytes = newValue } }
     }
 
-    /// The maximum ratio of decoded to encoded body length, after the first 64 MiB: protection against decompression bombs; a load
-    /// that exceeds it fails with `URLError.dataLengthExceedsMaximum`.
+    /// The maximum ratio of decoded to encoded body length after the first 64 MiB, a protection against decompression bombs.
     ///
-    /// Default 200. Not in Apple's API.
+    /// Default 200. A load that exceeds it fails with `URLError.dataLengthExceedsMaximum`. Not in Apple's API.
     open var maximumDecompressionRatio: Int {
         get { get { $0.maximumDecompressionRatio } }
         set { set { $0.maximumDecompressionRatio = newValue } }
