@@ -53,13 +53,13 @@ struct ProxyDictionary: Sendable {
         case false? where values[enable] != nil: return nil
         case false?:
             guard let key = [place, text].first(where: { values[$0] != nil || unreadable.contains($0) }) else { return nil }
-            return .unusable(Self.fault("\(key) is set, and \(enable) is not: it has to be 1, or 0"))
-        case nil: return .unusable(Self.fault("\(enable) is neither 1 nor 0"))
+            return .unusable(Self.fault("\(key) is set, but \(enable) is not; set it to 1 or 0"))
+        case nil: return .unusable(Self.fault("\(enable) must be 1 or 0"))
         case true?: break
         }
         if let text = values[text]?.string { return .script(.text(text)) }
         guard let address = values[place]?.string, let script = ProxyScript(address: address) else {
-            return .unusable(Self.fault("\(place) is no URL of http, https, file or data, and there is no \(text)"))
+            return .unusable(Self.fault("\(place) is not an http, https, file or data URL, and \(text) is not set"))
         }
         return .script(script)
     }
@@ -67,10 +67,10 @@ struct ProxyDictionary: Sendable {
     /// The error if the dictionary uses unsupported keys.
     private var unfollowed: String? {
         if isEnabled("ProxyAutoDiscoveryEnable") != .some(false) {
-            return Self.fault("ProxyAutoDiscoveryEnable is set, which is not followed")
+            return Self.fault("ProxyAutoDiscoveryEnable is not supported")
         }
         for key in ["kCFProxyTypeKey", "kCFProxyHostNameKey"] where values[key] != nil || unreadable.contains(key) {
-            return Self.fault("\(key) is no key of a session's: HTTPProxy, HTTPSProxy and SOCKSProxy are")
+            return Self.fault("\(key) is not supported; use HTTPProxy, HTTPSProxy or SOCKSProxy")
         }
         return nil
     }
@@ -81,7 +81,7 @@ struct ProxyDictionary: Sendable {
         switch values["kCFStreamPropertySOCKSVersion"]?.string {
         case nil where values["kCFStreamPropertySOCKSVersion"] == nil, "kCFStreamSocketSOCKSVersion5": break
         case "kCFStreamSocketSOCKSVersion4": server.kind = .socks4
-        default: return .unusable(Self.fault("kCFStreamPropertySOCKSVersion is neither of SOCKS's versions"))
+        default: return .unusable(Self.fault("kCFStreamPropertySOCKSVersion is not a known version"))
         }
         server.user = values["kCFStreamPropertySOCKSUser"]?.string ?? server.user
         server.password = values["kCFStreamPropertySOCKSPassword"]?.string ?? server.password
@@ -98,13 +98,13 @@ struct ProxyDictionary: Sendable {
         case false? where values[enable] != nil: return nil
         case false?:
             guard values[hostKey] != nil || unreadable.contains(hostKey) else { return nil }
-            return .unusable(Self.fault("\(hostKey) is set, and \(enable) is not: it has to be 1, or 0"))
-        case nil: return .unusable(Self.fault("\(enable) is neither 1 nor 0"))
+            return .unusable(Self.fault("\(hostKey) is set, but \(enable) is not; set it to 1 or 0"))
+        case nil: return .unusable(Self.fault("\(enable) must be 1 or 0"))
         case true?: break
         }
         guard let host = values[hostKey]?.string else {
             return .unusable(
-                Self.fault("\(hostKey) is \(values[hostKey] == nil && !unreadable.contains(hostKey) ? "missing" : "no string")"))
+                Self.fault("\(hostKey) is \(values[hostKey] == nil && !unreadable.contains(hostKey) ? "missing" : "not a string")"))
         }
         let bare = ProxyText.bare(host).lowercased()
         if let reason = ProxyText.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }

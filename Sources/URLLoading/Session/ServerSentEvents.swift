@@ -128,7 +128,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     }
                     try await lose(nil)
                 } catch is EventStreamReader.TooLong {
-                    try give(.dataLengthExceedsMaximum, "an event of the server is longer than \(source.maximumEventSize) bytes")
+                    try give(.dataLengthExceedsMaximum, "a server-sent event is longer than \(source.maximumEventSize) bytes")
                 } catch let error as URLError where error.code != .cancelled {
                     try await lose(error)
                 }
@@ -161,18 +161,18 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
             do {
                 let (bytes, response) = try await load()
                 guard let response = response as? HTTPURLResponse else {
-                    return try give(.badServerResponse, "what answered is no HTTP server")
+                    return try give(.badServerResponse, "the response is not an HTTP response")
                 }
                 if response.statusCode == 204 {
                     isOver = true
                     return
                 }
                 guard response.statusCode == 200 else {
-                    return try give(.badServerResponse, "the server answered \(response.statusCode) in place of 200")
+                    return try give(.badServerResponse, "the server responded with status \(response.statusCode) instead of 200")
                 }
                 guard response.mimeType?.lowercased() == "text/event-stream" else {
                     return try give(
-                        .badServerResponse, "the server sends \(response.mimeType ?? "no type") in place of text/event-stream")
+                        .badServerResponse, "the server sent \(response.mimeType ?? "no type") instead of text/event-stream")
                 }
                 hasOpened = true
                 self.bytes = bytes.makeAsyncIterator()
@@ -204,7 +204,7 @@ public struct ServerSentEvents: AsyncSequence, Sendable {
                     loading.cancel()
                 }
             } catch let error as URLError where error.code == .cancelled && late.isSo.load(ordering: .relaxed) {
-                let message = "the server did not begin to answer within \(allowed) seconds"
+                let message = "the server did not respond within \(allowed) seconds"
                 throw URLError(
                     .timedOut,
                     userInfo: [NSLocalizedDescriptionKey: message, NSURLErrorFailingURLErrorKey: patient.url as Any])

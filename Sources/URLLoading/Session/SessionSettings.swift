@@ -160,7 +160,7 @@ struct SessionSettings: Sendable {
     func tellOfReservedFields() {
         for name in (httpAdditionalHeaders ?? [:]).keys.sorted() where OutgoingHeaders.isReservedForSession(name) {
             guard Self.told.withLock({ $0.insert(name.lowercased()).inserted }) else { continue }
-            StoreWarnings.warn("httpAdditionalHeaders: \(name) is reserved, and is not sent; set it on requests")
+            StoreWarnings.warn("httpAdditionalHeaders: \(name) is reserved and is not sent; set it on individual requests")
         }
     }
 

@@ -24,7 +24,7 @@ struct TransportSecurityDictionary: Sendable {
             let rules = try? AppTransportSecurity(propertyList: data)
         else {
             var rules = AppTransportSecurity.strict
-            rules.pinFault = "the dictionary set as appTransportSecurity is no property list"
+            rules.pinFault = "the dictionary set as appTransportSecurity is not a property list"
             self.rules = rules
             return
         }

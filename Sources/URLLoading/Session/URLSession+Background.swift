@@ -100,24 +100,24 @@ extension URLSession {
     final func backgroundObjection(to state: borrowing TaskState, _ request: LoadRequest) -> LoadError? {
         if let objection = equipment.background?.loss { return objection }
         if !customClasses.isEmpty {
-            return .notInBackground("URLProtocol classes do not load in background sessions; leave protocolClasses empty")
+            return .notInBackground("background sessions do not support URLProtocol classes; leave protocolClasses empty")
         }
         if state.ownDelegate != nil {
-            return .notInBackground("a task of a background session has no delegate of its own; use the session's")
+            return .notInBackground("background sessions do not support task-specific delegates; use the session's delegate")
         }
         guard case .delegate = state.audience else {
-            return .notInBackground("background sessions have no completion handlers and no async methods; use a delegate")
+            return .notInBackground("background sessions do not support completion handlers or async methods; use a delegate")
         }
         if conformances == nil { return .notInBackground("a background session needs a delegate") }
         guard let scheme = request.url?.scheme?.lowercased(), ["http", "https"].contains(scheme) else {
-            return LoadError(.unsupportedURL, "background sessions load http and https alone", url: request.url)
+            return LoadError(.unsupportedURL, "background sessions load only http and https URLs", url: request.url)
         }
         if case .download = state.delivery { return nil }
         guard let body = state.uploadBody else {
-            return .notInBackground("background sessions have no data tasks; use a download or an upload from a file")
+            return .notInBackground("background sessions do not support data tasks; use a download task or upload a file")
         }
         guard case .file = body else {
-            return .notInBackground("uploads of background sessions are from files: uploadTask(with:fromFile:)")
+            return .notInBackground("background sessions can only upload files; use uploadTask(with:fromFile:)")
         }
         return nil
     }
