@@ -9,13 +9,13 @@
 
 internal import HTTPWire
 
-/// The counts that a task's `Progress` shows: both directions added up.
+/// The counts that a task's `Progress` shows: the sums of the bytes sent and received.
 struct ProgressCounts: Equatable, Sendable {
     /// -1 if it is not known.
     let total: Int64
     let done: Int64
 
-    /// The expected counts come from the peer and may be any number; the sums saturate.
+    /// The sums saturate, because the expected counts come from the peer and may be any number.
     init(
         sent: Int64, expectedToSend: Int64, received: Int64, expectedToReceive: Int64, hasResponse: Bool, isComplete: Bool
     ) {
@@ -25,7 +25,7 @@ struct ProgressCounts: Equatable, Sendable {
             self.total = max(done, 1)
             self.done = max(done, 1)
         } else if expectedToReceive > 0, expectedToSend >= 0 {
-            // The total is known only if both directions are.
+            // The total is known only if the counts of both directions are.
             total = sending.addingSaturating(max(expectedToReceive, received))
             self.done = done
         } else {

@@ -12,20 +12,20 @@ internal import HTTPWire
 internal import LoadingModel
 internal import LoadingObservers
 
-/// The mutable state of a task, which is guarded by the one `Mutex` of its `URLSessionTask`.
+/// The mutable state of a task, guarded by the `Mutex` of its `URLSessionTask`.
 ///
-/// Not copyable: copying it into the mutex would retain a dozen objects for each task.
+/// It is not copyable: a copy into the mutex would retain a dozen objects for each task.
 struct TaskState: ~Copyable, Sendable {
     var lifecycle = TaskLifecycle()
     /// Retained until the task has completed, because the session's delegate must be called for it.
     var session: URLSession?
     var delivery: TaskOrder.Delivery
     var audience: TaskAudience
-    /// The priority of an async caller that waits for a thread of the process's pool (``Waking``).
+    /// The priority of an async caller that is resumed on the process's thread pool (``Waking``).
     var priorityInPool: UInt8?
     /// Replaces the request body in upload tasks.
     var uploadBody: RequestBody?
-    /// Whether the load starts at a URL to which a redirect of another task led.
+    /// Whether the URL comes from another task's redirect to another origin, so that fields bound to the origin are not sent.
     var leftOrigin = false
     /// Set for uploads: how the upload can be resumed.
     var upload: UploadOrder?
@@ -35,9 +35,10 @@ struct TaskState: ~Copyable, Sendable {
     var current: URLRequest?
     /// The source of `current`, which is converted lazily.
     var sentRequest: LoadRequest?
-    /// The configuration's header fields, which `current` contains once the load has begun.
+    /// The configuration's header fields, which are added to `current` when the load begins.
     let sessionFields: [(name: String, value: String)]
-    /// All fields that the current request was or will be sent with, set once the app's own cache was asked about it.
+    /// All header fields that the current request was or will be sent with. Set when an app-defined cache was asked about the
+    /// request.
     var sentFields: HeaderBlock?
     var response: URLResponse?
     /// The source of `response`, which is converted lazily.
@@ -58,7 +59,8 @@ struct TaskState: ~Copyable, Sendable {
     var progress: Progress?
     /// Whether the load reports its byte counts: set if the app observes them, or there is a delegate.
     var isWatched = false
-    /// Cancelled only to be resumed later: a success that is already under way counts.
+    /// The task is cancelled only to be resumed later: if the load succeeds before the cancellation takes effect, the task
+    /// succeeds.
     var mayStillSucceed = false
     var created = Date.timeIntervalSinceReferenceDate
 
@@ -69,7 +71,7 @@ struct TaskState: ~Copyable, Sendable {
     /// The handlers that wait for resume data after `cancel(byProducingResumeData:)`.
     var resumeDataHandlers: [@Sendable (Data?) -> Void] = []
     #if Logging || Metrics || Tracing
-    /// Observes the task's requests, in the context that the task was made in.
+    /// Observes the task's requests, in the context in which the task was made.
     let observer: (any LoadObserver)?
     #endif
 
@@ -93,7 +95,7 @@ struct TaskState: ~Copyable, Sendable {
         #endif
     }
 
-    /// The state for a task of another kind that takes over the load.
+    /// The state for another kind of task, which takes over the load.
     func successor(_ delivery: TaskOrder.Delivery) -> TaskState {
         var next = TaskState(
             session: session, request: original, delivery: delivery, audience: audience, uploadBody: uploadBody
@@ -123,10 +125,10 @@ struct TaskState: ~Copyable, Sendable {
         return next
     }
 
-    /// Whether the app cancelled the task, so that only its completion is reported.
+    /// Whether the app cancelled the task and wants no result: then only the completion is reported.
     var isGivenUp: Bool { lifecycle.phase == .cancelling && !mayStillSucceed }
 
-    /// The response that the app sees; the same object each time.
+    /// The response as the app sees it; the same object each time.
     mutating func visibleResponse() -> URLResponse? {
         if response == nil, let loadResponse { response = URLResponse.make(loadResponse) }
         return response

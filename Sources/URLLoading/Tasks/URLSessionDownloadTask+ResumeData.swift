@@ -11,10 +11,10 @@ import HTTPRules
 import HTTPWire
 
 extension URLSession {
-    /// Makes a task that resumes an earlier download with a new request; the request stored in the resume data is not used.
+    /// Makes a task that resumes an earlier download with a new request instead of the one in the resume data.
     ///
-    /// The request must be for the same resource: if scheme, host, port or path differ, the task fails with
-    /// `URLError.cannotOpenFile`. The query may differ, as in signed links.
+    /// The request must be for the same resource: if its scheme, host, port or path differs, the task fails with
+    /// `URLError.cannotOpenFile`. The query may differ, as it does in signed links.
     ///
     /// Not in Apple's API, where a download is resumed with its first request, even if the credentials in it have expired.
     ///
@@ -25,8 +25,9 @@ extension URLSession {
 }
 
 extension URLSessionDownloadTask {
-    /// Returns resume data without the request's header fields and the passwords in its URLs, which may be secret; it is safe to
-    /// store where others can read it, for use with a request that contains them.
+    /// Returns a copy of resume data without the request's header fields and the passwords in its URLs, which may be secret.
+    ///
+    /// The result may be stored where others can read it. To resume the download, use it with a request that contains the secrets.
     ///
     /// Not in Apple's API.
     ///
@@ -41,17 +42,18 @@ extension URLSessionDownloadTask {
         return point.encodedIfPossible()
     }
 
-    /// Returns resume data with the current length of its file: for use with data from
-    /// ``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)`` after the program was killed.
+    /// Returns a copy of resume data that has the current length of its file.
     ///
-    /// Only one process may have written the file, and it must no longer write to it. After a power failure the file may lack bytes
-    /// that the kernel had not yet written to disk.
+    /// Use it after the program was killed, with the data from
+    /// ``URLSessionDownloadDelegate/urlSession(_:downloadTask:didBeginFileWithResumeData:)``. Only one process may have written the
+    /// file, and it must no longer be writing. After a power failure the file may lack bytes that the kernel had not yet written to
+    /// disk.
     ///
     /// Not in Apple's API.
     ///
     /// - Parameters:
     ///   - resumeData: The data.
-    ///   - folder: The directory for temporary files (`NSTemporaryDirectory()` of that process).
+    ///   - folder: The directory of the file: `NSTemporaryDirectory()` in the process that downloaded it.
     /// - Returns: The data, or nil if the argument is not resume data, or its file does not exist.
     public static func resumeData(_ resumeData: Data, forWhatIsIn folder: URL) -> Data? {
         guard var point = try? ResumePoint(decoding: resumeData),

@@ -13,9 +13,9 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Tasks that the daemon carries out.
+/// Tasks of background sessions, whose loads the daemon performs.
 extension URLSessionTask {
-    /// Submits the load to the daemon; if that is refused, returns the reason and the client to report it to.
+    /// Submits the load to the daemon. If it is refused, returns the error and the client to report it to.
     func startInBackground(
         _ state: inout TaskState, _ session: URLSession, _ background: RemoteSession, _ client: any LoadClient,
         waking asleep: inout (any LoadingService)?
@@ -46,7 +46,7 @@ extension URLSessionTask {
         return nil
     }
 
-    /// Restores the state of a task that an earlier run of the program made, from what the daemon has recorded.
+    /// Restores the state of a task from an earlier run of the program, as the daemon has recorded it.
     ///
     /// - Returns: The client for the task's events.
     func restore(_ known: KnownTask) -> any LoadClient {
@@ -70,7 +70,7 @@ extension URLSessionTask {
         }
     }
 
-    /// Changes the app's notes about a task, and sends them to the daemon if it has the task.
+    /// Changes the app's description and estimates of a task, and sends them to the daemon if it has the task.
     func changeNotes(_ change: (inout TaskState) -> Void) {
         mutex.withLock { state in
             change(&state)

@@ -34,9 +34,9 @@ struct TaskCompletion: Sendable {
 
 /// The end of a task: its final state, and the delivery of its result.
 extension URLSessionTask {
-    /// Completes the task; returns nil if it was already complete.
+    /// Completes the task; returns nil if it was already completed.
     ///
-    /// A task that the app cancelled ends as cancelled, whatever the result of its load.
+    /// A task that the app cancelled completes as cancelled, whatever the result of its load.
     func complete(_ outcome: TaskOutcome) -> TaskCompletion? {
         let completion: TaskCompletion? = mutex.withLock { state in
             let wasGivenUp = state.isGivenUp
@@ -73,10 +73,9 @@ extension URLSessionTask {
         return completion
     }
 
-    /// Completes the task if nothing is left to do but to wake the caller that waits for its data: the fast path, which most loads
-    /// take, and which creates no objects for delegates.
+    /// Completes the task if all that remains is to resume the caller that waits for its data; otherwise returns nil.
     ///
-    /// Returns nil if the task needs the general path.
+    /// Most loads take this fast path. It creates no objects for delegates.
     func hand(_ outcome: TaskOutcome) -> Waking? {
         guard case .success(let body) = outcome.result else { return nil }
         var session: URLSession?
@@ -93,9 +92,7 @@ extension URLSessionTask {
         return waking
     }
 
-    /// Delivers the result to the completion handler or the caller that waits for it.
-    ///
-    /// Completion handlers run synchronously.
+    /// Delivers the result to the completion handler, which runs synchronously, or to the caller that waits for it.
     func deliver(_ completion: TaskCompletion) {
         let response = completion.response
         switch completion.audience {
@@ -137,7 +134,7 @@ extension URLSessionTask {
 
     /// Runs the task and waits for its data.
     ///
-    /// Inlined, because each suspended async function needs a frame of its own, and looks up its executor when it continues.
+    /// Inlined, because every suspended async function needs a frame, and looks up its executor when it resumes.
     @inline(__always)
     nonisolated(nonsending) func data() async throws -> (Data, URLResponse) {
         let priority = Self.priorityInPool(#isolation)
@@ -151,7 +148,7 @@ extension URLSessionTask {
         return (data, try endedResponse())
     }
 
-    /// Runs the task and waits for its file, which is then owned by the caller.
+    /// Runs the task and waits for its file. The caller then owns the file.
     nonisolated(nonsending) func file() async throws -> (URL, URLResponse) {
         let file = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
@@ -168,13 +165,13 @@ extension URLSessionTask {
         }
     }
 
-    /// The response, converted on the app's thread that asks for it.
+    /// The response. It is converted here, on the caller's thread, not on the event loop.
     private func endedResponse() throws -> URLResponse {
         guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.withoutResponse }
         return response
     }
 
-    /// The priority of the calling Swift task; nil if it does not continue on the process's thread pool.
+    /// The priority of the calling Swift task; nil if the caller is resumed on an actor or a task executor, not on the thread pool.
     private static func priorityInPool(_ isolation: (any Actor)?) -> UInt8? {
         guard isolation == nil else { return nil }
         return withUnsafeCurrentTask { task in
@@ -213,7 +210,7 @@ extension TaskState {
         receivedCount = Int64(data.count)
     }
 
-    /// Releases the recipients of the result; they are deallocated when the mutex is released, at the latest.
+    /// Releases the recipients of the result. They are deallocated no later than when the mutex is released.
     fileprivate mutating func releaseAudience() {
         ownDelegate = nil
         bridge = nil

@@ -11,11 +11,11 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The commands of a task: what `TaskLifecycle` decides is sent to the engine while the task's mutex is held.
+/// Commands to a task. While the task's mutex is held, `TaskLifecycle` decides what to do, and the command is sent to the engine.
 extension URLSessionTask {
-    /// Resumes the task, if a condition, checked under the mutex, allows it.
+    /// Resumes the task if a condition, which is checked under the mutex, is true.
     func resumeLoad(if isWanted: (inout TaskState) -> Bool = { _ in true }) {
-        // Woken after the mutex is released: the event loop may preempt this thread, and soon needs the mutex.
+        // The event loop is woken after the mutex is released, because it needs the mutex and could preempt this thread.
         var asleep: (any LoadingService)?
         let refusal: (any LoadClient, LoadError)? = mutex.withLock { state in
             guard isWanted(&state) else { return nil }
@@ -70,7 +70,7 @@ extension URLSessionTask {
                 error.uploadResumeData = state.upload?.resuming
                 return (client(&state), error)
             case nil:
-                // A WebSocket in its closing handshake may still be cancelled.
+                // A WebSocket task can still be cancelled during its closing handshake.
                 if case .cancel = command, state.webSocket != nil, state.lifecycle.phase == .cancelling { say(command, state) }
                 return nil
             case .start, .pause, .unpause, .complete:
@@ -104,7 +104,7 @@ extension URLSessionTask {
         service.wake()
     }
 
-    /// Submits the load; if that is refused, returns the reason and the client to report it to.
+    /// Submits the load. If it is refused, returns the error and the client to report it to.
     private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let equipment = session.equipment
@@ -151,7 +151,7 @@ extension URLSessionTask {
         return nil
     }
 
-    /// Whether an upload can be resumed: its body can be read again, and the session wants it.
+    /// Whether the upload may be resumed: the session allows it, and the body can be read again.
     private func mayContinue(_ body: RequestBody, _ state: borrowing TaskState, _ equipment: SessionEquipment) -> Bool {
         guard equipment.settings.snapshot.policy.usesResumableUploads else { return false }
         guard case .stream = body else { return true }
@@ -181,7 +181,8 @@ extension URLSessionTask {
             interests.formUnion(Self.counts)
             if state.bridge?.calls.mayImplement(.response) == true { interests.insert(.upgrades) }
         case .data, .download: interests.formUnion(Self.counts)
-        // A delegate has the task and may read its counts. Other code has to ask for the task, which starts the reports.
+        // A delegate has access to the task and may read its counts at any time. Other code must get the task first, which starts
+        // the reports.
         case .caller, .waitingForData, .waitingForFile, .bytes:
             if state.isWatched || state.bridge != nil { interests.formUnion(Self.counts) }
         }
@@ -190,7 +191,7 @@ extension URLSessionTask {
 
     private static let counts: TaskOrder.Interests = [.sentBytes, .receivedBytes]
 
-    /// Makes the load report its byte counts from now on, because the app reads them.
+    /// Makes the load report its byte counts from now on: the app observes them.
     func watch(_ state: inout TaskState) {
         guard !state.isWatched else { return }
         state.isWatched = true
@@ -216,7 +217,7 @@ extension URLSessionTask {
             progress.isCancellable = true
             progress.isPausable = true
             progress.totalUnitCount = -1
-            // Configured before another thread can get it: Foundation reads these properties without a lock.
+            // Configured before other threads can access it: Foundation reads these properties without a lock.
             progress.cancellationHandler = { [weak self] in self?.cancel() }
             progress.pausingHandler = { [weak self] in self?.suspend() }
             progress.resumingHandler = { [weak self] in self?.resume() }
@@ -228,11 +229,11 @@ extension URLSessionTask {
         return progress
     }
 
-    /// Held while the counts of any task's progress change: a change propagates to the parent, which tasks on several threads may
-    /// share, and `Progress` has no lock of its own.
+    /// Held while the counts of any task's progress change. A change propagates to the parent, which may be shared by tasks on
+    /// several threads, and `Progress` has no lock of its own.
     private static let changingProgress = Mutex<Void>(())
 
-    /// Updates `progress`, outside the task's lock.
+    /// Updates `progress`. The task's lock is not held while it changes.
     func updateProgress() {
         guard mutex.withLock({ $0.progress != nil }) else { return }
         // The counts are read and set under one lock, so that they never decrease.
@@ -254,7 +255,7 @@ extension URLSessionTask {
 }
 
 extension RequestBody {
-    /// The length of the body, if it is known before the body is read.
+    /// The length of the body; `NSURLSessionTransferSizeUnknown` for a stream.
     var knownLength: Int64 {
         switch self {
         case .none: 0

@@ -13,11 +13,11 @@ internal import Synchronization
 
 /// A task of a session: the load of one resource, with its state, counters and result.
 ///
-/// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its creation to its completion, so the
-/// app need not. Cancel a task that is no longer needed. Copying a task returns the task itself.
+/// `URLSession` makes tasks suspended; `resume()` starts them. The session retains a task from its creation to its completion, so
+/// the app need not retain it. Cancel a task that is no longer needed. Copying a task returns the task itself.
 ///
 /// One `Mutex` guards all mutable state. Commands are sent to the engine while it is held, so that they arrive in the order in
-/// which they took effect here. No code of the app runs under it.
+/// which they took effect here. The app's code is never called while it is held.
 open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Sendable {
     /// The state of a task.
     public enum State: Int, Sendable {
@@ -27,7 +27,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         case suspended = 1
         /// The task was cancelled, but its completion has not been reported yet.
         case canceling = 2
-        /// The task is complete: no more messages follow, except the one that reports the completion.
+        /// The task is complete. No more delegate methods are called, except the one that reports the completion.
         case completed = 3
     }
 
@@ -54,12 +54,12 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ) {
         identity = identifier
         let state = TaskState(session: session, request: request, delivery: delivery, audience: audience, uploadBody: uploadBody)
-        // Without `consume` the state would be copied and then destroyed.
+        // Without `consume`, the state would be copied and the original destroyed.
         mutex = Mutex(consume state)
         super.init()
     }
 
-    /// Replaces a task whose load continues as another kind of task.
+    /// Makes a task of another kind, which takes over the load of an existing task.
     init(succeeding state: consuming TaskState, identifier: Int) {
         identity = identifier
         mutex = Mutex(consume state)
@@ -81,13 +81,14 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The task's identifier, unique within its session.
     open var taskIdentifier: Int { identity }
 
-    /// The request that the task was made with; nil for a task made from resume data that contains none.
+    /// The request that the task was made with; nil for a stream task, or if the task was made from invalid resume data.
     open var originalRequest: URLRequest? { mutex.withLock { $0.original } }
 
-    /// The current request: differs from the original after the session's header fields were added, or after a redirect.
+    /// The current request. It differs from the original request after the session's header fields were added, and after a
+    /// redirect.
     open var currentRequest: URLRequest? { mutex.withLock { $0.visibleRequest() } }
 
-    /// The response, or nil if it has not arrived yet.
+    /// The response; nil until it arrives.
     open var response: URLResponse? {
         mutex.withLock { state in
             watch(&state)
@@ -95,7 +96,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// The error of the task, or nil if it has not failed.
+    /// The error of the task; nil if it has not failed.
     open var error: (any Error)? { mutex.withLock { $0.error } }
 
     /// A description that the app may set; default nil.
@@ -108,8 +109,8 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     ///
     /// Methods that it does not implement are called on the session's delegate.
     ///
-    /// It must be set before the task is first resumed; setting it later has no effect. It is retained until the task completes,
-    /// then nil.
+    /// Set it before the task is first resumed; setting it later has no effect. It is retained until the task completes, and is nil
+    /// after that.
     open var delegate: (any URLSessionTaskDelegate)? {
         get { mutex.withLock { $0.ownDelegate }?.task }
         set {
@@ -130,17 +131,17 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// Starts or continues the task; a new task needs one call, and each `suspend()` one more.
+    /// Starts or continues the task. A new task needs one call, and one more for each `suspend()`.
     open func resume() { resumeLoad() }
 
-    /// Suspends the task: no traffic, and timeouts do not run.
+    /// Suspends the task: there is no network traffic, and timeouts do not run.
     ///
     /// Data that has already arrived may still be delivered.
     open func suspend() { suspendLoad() }
 
     /// Cancels the task.
     ///
-    /// It completes with `URLError.cancelled`; before that, some progress may still be reported.
+    /// The task completes with `URLError.cancelled`. Until then, progress may still be reported.
     open func cancel() { cancelLoad() }
 
     /// The urgency of the task relative to others of its session, from 0 to 1; default 0.5, ``defaultPriority``.
@@ -153,7 +154,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
 
     /// The earliest time at which the load may begin; default nil: immediately.
     ///
-    /// It must be set before the task is first resumed.
+    /// Set it before the task is first resumed.
     open var earliestBeginDate: Date? {
         get { mutex.withLock { $0.earliestBegin } }
         set { mutex.withLock { $0.earliestBegin = newValue } }
@@ -167,19 +168,19 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         set { mutex.withLock { $0.prefersIncrementalDelivery = newValue } }
     }
 
-    /// Handles an event of a WebSocket, before the app receives it.
+    /// Receives an event of a WebSocket, before the app does.
     func heard(_ event: WebSocketEvent, isOnDelegateQueue: Bool) {}
 
-    /// Handles an event of a byte stream, before the app receives it.
+    /// Receives an event of a byte stream, before the app does.
     func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {}
 
-    /// Called when the task has completed, with its error.
+    /// Called when the task has completed, with its error, if any.
     func loadEnded(_ error: (any Error)?) {}
 
-    /// Whether the task is complete and its load serves a pair of captured streams.
+    /// Whether the task has completed by `captureStreams()`, and its load now serves the captured pair of streams.
     var isCaptured: Bool { false }
 
-    /// Called when the load ended after the task had completed.
+    /// Called when the load ends after the task has already completed.
     func loadEndedLate(_ outcome: TaskOutcome) {}
 
     // MARK: Progress
@@ -214,6 +215,6 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The length of the request body, or `NSURLSessionTransferSizeUnknown` for a stream.
     open var countOfBytesExpectedToSend: Int64 { count { $0.expectedToSend } }
 
-    /// The length of the response body that the server announced, or `NSURLSessionTransferSizeUnknown`.
+    /// The length of the response body as announced by the server, or `NSURLSessionTransferSizeUnknown`.
     open var countOfBytesExpectedToReceive: Int64 { count { $0.expectedToReceive } }
 }

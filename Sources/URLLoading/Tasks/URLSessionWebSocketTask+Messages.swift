@@ -15,9 +15,9 @@ extension URLSessionWebSocketTask {
     ///
     /// Not in Apple's API.
     ///
-    /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` has the reason. In other cases it
-    /// throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is delivered once: two concurrent loops
-    /// share the messages.
+    /// The sequence ends after the closing handshake; ``URLSessionWebSocketTask/closeCode`` then has the reason. Otherwise it
+    /// throws the error that ``URLSessionWebSocketTask/receive()`` throws. Each message is delivered once: concurrent loops share
+    /// the messages among them.
     public struct Messages: AsyncSequence, Sendable {
         /// A message.
         public typealias Element = Message
@@ -26,7 +26,7 @@ extension URLSessionWebSocketTask {
         public struct AsyncIterator: AsyncIteratorProtocol {
             fileprivate let task: URLSessionWebSocketTask
 
-            /// The next message, or nil if the connection is closed.
+            /// The next message, or nil if the WebSocket is closed.
             ///
             /// - Returns: The message, or nil.
             /// - Throws: The error of ``URLSessionWebSocketTask/receive()``.
@@ -42,7 +42,7 @@ extension URLSessionWebSocketTask {
 
         fileprivate let task: URLSessionWebSocketTask
 
-        /// Makes an iterator, which shares the messages with other iterators.
+        /// Makes an iterator. All iterators share the messages.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task: task) }

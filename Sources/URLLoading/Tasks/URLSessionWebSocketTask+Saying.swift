@@ -12,8 +12,8 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSessionWebSocketTask {
-    /// Sends a command to the load, in the order of the calls, and registers the caller that waits for its result; reports an error
-    /// if the task has completed or was cancelled.
+    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls. If the task has
+    /// completed or was cancelled, calls `refused` with the error.
     func say(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
         var asleep: (any LoadingService)?
         let refusal: (any Error)? = calls.withLock { calls in
@@ -27,7 +27,7 @@ extension URLSessionWebSocketTask {
         if let refusal { refused(refusal) }
     }
 
-    /// Why the load accepts no more commands.
+    /// The error that explains why the load accepts no more commands.
     private func reasonForRefusal() -> any Error {
         let (isOver, error, url) = mutex.withLock { ($0.lifecycle.isOver, $0.error, $0.url) }
         return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: url))
@@ -42,7 +42,7 @@ extension URLSessionWebSocketTask {
         asleep?.wake()
     }
 
-    /// Changes an option, which takes effect only before the task is first resumed.
+    /// Changes an option, if the task has not been resumed yet.
     func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
         mutex.withLock { if $0.lifecycle.isUnstarted { $0.changeOrder(change) } }
     }
@@ -51,7 +51,7 @@ extension URLSessionWebSocketTask {
         abandonLoad(with: .webSocket(.close(code: code, reason: reason)))
     }
 
-    /// The error of calls made after the closing handshake.
+    /// The error for calls made after the closing handshake.
     func closed() -> any Error {
         ErrorTranslation.appError(
             LoadError(.connectionLost, "the WebSocket is closed", cause: POSIXError(.ENOTCONN)), url: mutex.withLock { $0.url })
@@ -64,7 +64,7 @@ extension TaskState {
 
     mutating func changeOrder(_ change: (inout WebSocketOrder) -> Void) {
         guard case .webSocket(var order) = delivery else { return }
-        // Releases the only other reference, so that the change does not copy.
+        // Releases the second reference to the order, so that the change does not copy it.
         delivery = .stream
         change(&order)
         delivery = .webSocket(order)

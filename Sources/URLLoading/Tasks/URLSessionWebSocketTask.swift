@@ -13,16 +13,16 @@ internal import Synchronization
 
 /// A task that exchanges messages over the WebSocket protocol (RFC 6455), like Apple's `URLSessionWebSocketTask`.
 ///
-/// The task is made with a `ws` or `wss` URL, and connects when it is resumed; messages sent before are queued until the handshake
+/// The task is made with a `ws` or `wss` URL, and connects when it is resumed. Messages sent earlier are queued until the handshake
 /// is complete. Cookies, credentials, redirects and trust work as for `http` and `https`. If the app does not receive messages, the
-/// task stops reading after about 1.5 MB; if the server does not read, ``send(_:)`` waits. The request timeout applies to the
+/// task stops reading after about 1.5 MB. If the server does not read, ``send(_:)`` waits. The request timeout applies to the
 /// handshake.
 ///
-/// When the connection ends, waiting calls fail: with the task's error if there is one, and with `networkConnectionLost` after a
-/// closing handshake. A protocol violation by the server is `badServerResponse`, a message longer than ``maximumMessageSize``
-/// `dataLengthExceedsMaximum`.
+/// When the connection ends, waiting calls fail with the task's error, or, after a closing handshake, with `networkConnectionLost`.
+/// The error is `badServerResponse` if the server violates the protocol, and `dataLengthExceedsMaximum` if a message is longer than
+/// ``maximumMessageSize``.
 ///
-/// Background sessions do not support WebSocket tasks: there the task fails with `unsupportedURL` when it is resumed.
+/// Background sessions do not support WebSocket tasks: the task fails with `unsupportedURL` when it is resumed.
 open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
     /// A complete message.
     public enum Message: Sendable {
@@ -34,8 +34,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// The reason why a connection was closed (RFC 6455, section 7.4).
     ///
-    /// On Apple's platforms, the type also has values without a name, because apps and frameworks may define the codes from 3000 to
-    /// 4999; here these are ``other(_:)``.
+    /// Apps and frameworks may define codes from 3000 to 4999. On Apple's platforms these are values without a name; here they are
+    /// ``other(_:)``.
     public enum CloseCode: RawRepresentable, Hashable, Sendable {
         /// The connection is not closed.
         case invalid
@@ -61,9 +61,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         case mandatoryExtensionMissing
         /// The server encountered an error (1011).
         case internalServerError
-        /// Never sent.
+        /// The TLS handshake failed; never sent.
         case tlsHandshakeFailure
-        /// A code without a name above.
+        /// Any other code.
         case other(Int)
 
         private static let named: [Int: CloseCode] = [
@@ -72,10 +72,10 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
             1009: .messageTooBig, 1010: .mandatoryExtensionMissing, 1011: .internalServerError, 1015: .tlsHandshakeFailure,
         ]
 
-        /// The code with a number; ``other(_:)`` if it has no name.
+        /// Returns the code with a number; ``other(_:)`` if the number has no name.
         public init?(rawValue: Int) { self = Self.named[rawValue] ?? .other(rawValue) }
 
-        /// The number in close frames.
+        /// The number, as sent in close frames.
         public var rawValue: Int {
             switch self {
             case .invalid: 0
@@ -124,8 +124,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Queues a message for sending.
     ///
-    /// The handler is called on the delegate queue, after the message was handed to the system or could not be sent. It does not
-    /// wait for a reply of the server.
+    /// The handler is called on the delegate queue when the system has accepted the message, or when it cannot be sent. It does not
+    /// wait for the server.
     open func send(_ message: Message, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
         say(.send(message.traffic)) {
             $0.sends.append(.handler(completionHandler))
@@ -134,7 +134,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         }
     }
 
-    /// Queues a message for sending, and returns after it was handed to the system.
+    /// Queues a message for sending, and returns when the system has accepted it.
     ///
     /// - Throws: A `URLError` if the connection has ended or the task was cancelled.
     open nonisolated(nonsending) func send(_ message: Message) async throws {
@@ -162,12 +162,12 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Receives the next complete message.
     ///
-    /// If the calling Swift task is cancelled, the call throws `CancellationError`, and the next call receives the message.
+    /// If the calling Swift task is cancelled, the call throws `CancellationError`; no message is lost.
     ///
     /// - Returns: The message.
     /// - Throws: A `URLError` if the connection has ended or the task was cancelled.
     open nonisolated(nonsending) func receive() async throws -> Message {
-        // A message that is already here needs no cancellation handler.
+        // No cancellation handler is needed if a message has already arrived.
         if !Task.isCancelled, let received = calls.withLock({ $0.receive() }) {
             switch received {
             case .message(let message, let credit):
@@ -193,7 +193,8 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         return Message(message)
     }
 
-    /// Sends a ping; the handler is called on the delegate queue when the pong has arrived, or with an error if none will.
+    /// Sends a ping. The handler is called on the delegate queue when the pong arrives, or with an error if the connection ends
+    /// first.
     ///
     /// Handlers are called in the order of the pings.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -206,12 +207,13 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Closing
 
-    /// Sends a close frame after the queued messages; the task completes when the server has replied to it, or after five seconds.
+    /// Sends a close frame after the queued messages. The task completes when the server has replied to it, or after five seconds.
     ///
-    /// If the handshake is not complete, the task is cancelled.
+    /// If the opening handshake is not complete, the task is cancelled.
     ///
     /// - Parameters:
-    ///   - closeCode: The reason. A code that must not be sent (`invalid`, 1004, 1005, 1006, 1015 and undefined ones) is omitted.
+    ///   - closeCode: The reason. If it is a code that must not be sent (`invalid`, 1004, 1005, 1006, 1015, or an undefined code),
+    ///     the frame has no code.
     ///   - reason: A UTF-8 text, of which at most 123 bytes are sent.
     open func cancel(with closeCode: CloseCode, reason: Data?) {
         closeLoad(code: UInt16(exactly: closeCode.rawValue), reason: reason ?? Data())
@@ -235,18 +237,18 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     /// Whether the task offers message compression (permessage-deflate, RFC 7692); default false.
     ///
-    /// Not in Apple's API. Compression takes up to 300 KiB of memory per connection. An observer of message lengths may be able to
-    /// recover a secret from messages that contain both the secret and text that an attacker chose. Must be set before the task is
-    /// first resumed.
+    /// Not in Apple's API. Set it before the task is first resumed. Compression takes up to 300 KiB of memory per connection. If a
+    /// message contains both a secret and text chosen by an attacker, an attacker who sees the message lengths may be able to
+    /// recover the secret.
     open var offersCompression: Bool {
         get { mutex.withLock { $0.webSocket?.offersCompression ?? false } }
         set { changeOrder { $0.offersCompression = newValue } }
     }
 
-    /// The interval in seconds between automatic pings; nil, the default, sends none.
+    /// The interval between automatic pings in seconds; default nil: no pings.
     ///
-    /// Not in Apple's API. If the server has not replied to a ping when the next one is due, the task fails with `timedOut`. Must
-    /// be set before the task is first resumed.
+    /// Not in Apple's API. Set it before the task is first resumed. If the server has not replied to a ping when the next one is
+    /// due, the task fails with `timedOut`.
     open var pingInterval: TimeInterval? {
         get { mutex.withLock { $0.webSocket?.pingInterval } }
         set { changeOrder { $0.pingInterval = newValue } }
@@ -258,7 +260,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         let queue = isOnDelegateQueue ? nil : queue
         let wakes = calls.withLock { $0.heard(event) }
         wakes.run(on: queue)
-        // No message follows, even if the connection stays open for a while.
+        // No messages follow the close frame, even if the connection stays open for a while.
         if case .closed = event { calls.withLock { $0.end(with: closed(), inOrder: true) }.run(on: queue) }
         consumed(wakes.credit)
     }

@@ -11,9 +11,9 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// The pending calls of a WebSocket task, and the messages not yet received by a call.
+/// The pending calls of a WebSocket task, and the received messages that no call has taken yet.
 struct WebSocketCalls: Sendable {
-    /// Identifies a call that may be withdrawn, even before it is made.
+    /// Identifies a call to receive, so that it can be withdrawn, even before it is made.
     final class Ticket: Sendable {
         fileprivate let isWithdrawn = Atomic(false)
     }
@@ -23,13 +23,13 @@ struct WebSocketCalls: Sendable {
         case caller(UnsafeContinuation<WebSocketMessage, any Error>, Ticket)
     }
 
-    /// A call that waits until a message is sent or a pong arrives.
+    /// A call that waits until its message is sent, or a pong arrives.
     enum Waiter: Sendable {
         case handler(@Sendable ((any Error)?) -> Void)
         case caller(UnsafeContinuation<Void, any Error>)
     }
 
-    /// The immediate result of a call to receive.
+    /// The immediate result of a call to receive a message.
     enum Received {
         /// The message, and the flow-control credit to return to the load.
         case message(WebSocketMessage, credit: Int)
@@ -40,26 +40,26 @@ struct WebSocketCalls: Sendable {
     var pings = WaitingLine<Waiter>()
     private var receivers = WaitingLine<Receiver>()
     private var inbox = WaitingLine<WebSocketMessage>()
-    /// Credit for messages that were taken, which has not been returned to the load yet.
+    /// The credit for the messages taken that has not been returned to the load yet.
     private var credit = 0
     private(set) var end: (any Error)?
-    /// Whether the closing handshake took place, and the app did not cancel the task.
+    /// Whether the connection ended with a closing handshake, and not with an error.
     private(set) var endedInOrder = false
     private var isOpen = false
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
-    /// Credit is returned in steps of at least this size: a small part of what may be outstanding, because returning it costs as
-    /// much as a message.
+    /// The least credit to return at once. Returning credit costs as much as a message, so it is collected up to a small part of
+    /// the window.
     private static let creditStep = 131_072
 
-    /// The next message or the end, or nil if the call has to wait.
+    /// Returns the next message, or the end; nil if the call must wait.
     mutating func receive() -> Received? {
         if let message = inbox.popFirst() { return .message(message, credit: take(message)) }
         return end.map { .over($0) }
     }
 
-    /// The next message or the end, or nil after queuing the receiver.
+    /// Returns the next message, or the end; nil if the receiver was queued.
     mutating func receive(_ receiver: Receiver) -> Received? {
         if case .caller(_, let ticket) = receiver, ticket.isWithdrawn.load(ordering: .relaxed) {
             return .over(CancellationError())
@@ -69,7 +69,7 @@ struct WebSocketCalls: Sendable {
         return nil
     }
 
-    /// Counts a message as taken, and returns the credit to return to the load now.
+    /// Adds the cost of a message taken to the credit, and returns the credit to return to the load now.
     private mutating func take(_ message: WebSocketMessage) -> Int {
         credit += message.cost
         guard credit >= Self.creditStep else { return 0 }
@@ -77,7 +77,7 @@ struct WebSocketCalls: Sendable {
         return credit
     }
 
-    /// The continuation of the withdrawn call; nil if it already has its message, or has not begun to wait.
+    /// Withdraws a call and returns its continuation; nil if the call has its message already, or has not started to wait.
     mutating func withdraw(_ ticket: Ticket) -> UnsafeContinuation<WebSocketMessage, any Error>? {
         let found = receivers.removeFirst { receiver in
             if case .caller(_, let other) = receiver { other === ticket } else { false }
@@ -105,7 +105,7 @@ struct WebSocketCalls: Sendable {
         return wakes
     }
 
-    /// Ends the connection: all waiting calls fail; messages that arrived before can still be received.
+    /// Handles the end of the connection: all waiting calls fail, but messages that arrived earlier can still be received.
     mutating func end(with error: any Error, inOrder: Bool) -> Wakes {
         guard end == nil else { return Wakes() }
         end = error
