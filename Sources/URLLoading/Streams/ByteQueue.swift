@@ -9,13 +9,13 @@
 
 internal import Foundation
 
-/// A queue of bytes: appended at the end, taken from the front.
+/// A queue of bytes, appended at the end and taken from the front.
 struct ByteQueue {
     private var bytes: [UInt8] = []
-    /// The bytes before this index were taken.
+    /// The index of the first byte that has not been taken.
     private var head = 0
 
-    /// The capacity that is kept when the queue becomes empty.
+    /// The maximum capacity that an empty queue keeps.
     private static let room = 65_536
 
     var count: Int { bytes.count - head }
@@ -23,7 +23,7 @@ struct ByteQueue {
 
     mutating func append(_ new: UnsafeBufferPointer<UInt8>) { bytes.append(contentsOf: new) }
 
-    /// Moves bytes from the front into `target`, as many as fit.
+    /// Moves as many bytes as fit from the front into `target`.
     ///
     /// - Returns: The number of bytes.
     mutating func take(into target: UnsafeMutableRawBufferPointer) -> Int {
@@ -51,7 +51,8 @@ struct ByteQueue {
         if isEmpty {
             removeAll()
         } else if head >= count {
-            // Removing at least half of the bytes makes the cost of moving the rest proportional to the bytes taken.
+            // Bytes are moved only after at least half were taken, so the cost of moving is proportional to the number of bytes
+            // taken.
             bytes.removeFirst(head)
             head = 0
         }

@@ -11,17 +11,17 @@ internal import Foundation
 internal import LoadingModel
 internal import Synchronization
 
-/// Connects the load of a captured stream task to the two streams of the app.
+/// Connects the load of a captured stream task to the app's two streams.
 ///
-/// It reads from the load only what the input stream has space for, and writes the contents of the output stream. The load ends
-/// when the app has closed or released both.
+/// It reads from the load as long as the input stream has space, and writes what the app writes to the output stream. The load ends
+/// when the app has closed or released both streams.
 final class CapturedStreams: Sendable {
     /// The capacity of either stream in bytes.
     private static let capacity = 65_536
 
     private struct State {
         var lastNumber = 0
-        /// The number of bytes that were read from the load, but not yet by the app.
+        /// The number of bytes read from the load that the app has not read yet.
         var held = 0
         var isReading = false
         var readIsOver = false
@@ -32,16 +32,16 @@ final class CapturedStreams: Sendable {
     private let service: any LoadingService
     private let identity: Int
     private let state = Mutex(State())
-    /// The pipes from and to the peer; set once, before other code has this object.
+    /// The pipes from and to the peer; set once, before other code has access to this object.
     private let pipes = Mutex<(input: StreamPipe, output: StreamPipe)?>(nil)
 
-    /// Takes over a load that has reported that it is captured.
+    /// Takes over a load that has reported that its streams are captured.
     init(of service: any LoadingService, _ identity: Int) {
         self.service = service
         self.identity = identity
     }
 
-    /// The streams, unopened; to be called once.
+    /// Makes the two streams, unopened. Called once.
     func makeStreams() -> (InputStream, OutputStream) {
         let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appRead($0) })
         let output = StreamPipe(capacity: Self.capacity, bytesWereWritten: { [weak self] in self?.write() })
@@ -49,7 +49,7 @@ final class CapturedStreams: Sendable {
         return (PipeInputStream(input), PipeOutputStream(output))
     }
 
-    /// Begins to read when the load's events are delivered here; a suspension of the task no longer applies.
+    /// Starts reading. Called when the load's events are delivered here. If the task was suspended, its load is resumed.
     func start() {
         if service.command(.resume, for: identity) { service.wake() }
         read()
@@ -76,7 +76,7 @@ final class CapturedStreams: Sendable {
         }
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     func ended(_ error: (any Error)?) {
         guard let (input, output) = pipes.withLock({ $0 }) else { return }
         state.withLock { ($0.readIsOver, $0.writeIsOver) = (true, true) }
@@ -126,19 +126,19 @@ final class CapturedStreams: Sendable {
                 return state.lastNumber
             }
             guard let number else { return }
-            // No lock is held here, because this calls code of other objects.
+            // No lock is held here, because the call notifies the output stream.
             let data = output.take(upTo: Self.capacity)
             guard data.isEmpty else { return say(.write(number, data, timeout: nil)) }
             let isOver = output.isDrainedAndClosed
             state.withLock { ($0.isWriting, $0.writeIsOver) = (false, isOver) }
             if isOver { return say(.closeWrite) }
-            // Bytes written in the meantime trigger no other call.
+            // Bytes written in the meantime did not start a write, because `isWriting` was set.
         } while output.hasBytes || output.isDrainedAndClosed
     }
 }
 
 extension URLSessionStreamTask {
-    /// Completes the task without an event, and returns its successor; nil if the task was complete or cancelled.
+    /// Completes the task without an event, and returns the streams that replace it; nil if the task was completed or cancelled.
     func becomeStreams() -> (streams: (InputStream, OutputStream), session: URLSession)? {
         let session: URLSession? = mutex.withLock { state in
             guard !state.isGivenUp, let session = state.session, state.lifecycle.handle(.finished) == .complete else {

@@ -15,19 +15,19 @@ internal import SystemLibraries
 
 /// A service on the local network (DNS-SD, RFC 6763), like Apple's `NetService`, for ``URLSession/streamTask(with:)``.
 ///
-/// Services are resolved with Avahi: this requires `libavahi-client.so.3`, loaded at run time, and a running `avahi-daemon`. The
-/// delegate is called on the run loop of the thread that made the object, in its default mode, unless that is changed. A Swift task
-/// has no running run loop.
+/// Services are resolved with Avahi: this requires `libavahi-client.so.3`, which is loaded at run time, and a running
+/// `avahi-daemon`. The delegate is called on the run loop of the thread that made the object, in its default mode, unless
+/// ``schedule(in:forMode:)`` and ``remove(from:forMode:)`` change that. The threads of Swift tasks do not run a run loop.
 ///
 /// Publishing services, monitoring TXT records, and browsing are not supported.
 open class NetService: NSObject, @unchecked Sendable {
     /// An error of a service.
     public enum ErrorCode: Int, Sendable {
-        /// Avahi has failed, or the service's host sent an invalid reply.
+        /// Avahi failed, or the service's host sent an invalid reply.
         case unknownError = -72_000
-        /// Another service has the name; never reported here.
+        /// The name is used by another service; never reported here.
         case collisionError = -72_001
-        /// There is no such service; never reported here: the error is ``timeoutError``.
+        /// The service does not exist; never reported here: the error is ``timeoutError``.
         case notFoundError = -72_002
         /// The service is already being resolved.
         case activityInProgress = -72_003
@@ -55,13 +55,13 @@ open class NetService: NSObject, @unchecked Sendable {
     private let givenPort: Int
     private let notices = RunLoopNotices()
 
-    // `lock` guards all that follows, which makes `@unchecked Sendable` true.
+    // `lock` guards all properties below, which makes `@unchecked Sendable` correct.
     private let lock = NSLock()
     private weak var storedDelegate: (any NetServiceDelegate)?
     private var place: ServiceLookups.Location?
     private var resolution = 0
     private var isResolving = false
-    /// Whether a resolution was begun that was not stopped yet.
+    /// Whether a resolution was started that has not been stopped yet.
     private var mayStop = false
     private var giveUp: (@Sendable () -> Void)?
 
@@ -75,7 +75,8 @@ open class NetService: NSObject, @unchecked Sendable {
         self.init(domain: domain, type: type, name: name, port: -1)
     }
 
-    /// Makes a service with a port, which applies until the service is resolved; a stream task still resolves the service.
+    /// Makes a service with a port. It is the value of ``port`` until the service is resolved; a stream task still resolves the
+    /// service.
     ///
     /// - Parameters:
     ///   - domain: The domain, such as "local."; empty for the default.
@@ -102,7 +103,7 @@ open class NetService: NSObject, @unchecked Sendable {
     /// The name that the service was made with.
     open var name: String { service.name }
 
-    /// The port, after the service was resolved; until then the port it was made with, or -1.
+    /// The port: the initial one until the service is resolved; -1 if there is none.
     open var port: Int { lock.withLock { place?.port } ?? givenPort }
 
     /// The name of the service's host, with a trailing dot ("printer.local."); nil until the service is resolved.
@@ -113,7 +114,7 @@ open class NetService: NSObject, @unchecked Sendable {
         lock.withLock { place }.map { place in place.addresses.map { Data($0.socketAddress(port: place.port)) } }
     }
 
-    /// The data of the service's TXT record; nil until the service is resolved, and if there is no valid record.
+    /// The data of the service's TXT record; nil until the service is resolved, and if it has no valid record.
     ///
     /// - Returns: Data for ``dictionary(fromTXTRecord:)``.
     open func txtRecordData() -> Data? {
@@ -128,9 +129,9 @@ open class NetService: NSObject, @unchecked Sendable {
 
     // MARK: Resolving
 
-    /// Resolves the service, and reports the result to the delegate.
+    /// Resolves the service and reports the result to the delegate.
     ///
-    /// - Parameter timeout: The timeout in seconds; 0 means to try until the service is resolved, or ``stop()`` is called.
+    /// - Parameter timeout: The timeout in seconds; 0 means no timeout.
     open func resolve(withTimeout timeout: TimeInterval) {
         let number = lock.withLock { () -> Int? in
             guard !isResolving else { return nil }
@@ -152,7 +153,7 @@ open class NetService: NSObject, @unchecked Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self] in self?.ended(nil, number) }
     }
 
-    /// Stops resolving the service; the delegate is called if a resolution was begun.
+    /// Stops resolving the service. Calls the delegate if a resolution was started.
     open func stop() {
         let wasBegun = lock.withLock { () -> Bool in
             defer { mayStop = false }
@@ -231,8 +232,8 @@ open class NetService: NSObject, @unchecked Sendable {
 
     /// Encodes a TXT record (RFC 6763, section 6).
     ///
-    /// - Parameter txtDictionary: The keys and values. Entries are omitted whose key is empty, not ASCII or contains `=`, and
-    ///   entries longer than 255 bytes.
+    /// - Parameter txtDictionary: The keys and values. An entry is omitted if its key is empty, is not ASCII or contains `=`, or if
+    ///   the entry is longer than 255 bytes.
     /// - Returns: The data of the record, sorted by key.
     open class func data(fromTXTRecord txtDictionary: [String: Data]) -> Data { TXTRecord.data(of: txtDictionary) }
 
@@ -273,7 +274,7 @@ private enum TXTRecord {
             }
             data += [length] + entry
         }
-        // A record contains at least one string.
+        // A record has at least one string.
         return Data(data.isEmpty ? [0] : data)
     }
 

@@ -9,9 +9,9 @@
 
 internal import Foundation
 
-/// The reading end of a ``StreamPipe`` for an app.
+/// The reading end of a ``StreamPipe``, as a stream for the app.
 ///
-/// Unlike Foundation's own streams it may be used from several threads concurrently.
+/// Unlike Foundation's own streams, it may be used from several threads concurrently.
 final class PipeInputStream: InputStream {
     private let pipe: StreamPipe
     private let events: StreamEvents
@@ -52,7 +52,7 @@ final class PipeInputStream: InputStream {
         return count
     }
 
-    /// Unsupported: there is no buffer that remains valid until the next read.
+    /// Unsupported: the pipe has no buffer that remains valid until the next read.
     override func getBuffer(
         _ buffer: UnsafeMutablePointer<UnsafeMutablePointer<UInt8>?>, length: UnsafeMutablePointer<Int>
     ) -> Bool {

@@ -9,9 +9,9 @@
 
 internal import Foundation
 
-/// The writing end of a ``StreamPipe`` for an app.
+/// The writing end of a ``StreamPipe``, as a stream for the app.
 ///
-/// Unlike Foundation's own streams it may be used from several threads concurrently.
+/// Unlike Foundation's own streams, it may be used from several threads concurrently.
 final class PipeOutputStream: OutputStream {
     private let pipe: StreamPipe
     private let events: StreamEvents
@@ -23,7 +23,7 @@ final class PipeOutputStream: OutputStream {
         beginTelling()
     }
 
-    /// Required by Foundation: makes a pipe of unlimited capacity that no stream reads from.
+    /// Required by Foundation. Makes a pipe of unlimited capacity, which is never read.
     required init(toMemory: ()) {
         pipe = StreamPipe(capacity: .max)
         events = Self.events(of: pipe)

@@ -9,7 +9,7 @@
 
 internal import Foundation
 
-/// Runs closures one after another on run loops, each on the first run loop that gets to it.
+/// Runs closures in order on run loops. Each closure runs once, on the first of the run loops that is ready.
 ///
 /// From ``begin()`` to ``end()``, and while closures are pending, the run loops keep running as if they had an input source.
 final class RunLoopNotices: @unchecked Sendable {
@@ -21,7 +21,7 @@ final class RunLoopNotices: @unchecked Sendable {
         var timer: Timer?
     }
 
-    // `lock` guards all that follows, which makes `@unchecked Sendable` true; no closure runs under it.
+    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. No closure runs while it is held.
     private let lock = NSLock()
     private var places: [Registration] = []
     private var untold: [@Sendable () -> Void] = []
@@ -76,7 +76,7 @@ final class RunLoopNotices: @unchecked Sendable {
         }
     }
 
-    /// Only called under the lock.
+    /// Called with the lock held.
     private func wake() {
         guard isOpen || !untold.isEmpty else { return }
         for index in places.indices {
@@ -92,7 +92,7 @@ final class RunLoopNotices: @unchecked Sendable {
         return timer
     }
 
-    /// Only called under the lock.
+    /// Called with the lock held.
     private func letGo() {
         guard !isOpen, untold.isEmpty else { return }
         for index in places.indices {

@@ -12,22 +12,22 @@ public import Foundation
 extension Stream {
     /// Makes a pair of bound streams: bytes written to the output stream are read from the input stream.
     ///
-    /// A program uses them to stream a request body that it produces incrementally: the input stream goes to the task, through
-    /// ``URLRequest/httpBodyStream`` or the delegate's `needNewBodyStream`, and the program writes to the output stream.
+    /// Use them to stream a request body that the program produces incrementally: give the input stream to the task, through
+    /// ``URLRequest/httpBodyStream`` or the delegate's `needNewBodyStream`, and write to the output stream.
     ///
     /// Both must be opened. `write` accepts as many bytes as there is space for, and blocks while there is none; `read` blocks
     /// while there are no bytes. A stream scheduled in a run loop calls its delegate when its method would not block. When the
-    /// output stream is closed or released, the reader reaches the end after the bytes written. When the input stream is closed or
-    /// released, `write` returns -1, and the output stream's error is `EPIPE`; this also happens when the task that it was given to
-    /// ends.
+    /// output stream is closed or released, the reader reaches the end of the stream after the remaining bytes. When the input
+    /// stream is closed or released, or when the task that it was given to ends, `write` returns -1, and the output stream's error
+    /// is `EPIPE`.
     ///
-    /// Apple's function takes `AutoreleasingUnsafeMutablePointer`s, which exist only on Apple's platforms; calls with `&input` are
-    /// the same.
+    /// Apple's function takes `AutoreleasingUnsafeMutablePointer`s, which exist only on Apple's platforms. Calls with `&input`
+    /// compile unchanged.
     ///
     /// - Parameters:
-    ///   - bufferSize: The number of bytes that can be written before some are read; less than 1 counts as 1.
-    ///   - inputStream: Receives the stream to read from; with nil there is no reader, and every write fails.
-    ///   - outputStream: Receives the stream to write to; with nil there is no writer, and the reader is at the end.
+    ///   - bufferSize: The number of bytes that can be written before some are read; at least 1.
+    ///   - inputStream: Receives the stream to read from. If it is nil, every write fails.
+    ///   - outputStream: Receives the stream to write to. If it is nil, reads are at the end of the stream.
     public static func getBoundStreams(
         withBufferSize bufferSize: Int, inputStream: UnsafeMutablePointer<InputStream?>?,
         outputStream: UnsafeMutablePointer<OutputStream?>?

@@ -9,15 +9,15 @@
 
 internal import Foundation
 
-/// The state of a stream at one end of a pipe, and the calls to its delegate, on the run loops in which the stream is scheduled.
+/// The state of a stream at one end of a pipe, and the calls to its delegate on the run loops in which the stream is scheduled.
 ///
-/// Due events are determined from the state of the pipe, never by counting changes, so that no wake-up is lost. An event is
+/// Which events are due is determined from the state of the pipe, never by counting changes, so that no wakeup is lost. An event is
 /// reported again only after ``wasUsed(for:)``.
 final class StreamEvents: @unchecked Sendable {
     private enum Openness {
         case notOpen
         case open
-        /// With the last error of the stream.
+        /// Closed, with the stream's last error.
         case closed((any Error)?)
     }
 
@@ -31,7 +31,7 @@ final class StreamEvents: @unchecked Sendable {
         var timer: Timer
     }
 
-    /// The state of the pipe at the stream's end.
+    /// The state of this end of the pipe.
     struct Condition {
         var event: Stream.Event
         var error: (any Error)?
@@ -39,11 +39,11 @@ final class StreamEvents: @unchecked Sendable {
         init(_ event: Stream.Event, _ error: (any Error)? = nil) { (self.event, self.error) = (event, error) }
     }
 
-    /// Determines the current state.
+    /// Returns the current state.
     private let current: @Sendable () -> Condition
 
-    // `lock` guards all that follows, which makes `@unchecked Sendable` true. The pipe's lock is taken inside it, never the
-    // reverse. Objects are released outside it, because their deinitializers may call the app.
+    // `lock` guards all properties below, which makes `@unchecked Sendable` correct. The pipe's lock may be taken while it is held,
+    // never the reverse. Objects are released when it is not held, because their deinitializers may call the app.
     private let lock = NSLock()
     private weak var stream: Stream?
     private weak var storedDelegate: (any StreamDelegate)?
@@ -95,7 +95,7 @@ final class StreamEvents: @unchecked Sendable {
         look()
     }
 
-    /// Ends all calls to the delegate.
+    /// Stops all calls to the delegate.
     func close() {
         let error = error
         let timers = lock.withLock { () -> [Timer] in
@@ -125,7 +125,7 @@ final class StreamEvents: @unchecked Sendable {
         timer?.invalidate()
     }
 
-    /// Called after the stream was read from or written to: `event` may be reported again.
+    /// Called after the stream was read or written, so that `event` may be reported again.
     func wasUsed(for event: Stream.Event) {
         lock.withLock { told.subtract(event) }
         look()
@@ -133,7 +133,7 @@ final class StreamEvents: @unchecked Sendable {
 
     // MARK: Calling the delegate
 
-    /// Wakes the run loops if an event is due; the first of them reports it.
+    /// Wakes the run loops if an event is due. The first of them reports it.
     func look() {
         let delegate = delegate
         lock.withLock {
@@ -157,7 +157,7 @@ final class StreamEvents: @unchecked Sendable {
         look()
     }
 
-    /// The next event to report; only read under the lock.
+    /// The next event to report. Called with the lock held.
     private var next: Stream.Event? {
         guard case .open = storedOpenness else { return nil }
         let due = current().event.union(.openCompleted).subtracting(told)
@@ -167,10 +167,10 @@ final class StreamEvents: @unchecked Sendable {
     }
 }
 
-/// Makes `run(mode:before:)` return after a timer, as it does after an input source.
+/// Makes `run(mode:before:)` return after a timer fired, as it does after an input source.
 ///
-/// `_stop()` is public in Foundation for Linux, but intended for XCTest. Without it, `run(mode:before:)` returns only at its date,
-/// or for another source.
+/// `_stop()` is public in Foundation for Linux, but intended for XCTest. Without it, `run(mode:before:)` returns only when its date
+/// is reached or another source fires.
 private protocol StoppableRunLoop {
     // swift-format-ignore: NoLeadingUnderscores
     func _stop()
@@ -182,6 +182,6 @@ extension StoppableRunLoop {
 }
 
 extension RunLoop: StoppableRunLoop {
-    /// Called by a timer that replaces an input source.
+    /// Called by a timer that stands in for an input source.
     func endTurn() { (self as any StoppableRunLoop)._stop() }
 }

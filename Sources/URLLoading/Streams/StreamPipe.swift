@@ -11,19 +11,19 @@ internal import Foundation
 
 /// A one-way pipe of bytes in memory, with a writing end and a reading end.
 ///
-/// Each end is a stream of the app (``PipeOutputStream``, ``PipeInputStream``), or an engine that must not block (``append(_:)``,
-/// ``take(upTo:)``). Every function may be called from any thread. Callbacks are called without a lock.
+/// Each end is used by a stream of the app (``PipeOutputStream``, ``PipeInputStream``), or by an engine, which must not block
+/// (``append(_:)``, ``take(upTo:)``). All functions may be called from any thread. Callbacks are called without a lock.
 final class StreamPipe: @unchecked Sendable {
-    /// The result that a read would have.
+    /// What a read would do now.
     enum Readable {
         case bytes
         case nothingYet
         case end
-        /// The writing end was closed with an error, and all bytes before it were read; or the reading end was closed.
+        /// The writing end was closed with an error and all bytes were read, or the reading end was closed.
         case failure(any Error)
     }
 
-    /// The result that a write would have.
+    /// What a write would do now.
     enum Writable {
         case space
         case noSpaceYet
@@ -43,7 +43,8 @@ final class StreamPipe: @unchecked Sendable {
     private let bytesWereRead: @Sendable (Int) -> Void
     private let bytesWereWritten: @Sendable () -> Void
 
-    // `condition` is the lock of all that follows, which makes `@unchecked Sendable` true; blocked threads wait on it.
+    // `condition` is the lock that guards all properties below, which makes `@unchecked Sendable` correct. Blocked threads wait on
+    // it.
     private let condition = NSCondition()
     private var bytes = ByteQueue()
     private var writingEnd = End.open
@@ -57,8 +58,8 @@ final class StreamPipe: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - capacity: The number of bytes that ``write(_:)`` stores before some are read; at least 1.
-    ///   - bytesWereRead: Receives the number of bytes that left the pipe, after each read; when the reading end is closed, the
-    ///     number of bytes that remained, which may be zero.
+    ///   - bytesWereRead: Called after each read with the number of bytes read, and when the reading end is closed, with the number
+    ///     of bytes discarded, which may be 0.
     ///   - bytesWereWritten: Called after each write, and when the writing end is closed.
     init(
         capacity: Int, bytesWereRead: @escaping @Sendable (Int) -> Void = { _ in },
@@ -97,9 +98,9 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// Stores all of `data`, regardless of the capacity.
+    /// Stores all of `data`, even if it exceeds the capacity.
     ///
-    /// - Returns: False if one of the ends is closed: then nothing was stored.
+    /// - Returns: False if one of the ends is closed, so that nothing was stored.
     @discardableResult
     func append(_ data: Data) -> Bool {
         let isTaken = change { () -> Bool in
@@ -111,7 +112,7 @@ final class StreamPipe: @unchecked Sendable {
         return isTaken
     }
 
-    /// Closes the writing end: the reader gets the remaining bytes, and then the end, or `error`.
+    /// Closes the writing end. The reader gets the remaining bytes, and then the end of the stream, or `error`.
     ///
     /// Only the first call has an effect.
     func closeWriting(error: (any Error)? = nil) {
@@ -145,7 +146,7 @@ final class StreamPipe: @unchecked Sendable {
     /// Whether the writing end was closed and all bytes were read.
     var isDrainedAndClosed: Bool { locked { bytes.isEmpty && !writingEnd.isOpen } }
 
-    /// Blocks until there are bytes, and takes up to `maxLength` of them.
+    /// Blocks until there are bytes, and takes at most `maxLength` of them.
     ///
     /// - Returns: The number of bytes; 0 at the end; -1 if the pipe ended with an error, or the reading end is closed, or is closed
     ///   while waiting.
@@ -160,14 +161,14 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// Takes up to `count` bytes without blocking; empty if there are none.
+    /// Takes at most `count` bytes without blocking. Returns empty data if there are none.
     func take(upTo count: Int) -> Data {
         let data = change { bytes.take(upTo: count) }
         if !data.isEmpty { tellWriter(data.count) }
         return data
     }
 
-    /// Calls `work` once, when a read would not block: immediately, or on the thread that writes or closes an end.
+    /// Calls `work` once a read would not block: immediately, or on the thread that writes or closes an end.
     func whenReadable(_ work: @escaping @Sendable () -> Void) {
         let waits = locked { () -> Bool in
             guard isOpen, bytes.isEmpty else { return false }
@@ -177,7 +178,7 @@ final class StreamPipe: @unchecked Sendable {
         if !waits { work() }
     }
 
-    /// Closes the reading end: the remaining bytes are dropped, and writes fail with `error` or `EPIPE`.
+    /// Closes the reading end. The remaining bytes are discarded, and writes fail with `error` or `EPIPE`.
     ///
     /// Only the first call has an effect.
     func closeReading(error: (any Error)? = nil) {
@@ -228,7 +229,7 @@ final class StreamPipe: @unchecked Sendable {
         return work()
     }
 
-    /// Runs `work` under the lock and wakes the threads that wait for changes.
+    /// Runs `work` with the lock held, and wakes the threads that wait for a change.
     private func change<Value>(_ work: () -> Value) -> Value {
         locked {
             defer { condition.broadcast() }

@@ -14,13 +14,13 @@ internal import Synchronization
 /// A task that reads and writes bytes over a dedicated connection, like Apple's `URLSessionStreamTask`.
 ///
 /// The connection is made when the task is resumed: to a host and port, or to a service on the local network, directly or through
-/// the session's proxies (CONNECT, SOCKS). Reads are performed in order, and so are writes; reads and writes do not wait for each
-/// other. If the app does not read, the task stops reading from the peer after about 64 KiB; if the peer does not read, writes
-/// wait. The task completes without an error when both sides are closed and all received bytes were read. If the connection cannot
-/// be made or is lost, the task and all pending calls fail.
+/// the session's proxies (CONNECT, SOCKS). Reads are performed in order, and so are writes; reads do not wait for writes, nor
+/// writes for reads. If the app does not read, the task stops reading from the peer after about 64 KiB; if the peer does not read,
+/// writes wait. The task completes without an error when both sides are closed and all received bytes were read. If the connection
+/// cannot be made or is lost, the task and all pending calls fail.
 ///
-/// It has no request and no response. Background sessions do not support stream tasks: there the task fails with `unsupportedURL`
-/// when it is resumed.
+/// A stream task has no request and no response. Background sessions do not support stream tasks: the task fails with
+/// `unsupportedURL` when it is resumed.
 open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     let calls = Mutex(StreamCalls())
     private let queue: OperationQueue?
@@ -52,13 +52,13 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// Queues a read.
     ///
     /// - Parameters:
-    ///   - minBytes: The read waits for this number of bytes, at least one, unless the stream ends before.
-    ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read. A value less than 1, or less than
-    ///     `minBytes`, fails with `dataLengthExceedsMaximum`.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
-    ///     the task is suspended starts again. A read that times out fails with `timedOut`, and no byte is lost.
-    ///   - completionHandler: Called on the delegate queue with the data (nil if there was none left before the end), whether the
-    ///     stream has ended, and the error.
+    ///   - minBytes: The number of bytes to wait for, at least one. If the stream ends earlier, the read returns fewer.
+    ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read. If it is less than 1, or less than
+    ///     `minBytes`, the read fails with `dataLengthExceedsMaximum`.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
+    ///     task is suspended, it starts again. A read that times out fails with `timedOut`, and loses no bytes.
+    ///   - completionHandler: Called on the delegate queue with the data (nil if the stream ended before any), whether the stream
+    ///     has ended, and the error.
     open func readData(
         ofMinLength minBytes: Int, maxLength maxBytes: Int, timeout: TimeInterval,
         completionHandler: @escaping @Sendable (Data?, Bool, (any Error)?) -> Void
@@ -69,11 +69,11 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// Queues a read, and returns its result.
     ///
     /// - Parameters:
-    ///   - minBytes: The read waits for this number of bytes, at least one, unless the stream ends before.
+    ///   - minBytes: The number of bytes to wait for, at least one. If the stream ends earlier, the read returns fewer.
     ///   - maxBytes: The maximum number of bytes; further bytes are left for the next read.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
-    ///     the task is suspended starts again.
-    /// - Returns: The data, nil if there was none left before the end; and whether the stream has ended.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
+    ///     task is suspended, it starts again.
+    /// - Returns: The data, nil if the stream ended before any; and whether the stream has ended.
     /// - Throws: A `URLError`: `timedOut` if the read timed out, `dataLengthExceedsMaximum` for invalid lengths, or the error of
     ///   the task.
     open nonisolated(nonsending) func readData(
@@ -88,8 +88,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: The data to write.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
-    ///     the task is suspended starts again. A write that times out fails with `timedOut`; if part of the data may have been
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
+    ///     task is suspended, it starts again. A write that times out fails with `timedOut`. If part of its data may have been
     ///     sent, the task fails as well.
     ///   - completionHandler: Called on the delegate queue when the system has accepted all of the data, or with the error.
     open func write(_ data: Data, timeout: TimeInterval, completionHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -100,8 +100,8 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - data: The data to write.
-    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. A time that expires while
-    ///     the task is suspended starts again.
+    ///   - timeout: Seconds from this call, or from the first resumption of the task; 0 means no timeout. If it expires while the
+    ///     task is suspended, it starts again.
     /// - Throws: A `URLError`: `timedOut` if the write timed out, or the error of the task.
     open nonisolated(nonsending) func write(_ data: Data, timeout: TimeInterval) async throws {
         try await withUnsafeThrowingContinuation { continuation in
@@ -115,23 +115,24 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     /// Converts the connection into a pair of streams, after the queued reads and writes.
     ///
-    /// The delegate receives them, unopened, in ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``. The
-    /// task is then complete, without further events. Calls after this one fail.
+    /// The delegate receives the streams, unopened, in
+    /// ``URLSessionStreamDelegate/urlSession(_:streamTask:didBecome:outputStream:)``. The task is then complete, and reports no
+    /// further events. Later calls to the task fail.
     open func captureStreams() { say(.capture, marks: { $0.isCapturing = true }) }
 
-    /// Closes the write side after the queued writes: the peer reads to the end of the stream.
+    /// Closes the write side after the queued writes. The peer then reads the end of the stream.
     ///
     /// Bytes that the peer still sends can be read.
     open func closeWrite() { say(.closeWrite) }
 
-    /// Closes the read side after the queued reads: bytes that still arrive are dropped.
+    /// Closes the read side after the queued reads. Bytes that still arrive are discarded.
     open func closeRead() { say(.closeRead, marks: { $0.closesRead = true }) }
 
-    /// Starts TLS after the queued reads and writes; later calls wait for the handshake.
+    /// Starts TLS after the queued reads and writes. Later calls wait for the handshake.
     ///
-    /// The server's certificate must be valid for the host that the task was made with; the delegate receives challenges as for an
-    /// `https` load. If unread cleartext bytes of the server are left, the task fails with `secureConnectionFailed`, because they
-    /// could be mistaken for bytes received over TLS.
+    /// The server's certificate must be valid for the host that the task was made with. The delegate receives challenges as it does
+    /// for an `https` load. If cleartext bytes from the server have not been read, the task fails with `secureConnectionFailed`,
+    /// because they could be mistaken for bytes received over TLS.
     open func startSecureConnection() { say(.secure) }
 
     /// Fails the task: a secured connection cannot return to cleartext.
@@ -140,7 +141,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Events of the load
 
-    /// Sends a command to the load, in the order of the calls.
+    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
     private func ask(_ waiter: StreamCalls.Waiter, _ command: (Int) -> StreamCommand) {
         var asleep: (any LoadingService)?
         var over: StreamCalls.Result?
@@ -152,7 +153,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
             }
             let number = calls.next
             guard mutex.withLock({ $0.say(command(number), for: identity, waking: &asleep) }) else {
-                // The task may have completed before its pending calls were failed.
+                // The task may have completed, while its pending calls have not been failed yet.
                 let (isOver, error) = mutex.withLock { ($0.lifecycle.isOver, $0.error) }
                 if isOver, error == nil { over = calls.readsEnd(for: waiter, inOrder: true) }
                 return error ?? (isOver ? closed() : ErrorTranslation.appError(.cancelled, url: nil))
@@ -176,7 +177,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
         asleep?.wake()
     }
 
-    /// The error of calls made after both sides were closed.
+    /// The error for calls made after both sides were closed.
     private func closed() -> any Error {
         ErrorTranslation.appError(LoadError(.connectionLost, "the stream is closed", cause: POSIXError(.ENOTCONN)), url: nil)
     }
@@ -189,7 +190,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     override func heard(_ event: StreamEvent, isOnDelegateQueue: Bool) {
         if let streams = calls.withLock({ $0.captured }) { return streams.heard(event) }
-        // If there is a delegate, its bridge delivers the streams.
+        // If there is a delegate, its bridge makes the streams and delivers them.
         if case .captured = event, !isOnDelegateQueue {
             _ = becomeStreams().map { $0.session.registry.forget(identity) }
             return
@@ -251,14 +252,14 @@ struct StreamCalls: Sendable {
     private var waiting: [Int: Waiter] = [:]
     private(set) var next = 1
     var isCapturing = false
-    /// Whether the app has closed the read side, or has queued that.
+    /// Whether the app has closed the read side, or has queued closing it.
     var closesRead = false
     /// Whether both sides were closed.
     private(set) var endedInOrder = false
     var captured: CapturedStreams?
     private(set) var end: (any Error)?
 
-    /// Adds a call with the number ``next``.
+    /// Adds a call under the number ``next``.
     mutating func add(_ waiter: Waiter) {
         waiting[next] = waiter
         next += 1
@@ -275,9 +276,9 @@ struct StreamCalls: Sendable {
         }
     }
 
-    /// Ends all pending calls, and returns them in order with their results.
+    /// Removes all pending calls, and returns them in order with their results.
     ///
-    /// `inOrder` means that both sides were closed.
+    /// `inOrder` means that the connection ended because both sides were closed.
     mutating func end(with error: any Error, inOrder: Bool) -> [(Waiter, Result)] {
         guard end == nil else { return [] }
         end = error
@@ -286,7 +287,7 @@ struct StreamCalls: Sendable {
         return waiting.sorted { $0.key < $1.key }.map { ($0.value, readsEnd(for: $0.value, inOrder: inOrder) ?? .failed(error)) }
     }
 
-    /// The result of a read when both sides are closed; nil for writes, and if the app closed the read side itself.
+    /// The result of a read after both sides were closed; nil for a write, and if the app closed the read side itself.
     func readsEnd(for waiter: Waiter, inOrder: Bool) -> Result? {
         guard inOrder, !closesRead else { return nil }
         return switch waiter {
@@ -303,7 +304,7 @@ extension TaskState {
     ) -> Bool {
         say(.stream(command), for: identity, waking: &asleep) { state in
             guard case .byteStream(var order) = state.delivery else { return }
-            // Releases the only other reference, so that the change does not copy.
+            // Releases the second reference to the order, so that the change does not copy it.
             state.delivery = .stream
             order.queued.append(command)
             state.delivery = .byteStream(order)
