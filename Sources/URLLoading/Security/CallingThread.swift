@@ -12,8 +12,8 @@ internal import Synchronization
 
 /// Runs asynchronous work to completion on the calling thread, for functions that are synchronous in Apple's API.
 ///
-/// The work uses no other thread, so that it completes even if every thread of the cooperative pool waits for such work. It must
-/// not wait for an actor that the caller occupies.
+/// The work runs on no other thread, so it completes even if every thread of the cooperative pool is blocked by such a call. It
+/// must not wait for an actor on which the caller runs.
 final class CallingThread: TaskExecutor {
     private struct State {
         var jobs: [UnownedJob] = []

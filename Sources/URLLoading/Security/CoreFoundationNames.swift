@@ -9,7 +9,7 @@
 
 public import Foundation
 
-// Core Foundation names, which Linux does not provide publicly, so that code about certificates compiles unchanged.
+// Core Foundation names that are not public on Linux, so that code about certificates compiles unchanged.
 
 /// Bytes, as used by Apple's Security framework.
 public typealias CFData = NSData
@@ -36,7 +36,7 @@ public typealias CFAbsoluteTime = Double
 /// The result code of a function of the Security framework; `errSecSuccess` is 0.
 public typealias OSStatus = Int32
 
-/// A memory allocator on Apple's platforms; there are none here, and functions with an allocator parameter take nil.
+/// A memory allocator on Apple's platforms. Linux has none: pass nil to functions with an allocator parameter.
 public final class CFAllocator: Sendable {
     private init() {}
 }

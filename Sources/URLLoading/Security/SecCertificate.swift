@@ -15,10 +15,10 @@ internal import LoadingTrust
 /// Sendable because it is immutable.
 public final class SecCertificate: NSObject, Sendable {
     let der: Data
-    /// Nil if the certificate cannot be parsed, which is possible for one that a server presented.
+    /// Nil if the certificate cannot be parsed, which is possible if a server presented it.
     let facts: CertificateFacts?
 
-    /// For certificates that a server presented, valid or not.
+    /// Makes a certificate that a server presented, valid or not.
     init(presented der: Data) {
         self.der = der
         facts = CertificateFacts(der: der)
@@ -41,7 +41,7 @@ public final class SecCertificate: NSObject, Sendable {
 
 /// Creates a certificate from its DER encoding.
 ///
-/// - Returns: The certificate; nil if it is malformed or its key type is unsupported: RSA, P-256, P-384, P-521 and Ed25519 are
+/// - Returns: The certificate; nil if it is malformed or its key type is unsupported. RSA, P-256, P-384, P-521 and Ed25519 are
 ///   supported.
 @discardableResult
 public func SecCertificateCreateWithData(_ allocator: CFAllocator?, _ data: CFData) -> SecCertificate? {
@@ -97,7 +97,7 @@ public func SecCertificateCopySerialNumberData(
     return facts.serialNumber as NSData
 }
 
-/// Returns the issuer's name in DER; unlike on Apple's platforms it is not normalized, but as in the certificate.
+/// Returns the issuer's name in DER. Unlike on Apple's platforms, it is not normalized, but exactly as in the certificate.
 ///
 /// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult
@@ -105,7 +105,7 @@ public func SecCertificateCopyNormalizedIssuerSequence(_ certificate: SecCertifi
     certificate.facts.map { $0.issuerDER as NSData }
 }
 
-/// Returns the subject's name in DER; unlike on Apple's platforms it is not normalized, but as in the certificate.
+/// Returns the subject's name in DER. Unlike on Apple's platforms, it is not normalized, but exactly as in the certificate.
 ///
 /// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult

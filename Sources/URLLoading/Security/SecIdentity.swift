@@ -22,11 +22,10 @@ public final class SecIdentity: NSObject, Sendable {
         super.init()
     }
 
-    /// Creates an identity from PEM text; only on Linux, there is no such initializer on Apple's platforms.
+    /// Creates an identity from PEM text. Not in Apple's API.
     ///
     /// - Parameters:
-    ///   - pem: The certificate, the intermediate certificates if the server needs them, and the key unless it is in a separate
-    ///     file.
+    ///   - pem: The certificate, any intermediate certificates that the server needs, and the key, unless it is in a separate file.
     ///   - key: The private key, as PEM or DER: PKCS #8, PKCS #1 or SEC 1; RSA, P-256, P-384, P-521 or Ed25519.
     ///   - password: The password of an encrypted key.
     /// - Throws: An error in `NSOSStatusErrorDomain` with the reason.
@@ -37,7 +36,7 @@ public final class SecIdentity: NSObject, Sendable {
             })
     }
 
-    /// Creates an identity from a PKCS #12 file (`.p12`, `.pfx`); only on Linux, there is no such initializer on Apple's platforms.
+    /// Creates an identity from a PKCS #12 file (`.p12`, `.pfx`). Not in Apple's API.
     ///
     /// - Parameters:
     ///   - pkcs12: The contents of the file.
@@ -99,7 +98,7 @@ public func SecIdentityCopyPrivateKey(
     return errSecSuccess
 }
 
-/// Imports the identity of a PKCS #12 file (RFC 7292), modern or legacy.
+/// Imports the identity in a PKCS #12 file (RFC 7292), with modern or legacy encryption.
 ///
 /// - Parameters:
 ///   - pkcs12_data: The contents of the file.

@@ -37,7 +37,7 @@ public final class SecKey: NSObject, Sendable {
     /// The hash of the public key.
     public override var hash: Int { publicKey.hashValue }
 
-    /// The type and the size, without any private part.
+    /// The type and the size, without private parts.
     public override var description: String {
         "<SecKey: \(isPrivate ? "private" : "public") \(facts.kind) key of \(facts.bits) bits>"
     }
@@ -95,7 +95,7 @@ public func SecKeyGetBlockSize(_ key: SecKey) -> Int { (key.facts.bits + 7) / 8 
 /// - Parameters:
 ///   - keyData: The encoding that ``SecKeyCopyExternalRepresentation(_:_:)`` returns.
 ///   - attributes: At least `kSecAttrKeyType`. Private keys are not supported.
-///   - error: The reason if there is no key.
+///   - error: Receives the reason if the key cannot be created.
 /// - Returns: The key; nil and an error if the data is not a key.
 @discardableResult
 public func SecKeyCreateWithData(

@@ -17,7 +17,7 @@ public final class SecPolicy: NSObject, Sendable {
     enum Rule: Hashable, Sendable {
         case basic
         case tls(isServer: Bool, host: String?)
-        /// Revocation is not checked.
+        /// Ignored: revocation is not checked.
         case revocation(UInt)
     }
 
@@ -52,7 +52,7 @@ public final class SecPolicy: NSObject, Sendable {
 @discardableResult
 public func SecPolicyCreateBasicX509() -> SecPolicy { SecPolicy(.basic) }
 
-/// Creates the policy for TLS.
+/// Creates a policy for TLS.
 ///
 /// - Parameters:
 ///   - server: True to evaluate a server's certificate, false for a client's.
@@ -80,7 +80,7 @@ public let kSecRevocationOCSPMethod: CFOptionFlags = 1 << 0
 public let kSecRevocationCRLMethod: CFOptionFlags = 1 << 1
 /// Prefer the CRL.
 public let kSecRevocationPreferCRL: CFOptionFlags = 1 << 2
-/// Fail if there is no response.
+/// Fail if there is no revocation information.
 public let kSecRevocationRequirePositiveResponse: CFOptionFlags = 1 << 3
 /// Do not use the network.
 public let kSecRevocationNetworkAccessDisabled: CFOptionFlags = 1 << 4

@@ -10,7 +10,7 @@
 public import Dispatch
 public import Foundation
 
-/// Creates a trust object from a certificate chain, which is not trusted until it is evaluated.
+/// Creates a trust object from a certificate chain.
 ///
 /// - Parameters:
 ///   - certificates: A `SecCertificate`, or an array of them with the leaf first.
@@ -27,7 +27,7 @@ public func SecTrustCreateWithCertificates(
     return errSecSuccess
 }
 
-/// Replaces the policies: a `SecPolicy`, or an array of them, all of which apply.
+/// Replaces the policies: a `SecPolicy`, or an array of policies that all apply.
 ///
 /// - Returns: `errSecSuccess`, or `errSecParam` for any other object.
 @discardableResult
@@ -46,10 +46,11 @@ public func SecTrustCopyPolicies(_ trust: SecTrust, _ policies: UnsafeMutablePoi
     return errSecSuccess
 }
 
-/// Sets the roots to trust instead of the default ones, or in addition to them after `SecTrustSetAnchorCertificatesOnly(trust,
-/// false)`; nil restores the default roots.
+/// Sets the roots to trust, instead of the default roots; nil restores the default roots.
 ///
-/// A server's own certificate may be among them.
+/// After `SecTrustSetAnchorCertificatesOnly(trust, false)`, the default roots are trusted as well.
+///
+/// The roots may include a server's own certificate.
 ///
 /// - Returns: `errSecSuccess`, or `errSecParam` if an object is not a certificate.
 @discardableResult
@@ -104,13 +105,13 @@ public func SecTrustGetVerifyTime(_ trust: SecTrust) -> CFAbsoluteTime { trust.d
 @discardableResult
 public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus { errSecSuccess }
 
-/// Evaluates the chain, and blocks until the result is known.
+/// Evaluates the chain. Blocks until the result is known.
 ///
 /// Revocation is not checked.
 ///
 /// - Parameters:
 ///   - trust: The trust object.
-///   - error: The reason if it is not trusted: in `NSOSStatusErrorDomain`, with `errSecCertificateExpired`,
+///   - error: Receives the reason if the chain is not trusted: in `NSOSStatusErrorDomain`, with `errSecCertificateExpired`,
 ///     `errSecHostNameMismatch`, `errSecNotTrusted` and so on, and a message.
 /// - Returns: Whether it is trusted.
 @discardableResult
@@ -120,7 +121,7 @@ public func SecTrustEvaluateWithError(_ trust: SecTrust, _ error: UnsafeMutableP
     return false
 }
 
-/// Evaluates the chain; the older function, deprecated by Apple.
+/// Evaluates the chain; deprecated by Apple in favor of ``SecTrustEvaluateWithError(_:_:)``.
 ///
 /// - Returns: `errSecSuccess`, whatever the result of the evaluation.
 @discardableResult
@@ -145,7 +146,7 @@ public func SecTrustEvaluateAsyncWithError(
     return errSecSuccess
 }
 
-/// Returns the last result; `.invalid` if there is none, or the settings have changed since.
+/// Copies the last result; `.invalid` if the chain was not evaluated, or a setting has changed since.
 ///
 /// - Returns: `errSecSuccess`.
 @discardableResult
@@ -156,8 +157,8 @@ public func SecTrustGetTrustResult(_ trust: SecTrust, _ result: UnsafeMutablePoi
 
 /// Returns the chain from the leaf to its root, an array of `SecCertificate`.
 ///
-/// If it is not trusted, the presented certificates as far as each one signed the one before: unrelated certificates that a server
-/// sends are not included, so that they cannot match a pin.
+/// If the chain is not trusted, it has the presented certificates up to the first that did not sign the one before it. Unrelated
+/// certificates that a server sends are left out, so that they cannot match a pin.
 ///
 /// - Returns: The chain.
 @discardableResult
@@ -198,15 +199,15 @@ public func SecTrustCopyPublicKey(_ trust: SecTrust) -> SecKey? { SecTrustCopyKe
 @discardableResult
 public func SecTrustCopyExceptions(_ trust: SecTrust) -> CFData? { trust.exceptions.map { $0 as NSData } }
 
-/// Trusts the chain despite the fault it had when the exceptions were created; nil removes the exceptions.
+/// Trusts the chain despite the fault that it had when the exceptions were created; nil removes the exceptions.
 ///
-/// - Returns: False if they are for another chain or another fault.
+/// - Returns: False if the exceptions are for another chain or another fault.
 @discardableResult
 public func SecTrustSetExceptions(_ trust: SecTrust, _ exceptions: CFData?) -> Bool {
     trust.set(exceptions: exceptions.map { Data(referencing: $0) })
 }
 
-/// One object, or the objects of an array; nil if any of them has another class.
+/// The object, or the objects in an array; nil if any of them has another class.
 private func objects<Object: AnyObject>(_ value: AnyObject) -> [Object]? {
     if let object = value as? Object { return [object] }
     guard let array = value as? NSArray else { return nil }

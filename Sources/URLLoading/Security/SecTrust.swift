@@ -13,16 +13,16 @@ internal import Synchronization
 
 /// A certificate chain, with the policies and roots for its evaluation.
 ///
-/// For a challenge, these are initially the rules of the load: TLS, the host of the URL, and the session's roots or the system's.
-/// It may be used from any thread.
+/// In a challenge, these are initially those of the load: TLS, the host of the URL, and the session's roots or the system's. A
+/// trust object may be used from any thread.
 public final class SecTrust: NSObject, Sendable {
     private struct State {
         var policies: [SecPolicy]
         var anchors: [SecCertificate]?
-        /// Nil until it is set: then the anchors, if there are any, are the only roots.
+        /// Nil until it is set. While it is nil, the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
-        /// The chain and its fault.
+        /// Identifies the chain and the fault to ignore.
         var exceptions: Data?
         var verdict: (question: TrustQuestion, judgement: TrustJudgement)?
     }
@@ -32,7 +32,7 @@ public final class SecTrust: NSObject, Sendable {
     private let roots: [Data]
     private let state: Mutex<State>
 
-    /// For a challenge.
+    /// Makes the trust object of a challenge.
     ///
     /// - Parameters:
     ///   - chain: The chain that the server presented in DER, leaf first.
@@ -60,7 +60,7 @@ public final class SecTrust: NSObject, Sendable {
 
     var policies: [SecPolicy] { state.withLock(\.policies) }
 
-    /// Nil restores the session's or the system's roots.
+    /// Sets the anchors; nil restores the session's or the system's roots.
     func set(anchors: [SecCertificate]?) {
         state.withLock { state in
             state.anchors = anchors
@@ -92,17 +92,20 @@ public final class SecTrust: NSObject, Sendable {
         return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
     }
 
-    /// The validated chain, or the presented certificates as far as each one signed the one before.
+    /// The validated chain. If the chain is not trusted, the presented certificates up to the first that did not sign the one
+    /// before it.
     var chain: [SecCertificate] {
         let judgement = judge()
         let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain
         return chain.map { SecCertificate(presented: $0) }
     }
 
-    /// The data for ignoring only the current fault.
+    /// The data for ignoring the current fault, and no other.
     var exceptions: Data? { judge().failure.map(exceptions) ?? Data([0]) }
 
-    /// - Returns: Whether they are for this chain.
+    /// Sets the exceptions, if they are for this chain and its current fault; otherwise removes them.
+    ///
+    /// - Returns: Whether they apply.
     func set(exceptions: Data?) -> Bool {
         let isOurs = exceptions == nil || exceptions == self.exceptions
         state.withLock { $0.exceptions = isOurs ? exceptions : nil }

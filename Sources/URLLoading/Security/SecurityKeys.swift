@@ -9,13 +9,13 @@
 
 public import Foundation
 
-// Keys and values of the Security framework's dictionaries. The values are Apple's, which are short and have no meaning.
+// Keys and values of the Security framework's dictionaries. The values are Apple's and have no meaning.
 
 /// The type of a key.
 public var kSecAttrKeyType: CFString { "type" as NSString }
 /// RSA.
 public var kSecAttrKeyTypeRSA: CFString { "42" as NSString }
-/// An elliptic curve of NIST: P-256, P-384 or P-521.
+/// An elliptic curve key over a NIST curve: P-256, P-384 or P-521.
 public var kSecAttrKeyTypeECSECPrimeRandom: CFString { "73" as NSString }
 /// The same as `kSecAttrKeyTypeECSECPrimeRandom`, by its older name.
 public var kSecAttrKeyTypeEC: CFString { "73" as NSString }

@@ -9,7 +9,7 @@
 
 public import Foundation
 
-// Result codes of the Security framework with Apple's values, as far as the functions here return them.
+// Result codes of the Security framework, with Apple's values.
 
 /// No error.
 public let errSecSuccess: OSStatus = 0
@@ -31,7 +31,7 @@ public let errSecAuthFailed: OSStatus = -25_293
 public let errSecPkcs12VerifyFailure: OSStatus = -25_264
 /// A password is required.
 public let errSecPassphraseRequired: OSStatus = -25_260
-/// No chain leads from the certificate to a root: an issuer's certificate is missing.
+/// No chain leads from the certificate to a root, because an issuer's certificate is missing.
 public let errSecCreateChainFailed: OSStatus = -25_318
 /// The data cannot be decoded.
 public let errSecDecode: OSStatus = -26_275
@@ -56,23 +56,24 @@ public let errSecNotTrusted: OSStatus = -67_843
 ///
 /// Raw values are Apple's.
 public enum SecTrustResultType: UInt32, Sendable {
-    /// It was not evaluated, or a setting has changed since.
+    /// The chain was not evaluated, or a setting has changed since.
     case invalid = 0
-    /// The user, or the app by an exception, trusts it.
+    /// The chain is trusted because the user, or an exception set by the app, says so.
     case proceed = 1
-    /// The user does not trust it; never returned here.
+    /// The user does not trust the chain; never returned here.
     case deny = 3
-    /// It is trusted, without a decision of the user: the usual result for a valid chain.
+    /// The chain is trusted without a decision of the user. This is the usual result for a valid chain.
     case unspecified = 4
-    /// It is not trusted, but could be: for example expired, for another host, or from an unknown authority.
+    /// The chain is not trusted, but the app could make an exception: for example, it has expired, is for another host, or is from
+    /// an unknown authority.
     case recoverableTrustFailure = 5
-    /// It is not trusted, and cannot be: malformed.
+    /// The chain is malformed, and cannot be trusted.
     case fatalTrustFailure = 6
     /// Another error occurred.
     case otherError = 7
 }
 
-/// Returns the message for a status; nil if it is not one of those above.
+/// Returns the message for a status; nil for an unknown status.
 ///
 /// - Returns: The text, or nil.
 @discardableResult
