@@ -10,17 +10,18 @@
 public import Foundation
 import Synchronization
 
-/// A loader that the app implements, for URLs or requests of its choice: subclass it, and add the class to a configuration's
-/// `protocolClasses` or register it for the shared session.
+/// A loader that the app implements, for the requests that it chooses.
 ///
-/// For each request the classes are asked ``canInit(with:)-(URLSessionTask)``, the last registered first. The session makes an
-/// instance for each load with ``init(request:cachedResponse:client:)``, and calls it to start and, at the end, to stop the load.
-/// The instance reports to its ``client``.
+/// Make a subclass, and add it to a configuration's `protocolClasses`, or register it for the shared session.
 ///
-/// A subclass may override the designated initializer, or add stored properties that have defaults. Sendable because its state is
-/// immutable or guarded by a mutex; a subclass is responsible for its own state.
+/// For each request, the session calls ``canInit(with:)-(URLSessionTask)`` on the classes, the last registered first. It makes an
+/// instance of the class that returns true with ``init(request:cachedResponse:client:)``, and calls it to start the load, and at
+/// the end to stop it. The instance reports to its ``client``.
+///
+/// A subclass may override the designated initializer, or add stored properties with default values. The class is Sendable because
+/// its state is immutable or guarded by a mutex; a subclass must guard its own state.
 open class URLProtocol: NSObject, @unchecked Sendable {
-    /// The arguments from which the loading system makes an instance.
+    /// The arguments with which the loading system makes an instance.
     public struct Load {
         let task: URLSessionTask?
         let request: URLRequest
@@ -37,7 +38,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: The request to load, in canonical form.
-    ///   - cachedResponse: The response to it that this class stored in the session's cache, or nil.
+    /// - cachedResponse: The response to the request that this class stored in the session's cache, or nil.
     ///   - client: The client to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
@@ -56,11 +57,11 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         )
     }
 
-    /// The loading system's initializer for subclasses; calls ``init(request:cachedResponse:client:)``.
+    /// The initializer that the loading system uses for subclasses; it calls ``init(request:cachedResponse:client:)``.
     ///
-    /// Not in Apple's API: Swift can instantiate a class known only at run time only through a required initializer, and making the
-    /// designated one required would break every subclass that overrides it. A subclass inherits this one if it overrides the
-    /// designated initializer or has none of its own.
+    /// Not in Apple's API: in Swift, a class that is known only at run time can be instantiated only through a required
+    /// initializer, and if the designated initializer were required, every subclass that overrides it would break. A subclass
+    /// inherits this initializer if it overrides the designated one or has no designated initializer of its own.
     public required convenience init(for load: Load) {
         self.init(request: load.request, cachedResponse: load.cachedResponse, client: load.client)
         loadedTask.withLock { $0 = load.task }
@@ -81,8 +82,8 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     /// The stored response to the request, or nil.
     ///
-    /// It is a response that an instance of this class delivered before, of any age, and never one that the session loaded itself.
-    /// It is nil for downloads, and if the cache policy ignores stored responses.
+    /// The response was delivered earlier by an instance of this class, and may be of any age; it was never loaded by the session
+    /// itself. It is nil for downloads, and if the cache policy ignores stored responses.
     open var cachedResponse: CachedURLResponse? { givenResponse }
 
     /// The client to report to.
@@ -98,7 +99,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
     }
 
-    /// Stops the load, complete or not; later reports are ignored.
+    /// Stops the load, whether it is complete or not. Later reports are ignored.
     ///
     /// The default implementation does nothing.
     open func stopLoading() {}
@@ -122,7 +123,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         return canInit(with: request)
     }
 
-    /// Returns the canonical form of a request: equivalent requests become equal.
+    /// Returns the canonical form of a request, which is the same for equivalent requests.
     ///
     /// The default implementation returns the request unchanged. Responses are cached under the canonical form.
     ///
@@ -143,14 +144,14 @@ open class URLProtocol: NSObject, @unchecked Sendable {
 
     /// Returns the value that ``setProperty(_:forKey:in:)`` stored in a request.
     ///
-    /// Copies of the request have it, and so do the requests that a session derives from it.
+    /// The value is also in copies of the request, and in the requests that a session derives from it.
     ///
     /// - Returns: The value, or nil if there is none.
     open class func property(forKey key: String, in request: URLRequest) -> Any? { request.properties[key] }
 
     /// Stores a value in a request.
     ///
-    /// It is not sent; a class can use it to mark requests that it has handled.
+    /// The value is not sent. A class can use it to mark requests that it has handled.
     open class func setProperty(_ value: Any, forKey key: String, in request: NSMutableURLRequest) {
         request.request.properties[key] = value
     }

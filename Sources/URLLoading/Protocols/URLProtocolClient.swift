@@ -13,14 +13,16 @@ public import Foundation
 ///
 /// Methods may be called from any thread, but not concurrently.
 public protocol URLProtocolClient: NSObjectProtocol {
-    /// Reports a redirect. The protocol stops; the session follows with the new request.
+    /// Reports a redirect. The load of this instance ends, and the session continues with the new request.
     func urlProtocol(_ protocol: URLProtocol, wasRedirectedTo request: URLRequest, redirectResponse: URLResponse)
 
     /// Reports that the cached response given to the protocol is valid and should be delivered.
     func urlProtocol(_ protocol: URLProtocol, cachedResponseIsValid cachedResponse: CachedURLResponse)
 
-    /// Reports the response, and where it may be cached when its body is complete: for `URLCache.cachedResponse(for:)` and for
-    /// instances of the same class. The session's own loaders never use it.
+    /// Reports the response, and where it may be cached when its body is complete.
+    ///
+    /// A cached response is returned by `URLCache.cachedResponse(for:)`, and given to later instances of the same class. The
+    /// session's own loaders never use it.
     func urlProtocol(
         _ protocol: URLProtocol, didReceive response: URLResponse, cacheStoragePolicy policy: URLCache.StoragePolicy
     )
@@ -34,9 +36,9 @@ public protocol URLProtocolClient: NSObjectProtocol {
     /// Reports that the load has failed; the app receives the error unchanged.
     func urlProtocol(_ protocol: URLProtocol, didFailWithError error: any Error)
 
-    /// Asks for credentials; the answer goes to the challenge's sender.
+    /// Reports a challenge, whose answer goes to the challenge's sender.
     func urlProtocol(_ protocol: URLProtocol, didReceive challenge: URLAuthenticationChallenge)
 
-    /// Withdraws a challenge.
+    /// Reports that a challenge needs no answer any more.
     func urlProtocol(_ protocol: URLProtocol, didCancel challenge: URLAuthenticationChallenge)
 }

@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// The loaders registered for the shared session.
+/// The loaders that are registered for the shared session.
 package enum URLProtocolRegistry {
     private static let registered = Mutex<[URLProtocol.Type]>([])
 
