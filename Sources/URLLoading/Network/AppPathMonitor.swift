@@ -34,11 +34,11 @@ final class AppPathMonitor: NetworkMonitoring {
             }
             held.end.withLock { $0 = started.end }
         }
-        // Queued after the start, so that a watch that was started is also ended.
+        // Queued after the start, so that a watch that was started is always ended.
         return { calls.async { held.end.withLock { $0.take() }?() } }
     }
 
-    /// The closure that ends a watch, once it has begun.
+    /// Holds the closure that ends a watch, once the watch has been started.
     private final class Held: Sendable {
         let end = Mutex<(@Sendable () -> Void)?>(nil)
     }
@@ -47,7 +47,7 @@ final class AppPathMonitor: NetworkMonitoring {
         path.interfaces.first ?? (path.isSatisfied ? .init(name: "", index: 0, kind: .other) : nil)
     }
 
-    /// The app's statements about networks do not move connections to another interface.
+    /// The app's monitor does not determine the route to an address, so it never moves connections to another interface.
     func leads(_ interface: LoadingModel.NetworkPath.Interface, to address: String) -> Bool { false }
 }
 
@@ -80,7 +80,7 @@ extension NetworkPath {
 
     /// Returns the current state of the machine's networks.
     ///
-    /// - Returns: The system's path; an unsatisfied path without interfaces if the system does not report one within a second.
+    /// - Returns: The system's path. If the system does not report one within a second, an unsatisfied path without interfaces.
     public static func current() async -> NetworkPath {
         let monitor = SystemPathMonitor.shared
         if let path = monitor.current { return NetworkPath(path) }
@@ -98,7 +98,7 @@ extension NetworkPath {
 }
 
 extension URLSessionConfiguration {
-    /// The monitor that reports the machine's networks to the session; default nil: the system.
+    /// The monitor that reports the machine's networks to the session; default nil: the system's monitor.
     ///
     /// Not in Apple's API.
     public var networkPathMonitor: (any NetworkPathMonitor)? {

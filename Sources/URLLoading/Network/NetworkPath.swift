@@ -35,7 +35,7 @@ public struct NetworkPath: Sendable, Hashable {
         public var isExpensive: Bool
         /// Whether the interface is in low data mode.
         public var isConstrained: Bool
-        /// Whether the interface can carry only very little traffic, such as a satellite link.
+        /// Whether the interface can carry only very little traffic, as a satellite link does.
         public var isUltraConstrained: Bool
         /// The IP addresses as text.
         public var addresses: [String]
@@ -54,7 +54,7 @@ public struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// The interfaces without loopback; the first one leads to other networks.
+    /// The interfaces except loopback. The first one leads to other networks.
     public var interfaces: [Interface]
     /// Whether other networks are reachable: there is a default route.
     public var isSatisfied: Bool
@@ -74,19 +74,19 @@ public struct NetworkPath: Sendable, Hashable {
     }
 }
 
-/// Reports the machine's networks to sessions, instead of the system: for tests, or if a program has better information.
+/// Reports the machine's networks to sessions instead of the system, for tests, or if a program has better information.
 ///
 /// Not in Apple's API; the counterpart is `NWPathMonitor` in its Network framework.
 ///
-/// Every connection, even within the machine, is assumed to use the first interface that the monitor reports.
+/// Every connection, even to the machine itself, is assumed to use the first interface that the monitor reports.
 public protocol NetworkPathMonitor: AnyObject, Sendable {
-    /// Starts watching, for one session: the monitor must call `update` soon with the current path, and after each change.
+    /// Starts a watch for one session. The monitor must soon call `update` with the current path, and again after each change.
     ///
-    /// Called from any thread, and so may `update` be. If the monitor reports nothing for a second, the session continues as if
-    /// every network were available; loads that exclude networks find none.
+    /// Called from any thread; `update` may be called from any thread, too. If the monitor reports nothing for a second, the
+    /// session continues as if every network were available, but loads that exclude some networks find none.
     ///
     /// - Parameter update: Receives the path.
-    /// - Returns: A watch that the session keeps until it needs no more updates.
+    /// - Returns: A watch, which the session ends when it needs no more updates.
     func start(_ update: @escaping @Sendable (NetworkPath) -> Void) -> NetworkPathWatch
 }
 
@@ -94,6 +94,6 @@ public protocol NetworkPathMonitor: AnyObject, Sendable {
 public struct NetworkPathWatch: Sendable {
     let end: @Sendable () -> Void
 
-    /// Makes a watch with a closure that is called once, when the session is done.
+    /// Makes a watch with a closure that is called once, when the session needs no more updates.
     public init(_ end: @escaping @Sendable () -> Void) { self.end = end }
 }

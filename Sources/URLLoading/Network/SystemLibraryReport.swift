@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------===//
 internal import SystemLibraries
 
-/// The availability of a C library that is used if the system has it.
+/// The availability of a C library that is used if it is installed.
 ///
-/// Not in Apple's API, where the system has all of them.
+/// Not in Apple's API: Apple's systems have all of the libraries.
 public struct SystemLibraryReport: Sendable, Hashable {
     /// The usual file name of the library, such as "libsecret-1.so.0".
     public let name: String
@@ -19,7 +19,7 @@ public struct SystemLibraryReport: Sendable, Hashable {
     /// The reason why it cannot be used.
     public let failure: String?
 
-    /// Looks for all libraries; the first call opens them, which takes some time.
+    /// Looks for all optional libraries. The first call opens them, which takes some time.
     ///
     /// - Returns: One report per library.
     public static func all() -> [SystemLibraryReport] {

@@ -50,7 +50,7 @@ extension URLSession {
         return (data, try response.requiredHTTPResponse)
     }
 
-    /// Downloads a request to a file, which the caller must move or remove.
+    /// Downloads a request to a file, which the caller must move or delete.
     ///
     /// - Returns: The file and the response, whatever its status.
     /// - Throws: A `URLError`; `badURL` if the request has no URL.
@@ -92,7 +92,7 @@ extension URLRequest {
     /// - Parameter httpRequest: A request with a scheme, an authority and a path.
     public init?(httpRequest: HTTPRequest) {
         let path = httpRequest.path ?? "/"
-        // The path must begin with a slash, or it would become part of the authority.
+        // Without a leading slash, the path would become part of the authority.
         guard let scheme = httpRequest.scheme, let authority = httpRequest.authority, path.hasPrefix("/"),
             let url = URL(string: "\(scheme)://\(authority)\(path)")
         else { return nil }

@@ -53,7 +53,7 @@ extension URLSession {
             self.session = session
         }
 
-        /// Gives the subscriber a subscription; the load begins when the subscriber requests a value.
+        /// Passes a subscription to the subscriber. The load begins when the subscriber requests a value.
         ///
         /// - Parameter subscriber: The subscriber.
         public func receive<Receiver: Subscriber>(subscriber: Receiver)
@@ -70,7 +70,7 @@ private protocol ResultReceiver: AnyObject, Sendable {
 
 /// One load for one subscriber.
 //
-// `@unchecked`: only the completion handler calls the subscriber, once, after removing it from the state under the lock.
+// `@unchecked`: `lock` guards the state. Only the completion handler calls the subscriber, once, after removing it from the state.
 private final class DataTaskSubscription<Receiver: Subscriber>: Subscription, ResultReceiver, @unchecked Sendable
 where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure == URLError {
     private enum State {
@@ -97,7 +97,7 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
             return true
         }
         guard mayStart else { return }
-        // Without the lock: the session's delegate is told of the task here, and may cancel it.
+        // The lock is not held here, because the session's delegate is notified of the task and may cancel it.
         let receiver: any ResultReceiver = self
         let task = publisher.session.dataTask(with: publisher.request) { receiver.finish($0, $1, $2) }
         let isWanted = lock.withLock { () -> Bool in
@@ -113,7 +113,7 @@ where Receiver.Input == URLSession.DataTaskPublisher.Output, Receiver.Failure ==
         if case .loading(_, let task) = last { task.cancel() }
     }
 
-    /// Ends the subscription and returns its last state, so that its contents are released outside the lock.
+    /// Ends the subscription, and returns its last state, so that the caller releases the contents when the lock is not held.
     private func end() -> State {
         lock.withLock {
             let last = state
