@@ -15,20 +15,20 @@ public import URLLoadingArchive
 extension HTTPArchive {
     /// Answers requests from the archive, for `URLSessionConfiguration.stubbed(by:)`.
     ///
-    /// An entry matches requests with the same method and URL, without the fragment; secrets that ``HTTPArchive/Redaction``
-    /// removes may differ. If several entries match, each answers once, in order, and the last one answers all further requests.
-    /// The entry of a failed load fails with `URLError.cannotConnectToHost`.
+    /// An entry matches requests with the same method and URL, without the fragment. Secrets that ``HTTPArchive/Redaction`` removes
+    /// may differ. If several entries match, each is used once, in order, and the last one is used for all further requests. The
+    /// entry of a failed load fails with `URLError.cannotConnectToHost`.
     ///
-    /// - Parameter matchesBodies: Whether the request's body has to match as well.
-    /// - Returns: The closure that answers. For a request without a matching entry, it throws `URLError.resourceUnavailable` with
-    ///   a description that names the request.
+    /// - Parameter matchesBodies: Whether the request's body must match as well; default false.
+    /// - Returns: A closure that answers requests. If no entry matches a request, it throws `URLError.resourceUnavailable` with a
+    ///   description that names the request.
     public func replay(matchesBodies: Bool = false) -> StubbedAnswer {
         let replay = ArchiveReplay(self, matchesBodies: matchesBodies)
         return { try replay.answer($0) }
     }
 }
 
-/// The entries that have not answered yet, by their requests.
+/// The entries that have not been used yet, by their requests.
 private final class ArchiveReplay: Sendable {
     private struct Key: Hashable {
         let method: String
@@ -42,7 +42,7 @@ private final class ArchiveReplay: Sendable {
         }
     }
 
-    /// The indices of entries by request: as recorded, and redacted for entries without secrets.
+    /// The indices of the entries: by the recorded requests, and, for entries without secrets, by the redacted requests.
     private struct Waiting {
         var exact: [Key: [Int]] = [:]
         var redacted: [Key: [Int]] = [:]
@@ -65,7 +65,7 @@ private final class ArchiveReplay: Sendable {
         self.waiting = Mutex(waiting)
     }
 
-    /// The keys of a request: exact and redacted.
+    /// The keys of a request, as it is and redacted.
     private static func keys(_ request: HTTPArchive.Request, _ matchesBodies: Bool) -> (exact: Key, redacted: Key) {
         func key(_ request: HTTPArchive.Request) -> Key {
             let body = matchesBodies ? request.postData?.data?.base64EncodedString() ?? "" : nil
@@ -101,14 +101,15 @@ private final class ArchiveReplay: Sendable {
         return (try Self.response(entry, to: request), entry.response.content.data ?? Data())
     }
 
-    /// The next entry for a key; the last one stays.
+    /// Removes and returns the next entry for a key. The last entry is not removed.
     private static func take(_ key: Key, from waiting: inout [Key: [Int]]) -> Int? {
         guard let numbers = waiting[key], let first = numbers.first else { return nil }
         if numbers.count > 1 { waiting[key] = Array(numbers.dropFirst()) }
         return first
     }
 
-    /// The archive's body is decoded and complete, so that fields about its coding are removed.
+    /// Makes the response to a request. Archived bodies are complete and decoded, so the fields about their length and coding are
+    /// removed.
     private static func response(_ entry: HTTPArchive.Entry, to request: URLRequest) throws -> HTTPURLResponse {
         var fields: [String: String] = [:]
         for field in entry.response.headers

@@ -10,7 +10,7 @@
 import Foundation
 import Synchronization
 
-/// The requests of a server, and the connections that wait at its gates.
+/// The requests that a server received, and the connections that wait at its gates.
 final class Journal: Sendable {
     private struct State {
         var requests: [ScriptedLoopbackServer.Request] = []
@@ -30,7 +30,7 @@ final class Journal: Sendable {
 
     func note(_ request: ScriptedLoopbackServer.Request) { state.withLock { $0.requests.append(request) } }
 
-    /// Waits until a gate is open.
+    /// Waits until a gate is opened, or the server stops.
     func pass(_ gate: String) async throws {
         let watching = state.withLock { state in
             state.reached.insert(gate)
@@ -49,7 +49,7 @@ final class Journal: Sendable {
         for continuation in waiting.values { continuation.resume() }
     }
 
-    /// Resumes all waiters because the server stops.
+    /// Resumes all waiters, because the server stops.
     func openAll() {
         let waiting = state.withLock { state in
             state.isOpen = true

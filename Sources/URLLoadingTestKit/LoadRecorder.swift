@@ -28,9 +28,9 @@ public import URLLoadingArchive
 /// let session = URLSession(configuration: .stubbed(by: archive.replay()))
 /// ```
 ///
-/// Secrets are left out, so that the recording can be stored with the tests; a request with other secrets still matches. The
-/// recorder loads with its own session, which handles challenges and redirects without asking the recorded session's delegate. A
-/// body is delivered when it is complete.
+/// Secrets are omitted, so that the recording can be stored with the tests; requests with other secrets still match. The recorder
+/// loads with a session of its own, which handles challenges and redirects without asking the recorded session's delegate. A body
+/// is delivered when it is complete.
 public final class LoadRecorder: Sendable {
     private let recorded = Mutex(HTTPArchive())
     private let detail: HTTPArchive.Detail
@@ -45,17 +45,17 @@ public final class LoadRecorder: Sendable {
         self.detail = detail ?? usual
     }
 
-    /// The recorded loads so far.
+    /// The loads recorded so far.
     public var archive: HTTPArchive { recorded.withLock { $0 } }
 
-    /// A configuration whose sessions load like those of another configuration and are recorded.
+    /// Returns a configuration whose sessions load like sessions of another configuration, and are recorded.
     ///
-    /// - Parameter base: The other configuration, which is not changed.
+    /// - Parameter base: The other configuration, which is not changed; default `.ephemeral`.
     /// - Returns: The configuration.
     public func configuration(_ base: URLSessionConfiguration = .ephemeral) -> URLSessionConfiguration {
         let session = URLSession(configuration: base)
         let recorded = URLSessionConfiguration.stubbed { request in try await self.load(request, in: session) }
-        // The timeouts of the recorder's own session apply.
+        // Only the timeouts of the recorder's own session apply.
         (recorded.timeoutIntervalForRequest, recorded.timeoutIntervalForResource) = (604_800, 604_800)
         return recorded
     }

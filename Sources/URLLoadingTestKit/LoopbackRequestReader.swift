@@ -10,11 +10,11 @@
 import Foundation
 import NIOCore
 
-/// Parses requests from the bytes of a connection (RFC 9112), for a server to which only tests connect.
+/// Parses HTTP/1.1 requests (RFC 9112) from the bytes of a connection. Only suitable for a server to which only tests connect.
 struct LoopbackRequestReader {
     struct Malformed: Error {}
 
-    /// More than any test sends.
+    /// The maximum size of a request: more than any test sends.
     private static let most = 256 << 20
 
     private var bytes = ByteBuffer()
@@ -24,7 +24,7 @@ struct LoopbackRequestReader {
         bytes.writeBuffer(&more)
     }
 
-    /// The next request; nil if it is incomplete.
+    /// Returns the next request; nil if it is incomplete.
     ///
     /// - Throws: An error if the bytes are not a request.
     mutating func next() throws -> ScriptedLoopbackServer.Request? {
@@ -55,7 +55,7 @@ struct LoopbackRequestReader {
         return request
     }
 
-    /// The body of chunks; nil if it is incomplete.
+    /// Decodes a chunked body; nil if it is incomplete.
     private static func chunks(_ rest: inout ByteBufferView) throws -> Data? {
         let lineEnd = Array("\r\n".utf8)
         var body = Data()
@@ -67,7 +67,7 @@ struct LoopbackRequestReader {
             }
             rest = rest[end.upperBound...]
             if size == 0 {
-                // Trailer fields, and an empty line.
+                // The trailer fields and the final empty line.
                 while let end = rest.firstRange(of: lineEnd) {
                     let isLast = end.lowerBound == rest.startIndex
                     rest = rest[end.upperBound...]

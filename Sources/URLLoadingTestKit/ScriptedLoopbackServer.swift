@@ -12,9 +12,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// An HTTP/1.1 server in this process that responds by script: late, slowly, with truncated or with wrong responses.
+/// An HTTP/1.1 server in this process that follows a script: its responses may be late, slow, truncated or wrong.
 ///
-/// It tests failures of connections, which stubs cannot cause because they replace the connection.
+/// Use it to test connection failures, which stubs cannot cause because they replace the connection.
 ///
 /// ```swift
 /// let server = try await ScriptedLoopbackServer.start { request in
@@ -24,7 +24,7 @@ import Synchronization
 /// await server.stop()
 /// ```
 ///
-/// It listens on 127.0.0.1 at a port that the system chooses. App Transport Security permits http to this address.
+/// The server listens on 127.0.0.1, at a port that the system chooses. App Transport Security permits http to this address.
 public final class ScriptedLoopbackServer: Sendable {
     /// A request as received.
     public struct Request: Sendable {
@@ -37,7 +37,7 @@ public final class ScriptedLoopbackServer: Sendable {
         /// The body, without the chunked coding.
         public var body: Data
 
-        /// The first value of a field; names are compared without case.
+        /// The first value of a field; names are case-insensitive.
         ///
         /// - Parameter name: The field's name.
         /// - Returns: The value, or nil.
@@ -65,9 +65,10 @@ public final class ScriptedLoopbackServer: Sendable {
 
     /// Starts a server.
     ///
-    /// - Parameter script: Returns the script for a complete request; if it throws, the connection is closed.
-    /// - Throws: The error if the server cannot listen.
-    /// - Returns: The listening server.
+    /// - Parameter script: Returns the script for a request; called when the request is complete. If it throws, the connection is
+    ///   closed.
+    /// - Throws: An error if the server cannot listen.
+    /// - Returns: The server, which is listening.
     public static func start(
         _ script: @escaping @Sendable (Request) async throws -> ServerScript
     ) async throws -> ScriptedLoopbackServer {
@@ -91,7 +92,7 @@ public final class ScriptedLoopbackServer: Sendable {
         return ScriptedLoopbackServer(port: port, work: work, journal: journal)
     }
 
-    /// Closes all connections and stops listening.
+    /// Closes all connections, and stops listening.
     public func stop() async {
         work.cancel()
         journal.openAll()
@@ -110,12 +111,12 @@ public final class ScriptedLoopbackServer: Sendable {
     /// The complete requests received so far.
     public var requests: [Request] { journal.requests }
 
-    /// Opens a gate for the connections that wait there and all later ones.
+    /// Opens a gate, for the connections that wait at it and all later ones.
     ///
     /// - Parameter gate: The gate's name.
     public func open(_ gate: String) { journal.open(gate) }
 
-    /// Waits until a connection waits at a gate.
+    /// Waits until a connection has reached a gate.
     ///
     /// - Parameter gate: The gate's name.
     public func reached(_ gate: String) async { await journal.reached(gate) }

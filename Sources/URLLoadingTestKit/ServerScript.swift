@@ -9,9 +9,9 @@
 
 public import Foundation
 
-/// The steps of a ``ScriptedLoopbackServer`` to answer one request.
+/// The steps with which a ``ScriptedLoopbackServer`` responds to a request.
 public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
-    /// One step, which begins when the previous one is done.
+    /// A step, which begins when the previous one is done.
     public enum Step: Sendable {
         /// Sends bytes exactly as given.
         case send(Data)
@@ -29,7 +29,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
 
     /// The steps, in order.
     ///
-    /// After the last one, the connection stays open for the next request.
+    /// After the last step, the connection stays open for the next request.
     public var steps: [Step]
 
     /// Creates a script from steps.
@@ -49,7 +49,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
     ///   - fields: The header fields, without `Content-Length`.
     ///   - body: The body.
     ///   - contentLength: The value of `Content-Length`; by default the body's length.
-    /// - Returns: The script, whose first step sends the head and whose second the body.
+    /// - Returns: A script of two steps, which send the head and the body.
     public static func response(
         _ status: Int = 200, _ fields: [(name: String, value: String)] = [], body: Data = Data(), contentLength: Int? = nil
     ) -> ServerScript {
@@ -65,7 +65,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
     /// - Returns: The script.
     public func late(by time: Duration) -> ServerScript { ServerScript([.pause(time)] + steps) }
 
-    /// The script, delayed until the test opens a gate: for tests that do not depend on a clock.
+    /// The script, delayed until the test opens a gate. Tests that use it do not depend on a clock.
     ///
     /// - Parameter gate: The gate's name.
     /// - Returns: The script.
@@ -74,8 +74,8 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
     /// The script, cut off after `count` bytes of the head and the body.
     ///
     /// - Parameters:
-    ///   - count: The number of bytes that are sent.
-    ///   - end: The step after them.
+    ///   - count: The number of bytes to send.
+    ///   - end: The step after these bytes.
     /// - Returns: The script.
     public func cut(after count: Int, _ end: Step = .close) -> ServerScript {
         var left = count
@@ -102,7 +102,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
         return cut(after: all - body + body / 2, end)
     }
 
-    /// The script, sending in pieces with a pause before each but the first.
+    /// The script, sent in pieces with a pause before each piece except the first.
     ///
     /// - Parameters:
     ///   - size: The size of a piece, in bytes.

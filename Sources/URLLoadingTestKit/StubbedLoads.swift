@@ -13,15 +13,15 @@ public import URLLoading
 
 /// Answers a request instead of a server.
 ///
-/// The closure gets the request as the session would send it, with the complete body as `httpBody`. If it throws, the load fails
-/// with that error. It runs in its own task for each request, which is cancelled with the load.
+/// The closure receives the request as the session would send it, with the complete body as `httpBody`. If it throws, the load
+/// fails with that error. Each call runs in a Swift task of its own, which is cancelled when the load is cancelled.
 public typealias StubbedAnswer = @Sendable (_ request: URLRequest) async throws -> (HTTPURLResponse, Data)
 
 extension URLSessionConfiguration {
-    /// The field that associates a configuration's sessions with their closure; it is removed before the closure is called.
+    /// The header field that connects a configuration's sessions to their closure. It is removed before the closure is called.
     static let stubField = "X-URLLoading-Stub"
 
-    /// A configuration whose sessions call a closure instead of the network.
+    /// Returns a configuration whose sessions call a closure instead of using the network.
     ///
     /// ```swift
     /// let session = URLSession(configuration: .stubbed { request in
@@ -29,7 +29,7 @@ extension URLSessionConfiguration {
     /// })
     /// ```
     ///
-    /// Each configuration has its own closure, so that tests can run concurrently. Neither cookies nor responses are stored.
+    /// Each configuration has its own closure, so that tests can run concurrently. Cookies and responses are not stored.
     ///
     /// - Parameter answer: Answers each http and https request, including redirects.
     /// - Returns: A configuration like `.ephemeral`.
@@ -39,11 +39,11 @@ extension URLSessionConfiguration {
         return configuration
     }
 
-    /// Makes the sessions of this configuration call a closure instead of the network.
+    /// Makes the sessions of this configuration call a closure instead of using the network.
     ///
-    /// The closure is kept for the lifetime of the process. Other `URLProtocol` classes of the configuration are not used.
-    /// Configurations are distinguished by a field in ``URLSessionConfiguration/httpAdditionalHeaders``: set other fields before,
-    /// or add to them. Requests other than http and https fail with `URLError.unsupportedURL`.
+    /// The closure is kept for the lifetime of the process. Other `URLProtocol` classes of the configuration are not used. The
+    /// closure is found by a field in ``URLSessionConfiguration/httpAdditionalHeaders``: set other fields before this call, or add
+    /// them to the dictionary. Requests other than http and https fail with `URLError.unsupportedURL`.
     ///
     /// - Parameter answer: Answers each http and https request.
     public func stub(by answer: @escaping StubbedAnswer) {
@@ -72,9 +72,9 @@ extension HTTPURLResponse {
     }
 }
 
-/// A load that a closure answers.
+/// A load that is answered by a closure.
 ///
-/// Sendable because all of its own state is under a mutex.
+/// Sendable because a mutex guards its own state.
 final class StubbedLoad: URLProtocol, @unchecked Sendable {
     static let answers = Mutex<[String: StubbedAnswer]>([:])
 
@@ -145,7 +145,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         return [scheme, url?.host()?.lowercased(), url?.port.map(String.init) ?? (scheme == "https" ? "443" : "80")]
     }
 
-    /// Reads a whole stream; runs on the load's own queue, which may wait.
+    /// Reads the whole stream. Called on the load's own queue, which may block.
     private static func data(of stream: InputStream) -> Data {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65_536)

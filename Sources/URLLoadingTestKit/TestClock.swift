@@ -11,10 +11,10 @@ public import Foundation
 internal import LoadingEngine
 public import URLLoading
 
-/// A clock that stands still until a test moves it.
+/// A clock that stands still until a test advances it.
 ///
-/// A session whose configuration has it (`URLSessionConfiguration.testClock`) uses it instead of the system's clocks: a test of an
-/// hour's timeout takes no time, and no timeout expires because a machine is slow.
+/// Sessions with this clock (`URLSessionConfiguration.testClock`) use it instead of the system's clocks: testing a timeout of an
+/// hour takes no time, and no timeout expires because the machine is slow.
 ///
 /// ```swift
 /// let clock = TestClock()
@@ -30,6 +30,8 @@ public final class TestClock: Clock {
         /// The time since the clock was made.
         public var elapsed: Duration
 
+        /// Creates an instant.
+        ///
         /// - Parameter elapsed: The time since the clock was made.
         public init(elapsed: Duration = .zero) { self.elapsed = elapsed }
 
@@ -43,39 +45,41 @@ public final class TestClock: Clock {
 
     let steps: SteppedClock
 
-    /// Makes a clock that stands still.
+    /// Makes a clock that stands still until it is advanced.
     ///
     /// - Parameter date: The initial date, which cookies and stored responses use; default now.
     public init(date: Date = Date()) { steps = SteppedClock(start: date.timeIntervalSinceReferenceDate) }
 
     init(_ steps: SteppedClock) { self.steps = steps }
 
-    /// The time that the clock shows.
+    /// The current time of the clock.
     public var now: Instant { Instant(elapsed: .nanoseconds(steps.elapsed)) }
-    /// The time of day that the clock shows.
+    /// The current time of day of the clock.
     public var date: Date { Date(timeIntervalSinceReferenceDate: steps.seconds) }
-    /// A nanosecond.
+    /// The resolution of the clock: a nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// Advances the clock; returns when timeouts that are due have ended their loads, and sleepers that are due have been woken.
+    /// Advances the clock. Returns when the expired timeouts have ended their loads, and the sleepers that were due have been
+    /// resumed.
     ///
     /// - Parameter duration: The duration; a negative one has no effect.
     public func advance(by duration: Duration) async { await steps.step(by: Self.nanoseconds(duration)) }
 
-    /// Waits until the clock shows an instant.
+    /// Waits until the clock reaches an instant.
     ///
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     public func sleep(until deadline: Instant, tolerance: Duration? = nil) async throws {
         try await steps.sleep(until: Self.nanoseconds(deadline.elapsed))
     }
 
-    /// Waits until a number of sleepers wait for the clock at the same time.
+    /// Waits until a number of sleepers are waiting for the clock at the same time.
     ///
-    /// Sleepers are loads that pause before a retry, tasks with an `earliestBeginDate`, server-sent events between two connections,
+    /// Sleepers are loads that pause before a retry, tasks with an `earliestBeginDate`, server-sent events that are about to reconnect,
+    /// and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start as soon as a task is resumed.
     /// and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start when a task is resumed.
     ///
     /// - Parameter count: The number of sleepers; default 1.
-    /// - Throws: `CancellationError` where the Swift task is cancelled first.
+    /// - Throws: `CancellationError` if the Swift task is cancelled first.
     public func waitForSleepers(_ count: Int = 1) async throws { try await steps.waits(atLeast: count) }
 
     private static func nanoseconds(_ duration: Duration) -> Int64 {
@@ -88,12 +92,13 @@ public final class TestClock: Clock {
 }
 
 extension URLSessionConfiguration {
-    /// The clock of the configuration's sessions; default nil, the system's.
+    /// The clock of the configuration's sessions; default nil: the system's clocks.
     ///
-    /// It determines `timeoutIntervalForRequest`, `timeoutIntervalForResource`, the pauses of `retryPolicy`, a task's
-    /// `earliestBeginDate`, the age of stored responses, the expiry of cookies and of strict transport security, and the pauses of
-    /// server-sent events. The system's clocks determine the lifetime of idle connections and host names, the validity of
-    /// certificates, WebSocket pings, metrics, and what the storages report to the app. Background sessions use the system's clocks.
+    /// It is used for `timeoutIntervalForRequest`, `timeoutIntervalForResource`, the pauses of `retryPolicy`, a task's
+    /// `earliestBeginDate`, the age of stored responses, the expiration of cookies and HSTS policies, and the reconnection pauses
+    /// of server-sent events. The system's clocks are still used for the lifetime of idle connections and of looked-up host names,
+    /// the validity of certificates, WebSocket pings, metrics, and the dates that the storages report to the app. Background
+    /// sessions use only the system's clocks.
     public var testClock: TestClock? {
         get { steppedClock.map(TestClock.init) }
         set { steppedClock = newValue?.steps }
