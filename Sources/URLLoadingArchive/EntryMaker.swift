@@ -25,7 +25,7 @@ struct EntryMaker {
 
     private var answer: HTTPURLResponse? { transaction.response as? HTTPURLResponse }
     private var isFromCache: Bool { transaction.resourceFetchType == .localCache }
-    /// A redirect that the library itself made, as HSTS does, does not come from a cache.
+    /// Whether the library itself made the response, such as a redirect for HSTS. Such a response does not come from a cache.
     private var isOwn: Bool { isFromCache && answer?.value(forHTTPHeaderField: "Non-Authoritative-Reason") != nil }
 
     func entry() -> HTTPArchive.Entry {
@@ -102,7 +102,7 @@ struct EntryMaker {
         return response
     }
 
-    /// For a missing response, or one without a status, as of a file.
+    /// The archived response if there is no response, or one without a status, such as a file's.
     private func otherResponse(_ error: String?) -> HTTPArchive.Response {
         var response = HTTPArchive.Response(
             status: 0, httpVersion: version, content: content(transaction.response?.mimeType))
@@ -145,7 +145,7 @@ struct EntryMaker {
         return timings
     }
 
-    /// Rounded to the thousandth; nil if the phase did not begin.
+    /// The duration of a phase in milliseconds, rounded to microseconds; nil if the phase did not begin.
     private func milliseconds(_ start: Date?, _ end: Date) -> Double? {
         start.map { (max(0, end.timeIntervalSince($0)) * 1_000_000).rounded() / 1000 }
     }

@@ -12,7 +12,7 @@ public import Foundation
 extension HTTPArchive {
     /// A request and its response.
     public struct Entry: Sendable, Equatable {
-        /// The beginning of the load.
+        /// The start of the load.
         public var startedDateTime: Date
         /// The duration in milliseconds: the sum of the known ``timings``.
         public var time: Double
@@ -36,7 +36,7 @@ extension HTTPArchive {
         /// Creates an entry.
         ///
         /// - Parameters:
-        ///   - startedDateTime: The beginning of the load.
+        ///   - startedDateTime: The start of the load.
         ///   - request: The request.
         ///   - response: The response.
         ///   - timings: The duration of each phase.
@@ -54,9 +54,9 @@ extension HTTPArchive {
         }
     }
 
-    /// The duration of each phase of an exchange, in milliseconds; -1 if it is unknown or the phase did not occur.
+    /// The duration of each phase of an exchange, in milliseconds; -1 if it is unknown, or if the phase did not occur.
     public struct Timings: Sendable, Equatable {
-        /// From the beginning until a connection was available or being established.
+        /// From the start of the load until a connection was available or being established.
         public var blocked: Double = -1
         /// The host name lookup.
         public var dns: Double = -1
@@ -64,7 +64,7 @@ extension HTTPArchive {
         public var connect: Double = -1
         /// Sending the request.
         public var send: Double = 0
-        /// From the end of the request to the beginning of the response.
+        /// From the end of the request to the start of the response.
         public var wait: Double = 0
         /// Receiving the response.
         public var receive: Double = 0
@@ -128,7 +128,7 @@ extension HTTPArchive.Entry: Codable {
     /// Decodes an entry leniently: missing timings are unknown.
     ///
     /// - Parameter decoder: A JSON decoder.
-    /// - Throws: `DecodingError` if there is no request with a URL, or the beginning is not a date.
+    /// - Throws: `DecodingError` if there is no request with a URL, or the start is not a date.
     public init(from decoder: any Decoder) throws {
         let members = try LooseMembers<Member>(decoder)
         startedDateTime = try members.date(.startedDateTime)

@@ -62,9 +62,9 @@ extension HTTPArchive {
         public var mimeType: String
         /// The body, in base64 if ``encoding`` says so.
         public var text: String
-        /// "base64" for a binary body, otherwise nil; written as `_encoding`, since HAR does not define it here.
+        /// "base64" for a binary body, otherwise nil. Written as `_encoding`, because HAR does not define it for requests.
         public var encoding: String?
-        /// A comment, such as the reason for a missing text.
+        /// A comment, such as the reason why the text is missing.
         public var comment: String?
 
         /// Creates a body.
@@ -89,7 +89,7 @@ extension HTTPArchive {
     public struct Content: Sendable, Equatable {
         /// The decoded length in bytes.
         public var size: Int64
-        /// The number of bytes that a content coding saved; nil if there was none.
+        /// The number of bytes saved by the content coding; nil if there was none.
         public var compression: Int64?
         /// The media type with its parameters; "x-unknown" if the response has none.
         public var mimeType: String
@@ -97,7 +97,7 @@ extension HTTPArchive {
         public var text: String?
         /// "base64" for a binary body, otherwise nil.
         public var encoding: String?
-        /// A comment, such as the reason for a missing text.
+        /// A comment, such as the reason why the text is missing.
         public var comment: String?
 
         /// Creates a body.
@@ -139,7 +139,7 @@ extension HTTPArchive {
         /// The length of the body as sent, in bytes, or -1.
         public var bodySize: Int64 = -1
 
-        /// Creates a request; its cookies and query parameters are taken from the fields and the URL.
+        /// Creates a request. The cookies and query parameters are derived from the header fields and the URL.
         ///
         /// - Parameters:
         ///   - method: The method.
@@ -178,12 +178,12 @@ extension HTTPArchive {
         public var redirectURL: String
         /// The length of the head as received, in bytes, or -1.
         public var headersSize: Int64 = -1
-        /// The length of the body as received, in bytes, 0 from a cache, or -1.
+        /// The length of the body as received, in bytes; 0 if it came from a cache, -1 if it is unknown.
         public var bodySize: Int64 = -1
-        /// Why there was no response or only a part of it; nil if the load succeeded.
+        /// The reason why there was no response, or only a part of it; nil if the load succeeded.
         public var error: String?
 
-        /// Creates a response; its cookies and redirect URL are taken from the fields.
+        /// Creates a response. The cookies and the redirect URL are derived from the header fields.
         ///
         /// - Parameters:
         ///   - status: The status; 0 if there was no response.
@@ -207,7 +207,7 @@ extension HTTPArchive {
 }
 
 extension [HTTPArchive.Field] {
-    /// The first value of a field; names are compared without case.
+    /// The first value of a field; names are case-insensitive.
     ///
     /// - Parameter name: The field's name.
     /// - Returns: The value, or nil.
@@ -216,7 +216,7 @@ extension [HTTPArchive.Field] {
     }
 }
 
-// Other programs omit members or write numbers as strings: decoding accepts everything with an unambiguous meaning.
+// Other programs omit members, or write numbers as strings. Decoding accepts everything whose meaning is unambiguous.
 
 extension HTTPArchive.Field: Codable {
     private enum CodingKeys: String, CodingKey { case name, value }
@@ -273,7 +273,7 @@ extension HTTPArchive.PostData: Codable {
     }
     private enum ForeignMember: String, CodingKey { case params }
 
-    /// Decodes a body; parameters without a text are encoded as a form.
+    /// Decodes a body. If it has parameters but no text, the text is their form encoding.
     ///
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the value is not an object.

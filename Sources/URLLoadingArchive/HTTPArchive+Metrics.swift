@@ -13,18 +13,18 @@ public import URLLoading
 extension HTTPArchive {
     /// The options for entries made from a task's metrics.
     public struct Detail: Sendable, Equatable {
-        /// The secrets to remove; nil keeps all.
+        /// The secrets to remove; default ``Redaction/init()``. nil keeps all secrets.
         public var redaction: Redaction? = Redaction()
-        /// Whether bodies are kept, if they are available.
+        /// Whether bodies that are available are kept; default false.
         public var keepsBodies = false
-        /// The maximum size of a body that is kept, in bytes; by default 1 MiB.
+        /// The maximum size of a body to keep, in bytes; default 1 MiB.
         public var maximumBodySize = 1 << 20
 
-        /// Creates the default options: without secrets and bodies.
+        /// Creates the default options: secrets are removed, and bodies are not kept.
         public init() {}
     }
 
-    /// The facts of a task that are not part of its metrics.
+    /// Information about a task that is not part of its metrics.
     public struct Particulars: Sendable {
         /// The heads of the task's requests as reported by `urlSession(_:task:didSendRequestHead:)`, in order.
         ///
@@ -37,7 +37,7 @@ extension HTTPArchive {
         /// The task's error, or nil.
         public var error: (any Error)?
 
-        /// Creates a value without any facts.
+        /// Creates an empty value.
         public init() {}
     }
 
@@ -45,7 +45,7 @@ extension HTTPArchive {
     ///
     /// - Parameters:
     ///   - metrics: The task's metrics, as its delegate receives them.
-    ///   - particulars: Other facts of the task.
+    ///   - particulars: Other information about the task.
     ///   - detail: The options for the entries.
     public mutating func append(
         _ metrics: URLSessionTaskMetrics, _ particulars: Particulars = Particulars(), detail: Detail = Detail()
@@ -63,7 +63,7 @@ extension HTTPArchive {
         }
     }
 
-    /// The head that a transaction was sent with; earlier heads belong to no transaction and are dropped.
+    /// Returns the head that a transaction was sent with. Heads before it belong to no transaction and are dropped.
     private static func head(
         of transaction: URLSessionTaskTransactionMetrics, in heads: inout ArraySlice<[String]>
     ) -> [String]? {

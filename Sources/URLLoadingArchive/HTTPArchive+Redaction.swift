@@ -13,16 +13,17 @@ import HTTPRules
 extension HTTPArchive {
     /// The secrets to remove from an archive; they are replaced with `REDACTED`.
     ///
-    /// These are credentials and cookie values in header fields; users and passwords in URLs; and query parameters, form fields
-    /// and JSON members with secret names. URLs in fields such as `Location` and `Referer` are redacted like the request's own.
+    /// The secrets are credentials and cookie values in header fields, user names and passwords in URLs, and query parameters, form
+    /// fields and JSON members with secret names. URLs in fields such as `Location` and `Referer` are redacted like the request's
+    /// URL.
     ///
-    /// Secrets without a name are not recognized, such as a part of a URL's path, or the text of a page. Check an archive before
+    /// Secrets without a name are not recognized, for example in a URL's path, or in the text of a page. Check an archive before
     /// you share it.
     public struct Redaction: Sendable, Equatable {
         /// The replacement for a secret.
         static let marker = "REDACTED"
 
-        /// The names of header fields with credentials, in lower case.
+        /// The names of header fields that contain credentials, in lower case.
         public var headerFields: Set<String> = [
             "authorization", "proxy-authorization", "authentication-info", "proxy-authentication-info",
             "x-amz-security-token", "x-api-key", "x-auth-key", "x-csrf", "x-xsrf", "dpop", "x-github-otp",
@@ -96,7 +97,7 @@ extension HTTPArchive.Redaction {
         return cookie
     }
 
-    /// Keeps the name before `=`; text without `=` is replaced as a whole, since it may be a value.
+    /// Keeps the name before `=`. Text without `=` is replaced as a whole, because it may be a value.
     private func pair(_ text: Substring) -> String {
         guard !text.allSatisfy(\.isWhitespace) else { return String(text) }
         let blanks = text.prefix { $0.isWhitespace }
@@ -108,7 +109,7 @@ extension HTTPArchive.Redaction {
         "basic", "bearer", "digest", "ntlm", "negotiate", "token", "hoba", "mutual", "dpop", "scram-sha-256", "aws4-hmac-sha256",
     ]
 
-    /// Keeps a known scheme; any other word may itself be the secret.
+    /// Keeps the name of a known scheme. Any other word may itself be the secret.
     private func credential(_ value: String) -> String {
         let words = value.split(separator: " ", maxSplits: 1)
         guard words.count == 2, Self.schemes.contains(words[0].lowercased()) else { return Self.marker }
@@ -147,7 +148,7 @@ extension HTTPArchive.Redaction {
     private func body(_ text: String, _ encoding: String?, _ type: String) -> String? {
         let type = type.lowercased()
         guard let data = ArchiveBody.data(text, encoding) else { return nil }
-        // JSON is detected by its beginning, since many servers send it with another media type.
+        // JSON is recognized by its first character, because many servers send it with another media type.
         let isJSON = data.first { !" \t\r\n".utf8.contains($0) }.map { "[{".utf8.contains($0) } == true
         guard isJSON || type.hasPrefix("application/x-www-form-urlencoded") || type.contains("json") else { return nil }
         let plain = String(decoding: data, as: UTF8.self)

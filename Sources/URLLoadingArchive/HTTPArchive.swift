@@ -18,10 +18,10 @@ import URLLoading
 /// try archive.write(to: URL(fileURLWithPath: "loads.har"))
 /// ```
 ///
-/// Appended entries contain no secrets and no bodies, unless ``Detail`` asks for them.
+/// Appended entries have no secrets and no bodies, unless ``Detail`` says otherwise.
 ///
 /// The format is [HAR 1.2](http://www.softwareishard.com/blog/har-12-spec/). Of other programs' extensions, only `_fromCache` and
-/// `_error` are read.
+/// `_error` are supported.
 public struct HTTPArchive: Sendable, Equatable {
     /// The program that wrote an archive.
     public struct Creator: Sendable, Equatable, Codable {
@@ -45,7 +45,7 @@ public struct HTTPArchive: Sendable, Equatable {
     public var version = "1.2"
     /// The program that wrote the archive.
     public var creator = Creator(name: "URLLoading", version: URLSession.libraryVersion)
-    /// The entries; appended ones are ordered by their beginning.
+    /// The entries. Appended entries are sorted by their start.
     public var entries: [Entry] = []
     /// A comment, or nil.
     public var comment: String?
@@ -53,7 +53,7 @@ public struct HTTPArchive: Sendable, Equatable {
     /// Creates an empty archive.
     public init() {}
 
-    /// Inserts an entry in the order of the beginnings, after entries with the same one.
+    /// Inserts an entry in the order of the entries' starts, after entries with the same start.
     ///
     /// - Parameter entry: The entry.
     public mutating func append(_ entry: Entry) {
@@ -61,9 +61,9 @@ public struct HTTPArchive: Sendable, Equatable {
         entries.insert(entry, at: place)
     }
 
-    /// Removes the secrets from all entries, for instance of an archive from another program.
+    /// Removes the secrets from all entries, for example in an archive from another program.
     ///
-    /// - Parameter redaction: The secrets; by default those of ``Redaction/init()``.
+    /// - Parameter redaction: The secrets to remove; default ``Redaction/init()``.
     public mutating func redact(_ redaction: Redaction = Redaction()) {
         entries = entries.map(redaction.entry)
     }

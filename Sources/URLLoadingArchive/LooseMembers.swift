@@ -63,7 +63,7 @@ enum ArchiveBody {
         encoding?.lowercased() == "base64" ? Data(base64Encoded: text, options: .ignoreUnknownCharacters) : Data(text.utf8)
     }
 
-    /// The body itself if it is UTF-8 without NUL, otherwise in base64.
+    /// The body itself if it is UTF-8 without NUL, otherwise its base64 encoding.
     static func text(_ data: Data) -> (text: String, encoding: String?) {
         if !data.contains(0), let text = String(validating: data, as: UTF8.self) { return (text, nil) }
         return (data.base64EncodedString(), "base64")

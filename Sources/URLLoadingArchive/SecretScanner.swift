@@ -13,18 +13,17 @@ extension HTTPArchive.Redaction {
     /// The characters that end a URL in a text.
     private static let marks = " <>\"\t\r\n"
 
-    /// A URL without users, passwords and secret query parameters.
+    /// Returns a URL without user names, passwords and secret query parameters.
     func url(_ text: String) -> String { scanned(text, marks: "", depth: 0) }
 
-    /// A text without the secrets in its URLs.
+    /// Returns a text without the secrets in its URLs.
     func text(_ text: String) -> String { scanned(text, marks: Self.marks, depth: 0) }
 
     private func scanned(_ text: String, marks: String, depth: Int) -> String {
         let bytes = Array(text.utf8)
         var result: [UInt8] = []
         var at = 0
-        // The end of the current query parameter, up to which there are no separators and no percent signs: that part was already
-        // searched.
+        // The end of a query value that was already searched. It has no `&`, `#` or percent sign.
         var plainEnd = 0
         func end(from start: Int, of more: String) -> Int {
             let ends = Array((marks + more).utf8)
@@ -37,7 +36,7 @@ extension HTTPArchive.Redaction {
             if byte == UInt8(ascii: "/"), at < bytes.count, bytes[at] == byte {
                 result.append(byte)
                 at += 1
-                // The last sign, since a password may contain one.
+                // The last `@`, because a password may contain one.
                 if let sign = bytes[at..<end(from: at, of: "/?#\\")].lastIndex(of: UInt8(ascii: "@")) {
                     result += Self.marker.utf8
                     at = sign
@@ -46,7 +45,7 @@ extension HTTPArchive.Redaction {
             guard "?&#;".utf8.contains(byte) else { continue }
             let nameEnd = end(from: at, of: "?&#;=")
             guard nameEnd < bytes.count, bytes[nameEnd] == UInt8(ascii: "=") else { continue }
-            // A path parameter ends before the query.
+            // The value of a path parameter ends before the query.
             let isOfPath = byte == UInt8(ascii: ";")
             let valueEnd = !isOfPath && nameEnd < plainEnd ? plainEnd : end(from: nameEnd + 1, of: isOfPath ? "?&#;" : "&#")
             let name = decoded(bytes[at..<nameEnd])
@@ -71,7 +70,7 @@ extension HTTPArchive.Redaction {
         QueryParts.decoded(Substring(String(decoding: bytes, as: UTF8.self)))
     }
 
-    /// JSON without the members that have secret names, and without the secrets in its URLs.
+    /// Returns JSON without the values of members that have secret names, and without the secrets in its URLs.
     func json(_ text: String) -> String {
         let bytes = Array(text.utf8)
         let (quote, blanks) = (UInt8(ascii: "\""), Set(" \t\r\n".utf8))
@@ -125,7 +124,7 @@ extension HTTPArchive.Redaction {
         return String(decoding: result, as: UTF8.self)
     }
 
-    /// A JSON string without the secrets in its URLs.
+    /// Returns a JSON string without the secrets in its URLs.
     private func withoutSecrets(_ string: ArraySlice<UInt8>) -> [UInt8] {
         let plain = name(string)
         let redacted = text(plain)
