@@ -74,9 +74,8 @@ public final class TestClock: Clock {
 
     /// Waits until a number of sleepers are waiting for the clock at the same time.
     ///
-    /// Sleepers are loads that pause before a retry, tasks with an `earliestBeginDate`, server-sent events that are about to reconnect,
-    /// and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start as soon as a task is resumed.
-    /// and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start when a task is resumed.
+    /// Sleepers are loads that pause before a retry, tasks with an `earliestBeginDate`, server-sent events that are about to
+    /// reconnect, and calls of ``sleep(until:tolerance:)``. Timeouts do not count: they start as soon as a task is resumed.
     ///
     /// - Parameter count: The number of sleepers; default 1.
     /// - Throws: `CancellationError` if the Swift task is cancelled first.
