@@ -12,7 +12,7 @@ public import Foundation
 extension HTTPArchive {
     /// The reason why data could not be read as an archive.
     public struct ReadingError: LocalizedError, Sendable, Equatable, CustomStringConvertible {
-        /// One sentence without a full stop, such as "it is no HAR: log.entries[3].request.url is missing".
+        /// One sentence without a full stop, such as "it is not a HAR archive: log.entries[3].request.url is missing".
         public let description: String
 
         init(_ description: String) { self.description = description }
@@ -50,9 +50,9 @@ extension HTTPArchive {
         do {
             self = try JSONDecoder().decode(HTTPArchive.self, from: data.starts(with: mark) ? Data(data.dropFirst(3)) : data)
         } catch let error as DecodingError {
-            throw ReadingError("it is no HAR: " + Self.reason(error))
+            throw ReadingError("it is not a HAR archive: " + Self.reason(error))
         } catch {
-            throw ReadingError("it is no HAR: it is no JSON")
+            throw ReadingError("it is not a HAR archive: it is not JSON")
         }
     }
 
@@ -108,10 +108,10 @@ extension HTTPArchive {
         switch error {
         case .keyNotFound(let key, let context): return "\(place(context.codingPath + [key])) is missing"
         case .typeMismatch(_, let context), .valueNotFound(_, let context):
-            return "\(place(context.codingPath)) is of another kind"
+            return "\(place(context.codingPath)) has the wrong type"
         case .dataCorrupted(let context):
-            return context.codingPath.isEmpty ? "it is no JSON" : "\(place(context.codingPath)) \(context.debugDescription)"
-        @unknown default: return "it is no JSON"
+            return context.codingPath.isEmpty ? "it is not JSON" : "\(place(context.codingPath)) \(context.debugDescription)"
+        @unknown default: return "it is not JSON"
         }
     }
 }

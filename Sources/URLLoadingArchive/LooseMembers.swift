@@ -36,7 +36,7 @@ struct LooseMembers<Key: CodingKey> {
     func date(_ key: Key) throws -> Date {
         guard let date = text(key).flatMap(ArchiveDate.date) else {
             throw DecodingError.dataCorrupted(
-                .init(codingPath: container.codingPath + [key], debugDescription: "is no date of ISO 8601"))
+                .init(codingPath: container.codingPath + [key], debugDescription: "is not an ISO 8601 date"))
         }
         return date
     }

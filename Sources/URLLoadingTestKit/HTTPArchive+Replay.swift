@@ -91,11 +91,11 @@ private final class ArchiveReplay: Sendable {
         }
         let entry = number.map { entries[$0] }
         guard let entry else {
-            throw failure(.resourceUnavailable, "the archive has no answer to \(method) \(redacted.url)", request)
+            throw failure(.resourceUnavailable, "the archive has no response for \(method) \(redacted.url)", request)
         }
         guard entry.response.status != 0 else {
             throw failure(
-                .cannotConnectToHost, "in the archive, \(method) \(redacted.url) failed: \(entry.response.error ?? "no reason")",
+                .cannotConnectToHost, "in the archive, \(method) \(redacted.url) failed: \(entry.response.error ?? "unknown")",
                 request)
         }
         return (try Self.response(entry, to: request), entry.response.content.data ?? Data())

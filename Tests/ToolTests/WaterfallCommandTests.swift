@@ -157,7 +157,7 @@ struct WaterfallCommandTests {
         try folder.write("<html>".utf8, to: "a.har")
         let result = try await Tool.run(["waterfall", "a.har", "-o", "out.html"], in: folder)
         #expect(result.code == 26)
-        #expect(result.errors == "urlsession: (26) cannot read a.har: it is no HAR: it is no JSON\n")
+        #expect(result.errors == "urlsession: (26) cannot read a.har: it is not a HAR archive: it is not JSON\n")
         #expect(try folder.names == ["a.har"])
         #expect(try await Tool.run(["waterfall", "none"], in: folder).code == 26)
     }

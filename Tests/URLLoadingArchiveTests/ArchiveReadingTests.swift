@@ -62,21 +62,21 @@ struct ArchiveReadingTests {
 
     @Test(
         arguments: [
-            ("", "it is no HAR: it is no JSON"), ("<html>", "it is no HAR: it is no JSON"),
-            ("[]", "it is no HAR: it is of another kind"),
-            ("{}", "it is no HAR: log is missing"), (#"{"log":[]}"#, "it is no HAR: log is of another kind"),
-            (#"{"log":{}}"#, "it is no HAR: log.entries is missing"),
-            (#"{"log":{"entries":[{}]}}"#, "it is no HAR: log.entries[0].startedDateTime is no date of ISO 8601"),
+            ("", "it is not a HAR archive: it is not JSON"), ("<html>", "it is not a HAR archive: it is not JSON"),
+            ("[]", "it is not a HAR archive: it has the wrong type"),
+            ("{}", "it is not a HAR archive: log is missing"), (#"{"log":[]}"#, "it is not a HAR archive: log has the wrong type"),
+            (#"{"log":{}}"#, "it is not a HAR archive: log.entries is missing"),
+            (#"{"log":{"entries":[{}]}}"#, "it is not a HAR archive: log.entries[0].startedDateTime is not an ISO 8601 date"),
             (
                 #"{"log":{"entries":[{"startedDateTime":"2026-01-02T03:04:05Z","request":{}}]}}"#,
-                "it is no HAR: log.entries[0].request.url is missing"
+                "it is not a HAR archive: log.entries[0].request.url is missing"
             ),
             (
                 #"{"log":{"entries":[{"startedDateTime":"soon","request":{"url":"/"}}]}}"#,
-                "it is no HAR: log.entries[0].startedDateTime is no date of ISO 8601"
+                "it is not a HAR archive: log.entries[0].startedDateTime is not an ISO 8601 date"
             ),
-            (String(repeating: "[", count: 200_000), "it is no HAR: it is no JSON"),
-            (String(repeating: #"{"log":"#, count: 200_000), "it is no HAR: it is no JSON"),
+            (String(repeating: "[", count: 200_000), "it is not a HAR archive: it is not JSON"),
+            (String(repeating: #"{"log":"#, count: 200_000), "it is not a HAR archive: it is not JSON"),
         ])
     func `what is no archive is said in one sentence`(_ text: String, _ sentence: String) throws {
         let error = #expect(throws: HTTPArchive.ReadingError.self) { try read(text) }

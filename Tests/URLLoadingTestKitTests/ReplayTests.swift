@@ -65,7 +65,7 @@ struct ReplayTests {
         let session = URLSession(configuration: .stubbed(by: archive.replay()))
         let error = await #expect(throws: URLError.self) { try await text(session, server.url("/a?page=2&token=hidden")) }
         #expect(error?.code == .resourceUnavailable)
-        #expect(error?.localizedDescription == "the archive has no answer to GET \(server.url("/a?page=2&token=REDACTED"))")
+        #expect(error?.localizedDescription == "the archive has no response for GET \(server.url("/a?page=2&token=REDACTED"))")
         var request = URLRequest(url: server.url("/a?page=1"))
         request.httpMethod = "DELETE"
         await #expect(throws: URLError.self) { try await session.data(for: request) }

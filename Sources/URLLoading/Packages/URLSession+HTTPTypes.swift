@@ -139,7 +139,7 @@ extension HTTPRequest {
     fileprivate var urlRequest: URLRequest {
         get throws {
             if let request = URLRequest(httpRequest: self) { return request }
-            throw ErrorTranslation.appError(.badURL, "the request has no scheme and authority, or they make no URL", url: nil)
+            throw ErrorTranslation.appError(.badURL, "the request has no scheme or authority, or its URL is invalid", url: nil)
         }
     }
 }

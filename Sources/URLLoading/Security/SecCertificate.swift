@@ -91,7 +91,7 @@ public func SecCertificateCopySerialNumberData(
     _ certificate: SecCertificate, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
 ) -> CFData? {
     guard let facts = certificate.facts else {
-        error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the certificate cannot be read"))
+        error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the certificate cannot be parsed"))
         return nil
     }
     return facts.serialNumber as NSData

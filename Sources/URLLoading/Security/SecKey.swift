@@ -53,7 +53,7 @@ public func SecKeyCopyExternalRepresentation(
     _ key: SecKey, _ error: UnsafeMutablePointer<Unmanaged<CFError>?>?
 ) -> CFData? {
     if key.isPrivate {
-        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "a private key is not given out"))
+        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "private keys cannot be exported"))
         return nil
     }
     return key.publicKey as NSData
@@ -103,13 +103,13 @@ public func SecKeyCreateWithData(
 ) -> SecKey? {
     func attribute(_ name: CFString) -> String? { attributes.object(forKey: name) as? String }
     if attribute(kSecAttrKeyClass) == kSecAttrKeyClassPrivate as String {
-        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "private keys come with an identity"))
+        error?.pointee = .passRetained(SecurityFailure.error(errSecUnimplemented, "use SecIdentity for private keys"))
         return nil
     }
     let bytes = Data(referencing: keyData)
     let isRSA = attribute(kSecAttrKeyType) == kSecAttrKeyTypeRSA as String
     guard let facts = KeyFacts(publicKey: bytes, kind: isRSA ? .rsa : .ec) else {
-        error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the key cannot be read"))
+        error?.pointee = .passRetained(SecurityFailure.error(errSecDecode, "the key cannot be parsed"))
         return nil
     }
     return SecKey(publicKey: bytes, facts)

@@ -184,7 +184,7 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
 
     private func captured() -> any Error {
         ErrorTranslation.appError(
-            LoadError(.connectionLost, "the streams were captured: read and write by them", cause: POSIXError(.ENOTCONN)),
+            LoadError(.connectionLost, "the streams were captured; read from and write to them", cause: POSIXError(.ENOTCONN)),
             url: nil)
     }
 
