@@ -64,7 +64,8 @@ struct ArchiveReadingTests {
         arguments: [
             ("", "it is not a HAR archive: it is not JSON"), ("<html>", "it is not a HAR archive: it is not JSON"),
             ("[]", "it is not a HAR archive: it has the wrong type"),
-            ("{}", "it is not a HAR archive: log is missing"), (#"{"log":[]}"#, "it is not a HAR archive: log has the wrong type"),
+            ("{}", "it is not a HAR archive: log is missing"),
+            (#"{"log":[]}"#, "it is not a HAR archive: log has the wrong type"),
             (#"{"log":{}}"#, "it is not a HAR archive: log.entries is missing"),
             (#"{"log":{"entries":[{}]}}"#, "it is not a HAR archive: log.entries[0].startedDateTime is not an ISO 8601 date"),
             (

@@ -103,8 +103,8 @@ struct ProxyDictionary: Sendable {
         case true?: break
         }
         guard let host = values[hostKey]?.string else {
-            return .unusable(
-                Self.fault("\(hostKey) is \(values[hostKey] == nil && !unreadable.contains(hostKey) ? "missing" : "not a string")"))
+            let isMissing = values[hostKey] == nil && !unreadable.contains(hostKey)
+            return .unusable(Self.fault("\(hostKey) is \(isMissing ? "missing" : "not a string")"))
         }
         let bare = ProxyText.bare(host).lowercased()
         if let reason = ProxyText.fault(inHost: bare) { return .unusable(Self.fault("\(hostKey) \(reason)")) }
