@@ -62,7 +62,7 @@ extension HTTPArchive {
         public var mimeType: String
         /// The body, in base64 if ``encoding`` says so.
         public var text: String
-        /// "base64" for a binary body, otherwise nil. Written as `_encoding`, because HAR does not define it for requests.
+        /// "base64" for a binary body, otherwise nil; written as `_encoding`, because HAR does not define it for requests.
         public var encoding: String?
         /// A comment, such as the reason why the text is missing.
         public var comment: String?
@@ -139,7 +139,7 @@ extension HTTPArchive {
         /// The length of the body as sent, in bytes, or -1.
         public var bodySize: Int64 = -1
 
-        /// Creates a request. The cookies and query parameters are derived from the header fields and the URL.
+        /// Creates a request, with the cookies and query parameters of the header fields and the URL.
         ///
         /// - Parameters:
         ///   - method: The method.
@@ -183,7 +183,7 @@ extension HTTPArchive {
         /// The reason why there was no response, or only a part of it; nil if the load succeeded.
         public var error: String?
 
-        /// Creates a response. The cookies and the redirect URL are derived from the header fields.
+        /// Creates a response, with the cookies and the redirect URL of the header fields.
         ///
         /// - Parameters:
         ///   - status: The status; 0 if there was no response.
@@ -273,7 +273,7 @@ extension HTTPArchive.PostData: Codable {
     }
     private enum ForeignMember: String, CodingKey { case params }
 
-    /// Decodes a body. If it has parameters but no text, the text is their form encoding.
+    /// Decodes a body; if it has parameters but no text, the text is their form encoding.
     ///
     /// - Parameter decoder: A JSON decoder.
     /// - Throws: `DecodingError` if the value is not an object.

@@ -13,7 +13,7 @@ public import URLLoading
 extension HTTPArchive {
     /// The options for entries made from a task's metrics.
     public struct Detail: Sendable, Equatable {
-        /// The secrets to remove; default ``Redaction/init()``. nil keeps all secrets.
+        /// The secrets to remove; nil keeps all.
         public var redaction: Redaction? = Redaction()
         /// Whether bodies that are available are kept; default false.
         public var keepsBodies = false
@@ -63,7 +63,9 @@ extension HTTPArchive {
         }
     }
 
-    /// Returns the head that a transaction was sent with. Heads before it belong to no transaction and are dropped.
+    /// Returns the head that a transaction was sent with.
+    ///
+    /// Heads before it belong to no transaction and are dropped.
     private static func head(
         of transaction: URLSessionTaskTransactionMetrics, in heads: inout ArraySlice<[String]>
     ) -> [String]? {

@@ -97,7 +97,7 @@ extension HTTPArchive.Redaction {
         return cookie
     }
 
-    /// Keeps the name before `=`. Text without `=` is replaced as a whole, because it may be a value.
+    /// Keeps the name before `=`; text without `=` is replaced as a whole, because it may be a value.
     private func pair(_ text: Substring) -> String {
         guard !text.allSatisfy(\.isWhitespace) else { return String(text) }
         let blanks = text.prefix { $0.isWhitespace }
@@ -109,7 +109,7 @@ extension HTTPArchive.Redaction {
         "basic", "bearer", "digest", "ntlm", "negotiate", "token", "hoba", "mutual", "dpop", "scram-sha-256", "aws4-hmac-sha256",
     ]
 
-    /// Keeps the name of a known scheme. Any other word may itself be the secret.
+    /// Keeps the name of a known scheme; any other word may itself be the secret.
     private func credential(_ value: String) -> String {
         let words = value.split(separator: " ", maxSplits: 1)
         guard words.count == 2, Self.schemes.contains(words[0].lowercased()) else { return Self.marker }

@@ -45,7 +45,7 @@ public struct HTTPArchive: Sendable, Equatable {
     public var version = "1.2"
     /// The program that wrote the archive.
     public var creator = Creator(name: "URLLoading", version: URLSession.libraryVersion)
-    /// The entries. Appended entries are sorted by their start.
+    /// The entries; appended entries are sorted by their start.
     public var entries: [Entry] = []
     /// A comment, or nil.
     public var comment: String?

@@ -101,15 +101,16 @@ private final class ArchiveReplay: Sendable {
         return (try Self.response(entry, to: request), entry.response.content.data ?? Data())
     }
 
-    /// Removes and returns the next entry for a key. The last entry is not removed.
+    /// Removes and returns the next entry for a key; the last entry is not removed.
     private static func take(_ key: Key, from waiting: inout [Key: [Int]]) -> Int? {
         guard let numbers = waiting[key], let first = numbers.first else { return nil }
         if numbers.count > 1 { waiting[key] = Array(numbers.dropFirst()) }
         return first
     }
 
-    /// Makes the response to a request. Archived bodies are complete and decoded, so the fields about their length and coding are
-    /// removed.
+    /// Makes the response to a request.
+    ///
+    /// Archived bodies are complete and decoded, so the fields about their length and coding are removed.
     private static func response(_ entry: HTTPArchive.Entry, to request: URLRequest) throws -> HTTPURLResponse {
         var fields: [String: String] = [:]
         for field in entry.response.headers

@@ -10,7 +10,9 @@
 import Foundation
 import NIOCore
 
-/// Parses HTTP/1.1 requests (RFC 9112) from the bytes of a connection. Only suitable for a server to which only tests connect.
+/// Parses HTTP/1.1 requests (RFC 9112) from the bytes of a connection.
+///
+/// Only suitable for a server to which only tests connect.
 struct LoopbackRequestReader {
     struct Malformed: Error {}
 

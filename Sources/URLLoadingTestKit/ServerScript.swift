@@ -65,7 +65,7 @@ public struct ServerScript: Sendable, ExpressibleByArrayLiteral {
     /// - Returns: The script.
     public func late(by time: Duration) -> ServerScript { ServerScript([.pause(time)] + steps) }
 
-    /// The script, delayed until the test opens a gate. Tests that use it do not depend on a clock.
+    /// The script, delayed until the test opens a gate, so that the test does not depend on a clock.
     ///
     /// - Parameter gate: The gate's name.
     /// - Returns: The script.

@@ -18,7 +18,7 @@ public import URLLoading
 public typealias StubbedAnswer = @Sendable (_ request: URLRequest) async throws -> (HTTPURLResponse, Data)
 
 extension URLSessionConfiguration {
-    /// The header field that connects a configuration's sessions to their closure. It is removed before the closure is called.
+    /// The header field that connects a configuration's sessions to their closure; removed before the closure is called.
     static let stubField = "X-URLLoading-Stub"
 
     /// Returns a configuration whose sessions call a closure instead of using the network.
@@ -145,7 +145,7 @@ final class StubbedLoad: URLProtocol, @unchecked Sendable {
         return [scheme, url?.host()?.lowercased(), url?.port.map(String.init) ?? (scheme == "https" ? "443" : "80")]
     }
 
-    /// Reads the whole stream. Called on the load's own queue, which may block.
+    /// Reads the whole stream; called on the load's own queue, which may block.
     private static func data(of stream: InputStream) -> Data {
         var data = Data()
         var buffer = [UInt8](repeating: 0, count: 65_536)

@@ -59,8 +59,9 @@ public final class TestClock: Clock {
     /// The resolution of the clock: a nanosecond.
     public var minimumResolution: Duration { .nanoseconds(1) }
 
-    /// Advances the clock. Returns when the expired timeouts have ended their loads, and the sleepers that were due have been
-    /// resumed.
+    /// Advances the clock.
+    ///
+    /// Returns when the expired timeouts have ended their loads, and the sleepers that were due have been resumed.
     ///
     /// - Parameter duration: The duration; a negative one has no effect.
     public func advance(by duration: Duration) async { await steps.step(by: Self.nanoseconds(duration)) }

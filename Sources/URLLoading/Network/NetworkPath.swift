@@ -54,7 +54,7 @@ public struct NetworkPath: Sendable, Hashable {
         }
     }
 
-    /// The interfaces except loopback. The first one leads to other networks.
+    /// The interfaces except loopback; the first one leads to other networks.
     public var interfaces: [Interface]
     /// Whether other networks are reachable: there is a default route.
     public var isSatisfied: Bool

@@ -19,7 +19,9 @@ public struct SystemLibraryReport: Sendable, Hashable {
     /// The reason why it cannot be used.
     public let failure: String?
 
-    /// Looks for all optional libraries. The first call opens them, which takes some time.
+    /// Looks for all optional libraries.
+    ///
+    /// The first call opens them, which takes some time.
     ///
     /// - Returns: One report per library.
     public static func all() -> [SystemLibraryReport] {

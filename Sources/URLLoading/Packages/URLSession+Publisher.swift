@@ -53,7 +53,9 @@ extension URLSession {
             self.session = session
         }
 
-        /// Passes a subscription to the subscriber. The load begins when the subscriber requests a value.
+        /// Passes a subscription to the subscriber.
+        ///
+        /// The load begins when the subscriber requests a value.
         ///
         /// - Parameter subscriber: The subscriber.
         public func receive<Receiver: Subscriber>(subscriber: Receiver)

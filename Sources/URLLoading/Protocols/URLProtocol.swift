@@ -38,7 +38,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - request: The request to load, in canonical form.
-    /// - cachedResponse: The response to the request that this class stored in the session's cache, or nil.
+    ///   - cachedResponse: The response to the request that this class stored in the session's cache, or nil.
     ///   - client: The client to report to.
     public init(request: URLRequest, cachedResponse: CachedURLResponse?, client: (any URLProtocolClient)?) {
         loadedRequest = request
@@ -99,7 +99,7 @@ open class URLProtocol: NSObject, @unchecked Sendable {
         client?.urlProtocol(self, didFailWithError: URLError(.unsupportedURL))
     }
 
-    /// Stops the load, whether it is complete or not. Later reports are ignored.
+    /// Stops the load, whether it is complete or not; later reports are ignored.
     ///
     /// The default implementation does nothing.
     open func stopLoading() {}

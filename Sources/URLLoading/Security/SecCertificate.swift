@@ -97,7 +97,7 @@ public func SecCertificateCopySerialNumberData(
     return facts.serialNumber as NSData
 }
 
-/// Returns the issuer's name in DER. Unlike on Apple's platforms, it is not normalized, but exactly as in the certificate.
+/// Returns the issuer's name in DER, exactly as in the certificate; on Apple's platforms it is normalized.
 ///
 /// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult
@@ -105,7 +105,7 @@ public func SecCertificateCopyNormalizedIssuerSequence(_ certificate: SecCertifi
     certificate.facts.map { $0.issuerDER as NSData }
 }
 
-/// Returns the subject's name in DER. Unlike on Apple's platforms, it is not normalized, but exactly as in the certificate.
+/// Returns the subject's name in DER, exactly as in the certificate; on Apple's platforms it is normalized.
 ///
 /// - Returns: The name, or nil if the certificate cannot be parsed.
 @discardableResult

@@ -22,7 +22,7 @@ public final class SecIdentity: NSObject, Sendable {
         super.init()
     }
 
-    /// Creates an identity from PEM text. Not in Apple's API.
+    /// Creates an identity from PEM text; not in Apple's API.
     ///
     /// - Parameters:
     ///   - pem: The certificate, any intermediate certificates that the server needs, and the key, unless it is in a separate file.
@@ -36,7 +36,7 @@ public final class SecIdentity: NSObject, Sendable {
             })
     }
 
-    /// Creates an identity from a PKCS #12 file (`.p12`, `.pfx`). Not in Apple's API.
+    /// Creates an identity from a PKCS #12 file (`.p12`, `.pfx`); not in Apple's API.
     ///
     /// - Parameters:
     ///   - pkcs12: The contents of the file.

@@ -105,7 +105,7 @@ public func SecTrustGetVerifyTime(_ trust: SecTrust) -> CFAbsoluteTime { trust.d
 @discardableResult
 public func SecTrustSetNetworkFetchAllowed(_ trust: SecTrust, _ allowFetch: Bool) -> OSStatus { errSecSuccess }
 
-/// Evaluates the chain. Blocks until the result is known.
+/// Evaluates the chain, and blocks until the result is known.
 ///
 /// Revocation is not checked.
 ///

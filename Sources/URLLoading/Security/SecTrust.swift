@@ -19,7 +19,7 @@ public final class SecTrust: NSObject, Sendable {
     private struct State {
         var policies: [SecPolicy]
         var anchors: [SecCertificate]?
-        /// Nil until it is set. While it is nil, the anchors, if there are any, are the only roots.
+        /// Nil until it is set; until then the anchors, if there are any, are the only roots.
         var trustsOnlyAnchors: Bool?
         var date: Date?
         /// Identifies the chain and the fault to ignore.
@@ -92,8 +92,7 @@ public final class SecTrust: NSObject, Sendable {
         return failure.reason == .malformed ? .fatalTrustFailure : .recoverableTrustFailure
     }
 
-    /// The validated chain. If the chain is not trusted, the presented certificates up to the first that did not sign the one
-    /// before it.
+    /// The validated chain; if there is none, the presented certificates up to the first that did not sign the one before it.
     var chain: [SecCertificate] {
         let judgement = judge()
         let chain = judgement.chain.isEmpty ? TrustCheck.path(through: presented) : judgement.chain

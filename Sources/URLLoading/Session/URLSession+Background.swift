@@ -33,7 +33,9 @@ extension URLSession {
         for identifier in BackgroundSessions.takeAwaited() { handler(identifier) { BackgroundSessions.handled(identifier) } }
     }
 
-    /// Connects a background session to the daemon. When this returns, the tasks from earlier runs of the program exist.
+    /// Connects a background session to the daemon.
+    ///
+    /// When this returns, the tasks from earlier runs of the program exist.
     final func joinDaemon() {
         guard let background = equipment.background else { return }
         do throws(LoadError) {

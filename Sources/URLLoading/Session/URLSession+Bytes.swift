@@ -76,11 +76,13 @@ extension URLSession {
             Iterator(window: ByteWindow(task: task, stream: stream, lease: lease))
         }
 
-        /// Returns one byte at a time. If the byte has already arrived, this takes only a comparison and a memory access.
+        /// Returns one byte at a time.
+        ///
+        /// If the byte has already arrived, this takes only a comparison and a memory access.
         public struct Iterator: AsyncIteratorProtocol {
             @usableFromInline var position: UnsafePointer<UInt8>
             @usableFromInline var end: UnsafePointer<UInt8>
-            /// Owns the memory that the pointers refer to. The memory is allocated once and never moves.
+            /// Owns the memory that the pointers refer to, which is allocated once and never moves.
             @usableFromInline let window: ByteWindow
 
             init(window: ByteWindow) {

@@ -85,7 +85,7 @@ extension URLSession {
         return task
     }
 
-    /// Makes a task that resumes an upload. If the data is not resume data of an upload, the task fails when it is resumed.
+    /// Makes a task that resumes an upload; if the data is not resume data of an upload, the task fails when it is resumed.
     func uploadTask(resuming resumeData: Data, _ audience: TaskAudience) -> URLSessionUploadTask {
         let earlier = try? UploadResumeData(decoding: resumeData)
         let body: RequestBody =
@@ -138,7 +138,9 @@ extension URLSession {
         return URLRequest(loadRequest: request, template: nil)
     }
 
-    /// The tasks that have not completed. From now on they report their byte counts, because the app may observe their progress.
+    /// The tasks that have not completed.
+    ///
+    /// From now on they report their byte counts, because the app may observe their progress.
     var watchedTasks: [URLSessionTask] {
         let tasks = registry.tasks
         for task in tasks { task.mutex.withLock { task.watch(&$0) } }

@@ -37,7 +37,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     let registry = TaskRegistry()
     /// Written only in the initializers, before any other code has access to the session, so it needs no lock.
     @exclusivity(unchecked) private final var given: SessionEquipment?
-    /// Whether there was a delegate. Also written only in the initializers.
+    /// Whether there was a delegate; also written only in the initializers.
     @exclusivity(unchecked) private final var hadDelegate = false
     private let mutex = Mutex(State())
 
@@ -317,8 +317,9 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network. The service is resolved when the task is resumed, unless it already
-    /// was.
+    /// Makes a stream task for a service on the local network.
+    ///
+    /// The service is resolved when the task is resumed, unless it already was.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.

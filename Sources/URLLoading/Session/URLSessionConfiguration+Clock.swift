@@ -18,8 +18,9 @@ extension URLSessionConfiguration {
 }
 
 extension URLSession {
-    /// Waits a number of seconds, as measured by the session's clock. `isTimeout` marks a wait that is usually cancelled before it
-    /// ends.
+    /// Waits a number of seconds, as measured by the session's clock.
+    ///
+    /// `isTimeout` marks a wait that is usually cancelled before it ends.
     ///
     /// - Throws: `CancellationError` if the Swift task is cancelled first.
     func wait(_ seconds: Double, isTimeout: Bool = false) async throws {

@@ -24,8 +24,9 @@ extension URLSessionConfiguration {
         set { set { $0.policy.requiresSecureFTP = newValue } }
     }
 
-    /// Whether an upload to an `ftp` or `ftps` URL sends only the bytes that the file on the server lacks. It asks for the `SIZE`
-    /// and continues from there with `REST`, or with `APPE` if the server refuses `REST`.
+    /// Whether an upload to an `ftp` or `ftps` URL sends only the bytes that the file on the server lacks.
+    ///
+    /// It asks for the `SIZE` and continues from there with `REST`, or with `APPE` if the server refuses `REST`.
     ///
     /// Default false: an upload replaces the file.
     ///

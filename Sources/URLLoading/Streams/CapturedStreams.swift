@@ -41,7 +41,7 @@ final class CapturedStreams: Sendable {
         self.identity = identity
     }
 
-    /// Makes the two streams, unopened. Called once.
+    /// Makes the two streams, unopened; called once.
     func makeStreams() -> (InputStream, OutputStream) {
         let input = StreamPipe(capacity: Self.capacity, bytesWereRead: { [weak self] in self?.appRead($0) })
         let output = StreamPipe(capacity: Self.capacity, bytesWereWritten: { [weak self] in self?.write() })
@@ -49,7 +49,9 @@ final class CapturedStreams: Sendable {
         return (PipeInputStream(input), PipeOutputStream(output))
     }
 
-    /// Starts reading. Called when the load's events are delivered here. If the task was suspended, its load is resumed.
+    /// Starts reading.
+    ///
+    /// Called when the load's events are delivered here. If the task was suspended, its load is resumed.
     func start() {
         if service.command(.resume, for: identity) { service.wake() }
         read()

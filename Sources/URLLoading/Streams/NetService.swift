@@ -75,8 +75,9 @@ open class NetService: NSObject, @unchecked Sendable {
         self.init(domain: domain, type: type, name: name, port: -1)
     }
 
-    /// Makes a service with a port. It is the value of ``port`` until the service is resolved; a stream task still resolves the
-    /// service.
+    /// Makes a service with a port.
+    ///
+    /// It is the value of ``port`` until the service is resolved; a stream task still resolves the service.
     ///
     /// - Parameters:
     ///   - domain: The domain, such as "local."; empty for the default.
@@ -153,7 +154,7 @@ open class NetService: NSObject, @unchecked Sendable {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self] in self?.ended(nil, number) }
     }
 
-    /// Stops resolving the service. Calls the delegate if a resolution was started.
+    /// Stops resolving the service; calls the delegate if a resolution was started.
     open func stop() {
         let wasBegun = lock.withLock { () -> Bool in
             defer { mayStop = false }

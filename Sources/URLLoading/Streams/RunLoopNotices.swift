@@ -9,7 +9,9 @@
 
 internal import Foundation
 
-/// Runs closures in order on run loops. Each closure runs once, on the first of the run loops that is ready.
+/// Runs closures in order on run loops.
+///
+/// Each closure runs once, on the first of the run loops that is ready.
 ///
 /// From ``begin()`` to ``end()``, and while closures are pending, the run loops keep running as if they had an input source.
 final class RunLoopNotices: @unchecked Sendable {

@@ -133,7 +133,7 @@ final class StreamEvents: @unchecked Sendable {
 
     // MARK: Calling the delegate
 
-    /// Wakes the run loops if an event is due. The first of them reports it.
+    /// Wakes the run loops if an event is due; the first of them reports it.
     func look() {
         let delegate = delegate
         lock.withLock {
@@ -157,7 +157,7 @@ final class StreamEvents: @unchecked Sendable {
         look()
     }
 
-    /// The next event to report. Called with the lock held.
+    /// The next event to report; called with the lock held.
     private var next: Stream.Event? {
         guard case .open = storedOpenness else { return nil }
         let due = current().event.union(.openCompleted).subtracting(told)

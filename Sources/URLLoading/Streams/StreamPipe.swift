@@ -112,7 +112,7 @@ final class StreamPipe: @unchecked Sendable {
         return isTaken
     }
 
-    /// Closes the writing end. The reader gets the remaining bytes, and then the end of the stream, or `error`.
+    /// Closes the writing end; the reader gets the remaining bytes, and then the end of the stream, or `error`.
     ///
     /// Only the first call has an effect.
     func closeWriting(error: (any Error)? = nil) {
@@ -161,7 +161,7 @@ final class StreamPipe: @unchecked Sendable {
         return taken
     }
 
-    /// Takes at most `count` bytes without blocking. Returns empty data if there are none.
+    /// Takes at most `count` bytes without blocking; returns empty data if there are none.
     func take(upTo count: Int) -> Data {
         let data = change { bytes.take(upTo: count) }
         if !data.isEmpty { tellWriter(data.count) }
@@ -178,7 +178,7 @@ final class StreamPipe: @unchecked Sendable {
         if !waits { work() }
     }
 
-    /// Closes the reading end. The remaining bytes are discarded, and writes fail with `error` or `EPIPE`.
+    /// Closes the reading end; the remaining bytes are discarded, and writes fail with `error` or `EPIPE`.
     ///
     /// Only the first call has an effect.
     func closeReading(error: (any Error)? = nil) {

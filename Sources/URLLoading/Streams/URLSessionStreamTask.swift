@@ -120,15 +120,15 @@ open class URLSessionStreamTask: URLSessionTask, @unchecked Sendable {
     /// further events. Later calls to the task fail.
     open func captureStreams() { say(.capture, marks: { $0.isCapturing = true }) }
 
-    /// Closes the write side after the queued writes. The peer then reads the end of the stream.
+    /// Closes the write side after the queued writes; the peer then reads the end of the stream.
     ///
     /// Bytes that the peer still sends can be read.
     open func closeWrite() { say(.closeWrite) }
 
-    /// Closes the read side after the queued reads. Bytes that still arrive are discarded.
+    /// Closes the read side after the queued reads; bytes that still arrive are discarded.
     open func closeRead() { say(.closeRead, marks: { $0.closesRead = true }) }
 
-    /// Starts TLS after the queued reads and writes. Later calls wait for the handshake.
+    /// Starts TLS after the queued reads and writes; later calls wait for the handshake.
     ///
     /// The server's certificate must be valid for the host that the task was made with. The delegate receives challenges as it does
     /// for an `https` load. If cleartext bytes from the server have not been read, the task fails with `secureConnectionFailed`,

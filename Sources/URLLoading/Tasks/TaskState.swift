@@ -37,8 +37,7 @@ struct TaskState: ~Copyable, Sendable {
     var sentRequest: LoadRequest?
     /// The configuration's header fields, which are added to `current` when the load begins.
     let sessionFields: [(name: String, value: String)]
-    /// All header fields that the current request was or will be sent with. Set when an app-defined cache was asked about the
-    /// request.
+    /// All header fields of the current request as sent; set when an app-defined cache was asked about the request.
     var sentFields: HeaderBlock?
     var response: URLResponse?
     /// The source of `response`, which is converted lazily.

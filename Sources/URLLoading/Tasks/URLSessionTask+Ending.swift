@@ -148,7 +148,7 @@ extension URLSessionTask {
         return (data, try endedResponse())
     }
 
-    /// Runs the task and waits for its file. The caller then owns the file.
+    /// Runs the task and waits for its file, which the caller then owns.
     nonisolated(nonsending) func file() async throws -> (URL, URLResponse) {
         let file = try await withTaskCancellationHandler {
             try await withUnsafeThrowingContinuation { continuation in
@@ -165,7 +165,7 @@ extension URLSessionTask {
         }
     }
 
-    /// The response. It is converted here, on the caller's thread, not on the event loop.
+    /// The response, converted here on the caller's thread, not on the event loop.
     private func endedResponse() throws -> URLResponse {
         guard let response = mutex.withLock({ $0.visibleResponse() }) else { throw Self.withoutResponse }
         return response
@@ -210,7 +210,7 @@ extension TaskState {
         receivedCount = Int64(data.count)
     }
 
-    /// Releases the recipients of the result. They are deallocated no later than when the mutex is released.
+    /// Releases the recipients of the result, which are deallocated no later than when the mutex is released.
     fileprivate mutating func releaseAudience() {
         ownDelegate = nil
         bridge = nil

@@ -104,7 +104,7 @@ extension URLSessionTask {
         service.wake()
     }
 
-    /// Submits the load. If it is refused, returns the error and the client to report it to.
+    /// Submits the load; if it is refused, returns the error and the client to report it to.
     private func start(_ state: inout TaskState, waking asleep: inout (any LoadingService)?) -> (any LoadClient, LoadError)? {
         guard let session = state.session else { return nil }
         let equipment = session.equipment
@@ -229,11 +229,12 @@ extension URLSessionTask {
         return progress
     }
 
-    /// Held while the counts of any task's progress change. A change propagates to the parent, which may be shared by tasks on
-    /// several threads, and `Progress` has no lock of its own.
+    /// Held while the counts of any task's progress change.
+    ///
+    /// A change propagates to the parent, which may be shared by tasks on several threads, and `Progress` has no lock of its own.
     private static let changingProgress = Mutex<Void>(())
 
-    /// Updates `progress`. The task's lock is not held while it changes.
+    /// Updates `progress`, without holding the task's lock while it changes.
     func updateProgress() {
         guard mutex.withLock({ $0.progress != nil }) else { return }
         // The counts are read and set under one lock, so that they never decrease.

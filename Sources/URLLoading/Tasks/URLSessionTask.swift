@@ -84,8 +84,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
     /// The request that the task was made with; nil for a stream task, or if the task was made from invalid resume data.
     open var originalRequest: URLRequest? { mutex.withLock { $0.original } }
 
-    /// The current request. It differs from the original request after the session's header fields were added, and after a
-    /// redirect.
+    /// The current request, which differs from the original after the session's header fields were added, and after a redirect.
     open var currentRequest: URLRequest? { mutex.withLock { $0.visibleRequest() } }
 
     /// The response; nil until it arrives.
@@ -131,7 +130,7 @@ open class URLSessionTask: NSObject, NSCopying, ProgressReporting, @unchecked Se
         }
     }
 
-    /// Starts or continues the task. A new task needs one call, and one more for each `suspend()`.
+    /// Starts or continues the task; a new task needs one call, and one more for each `suspend()`.
     open func resume() { resumeLoad() }
 
     /// Suspends the task: there is no network traffic, and timeouts do not run.

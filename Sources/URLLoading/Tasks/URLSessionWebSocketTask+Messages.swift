@@ -42,7 +42,7 @@ extension URLSessionWebSocketTask {
 
         fileprivate let task: URLSessionWebSocketTask
 
-        /// Makes an iterator. All iterators share the messages.
+        /// Makes an iterator, which shares the messages with other iterators.
         ///
         /// - Returns: The iterator.
         public func makeAsyncIterator() -> AsyncIterator { AsyncIterator(task: task) }

@@ -12,8 +12,9 @@ internal import LoadingModel
 internal import Synchronization
 
 extension URLSessionWebSocketTask {
-    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls. If the task has
-    /// completed or was cancelled, calls `refused` with the error.
+    /// Sends a command to the load and registers the caller that waits for its result, in the order of the calls.
+    ///
+    /// If the task has completed or was cancelled, calls `refused` with the error.
     func say(_ command: WebSocketCommand, _ wait: (inout WebSocketCalls) -> Void, refused: (any Error) -> Void) {
         var asleep: (any LoadingService)?
         let refusal: (any Error)? = calls.withLock { calls in

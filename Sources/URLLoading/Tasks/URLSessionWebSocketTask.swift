@@ -193,8 +193,9 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
         return Message(message)
     }
 
-    /// Sends a ping. The handler is called on the delegate queue when the pong arrives, or with an error if the connection ends
-    /// first.
+    /// Sends a ping.
+    ///
+    /// The handler is called on the delegate queue when the pong arrives, or with an error if the connection ends first.
     ///
     /// Handlers are called in the order of the pings.
     open func sendPing(pongReceiveHandler: @escaping @Sendable ((any Error)?) -> Void) {
@@ -207,7 +208,7 @@ open class URLSessionWebSocketTask: URLSessionTask, @unchecked Sendable {
 
     // MARK: Closing
 
-    /// Sends a close frame after the queued messages. The task completes when the server has replied to it, or after five seconds.
+    /// Sends a close frame after the queued messages; the task completes when the server has replied, or after five seconds.
     ///
     /// If the opening handshake is not complete, the task is cancelled.
     ///

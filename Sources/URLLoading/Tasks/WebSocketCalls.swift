@@ -49,8 +49,7 @@ struct WebSocketCalls: Sendable {
     private(set) var closeCode: UInt16 = 0
     private(set) var closeReason: Data?
 
-    /// The least credit to return at once. Returning credit costs as much as a message, so it is collected up to a small part of
-    /// the window.
+    /// The least credit to return at once, a small part of the window: returning credit costs as much as a message.
     private static let creditStep = 131_072
 
     /// Returns the next message, or the end; nil if the call must wait.
