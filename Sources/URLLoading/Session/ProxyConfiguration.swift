@@ -195,7 +195,7 @@ public enum NWEndpoint: Sendable, Hashable, CustomDebugStringConvertible {
 public enum NWProtocolTLS {
     /// Options for TLS.
     ///
-    /// There is nothing to set: TLS versions and trust roots are those of the session's configuration.
+    /// There is nothing to set: the session's configuration determines the TLS versions and the trust roots.
     public final class Options: Sendable {
         /// Creates the options.
         public init() {}

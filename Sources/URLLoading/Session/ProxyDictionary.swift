@@ -9,7 +9,7 @@
 internal import Foundation
 internal import HTTPRules
 
-/// The `connectionProxyDictionary` as it was set; the keys are CFNetwork's.
+/// The `connectionProxyDictionary` as the app set it, with CFNetwork's keys.
 struct ProxyDictionary: Sendable {
     let values: [String: PropertyListValue]
     /// Keys that are ignored because their values cannot be in a property list.

@@ -16,7 +16,7 @@ internal import LoadingObservers
 final class SessionEquipment: Sendable {
     let settings: URLSessionConfiguration
     let service: any LoadingService
-    /// The same service, if another process carries out the session's tasks.
+    /// The same service, if the daemon performs the session's tasks; otherwise nil.
     let background: RemoteSession?
     let customClasses: CustomClasses
     let memory: SessionMemory

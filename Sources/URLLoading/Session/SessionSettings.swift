@@ -180,7 +180,7 @@ struct SessionSettings: Sendable {
         languages: Locale.preferredLanguages
     )
 
-    /// The version number on the wire; for a DTLS version, that of the corresponding TLS version.
+    /// The version number on the wire; a DTLS version is replaced with the corresponding TLS version.
     private static func wireVersion(_ version: tls_protocol_version_t) -> UInt16 {
         switch version {
         case .TLSv10, .TLSv11, .TLSv12, .TLSv13: version.rawValue

@@ -29,7 +29,7 @@ extension URLSession {
         try await data(for: URLRequest(url: url), delegate: nil)
     }
 
-    /// Loads a request into memory, with a task-specific delegate besides the session's.
+    /// Loads a request into memory, with a task-specific delegate in addition to the session's.
     ///
     /// - Returns: The body and the response, whatever its status.
     /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.
@@ -40,7 +40,7 @@ extension URLSession {
         return try await collectingTask(request, delegate).data()
     }
 
-    /// Loads a URL into memory, with a task-specific delegate besides the session's.
+    /// Loads a URL into memory, with a task-specific delegate in addition to the session's.
     ///
     /// - Returns: The body and the response, whatever its status.
     /// - Throws: A `URLError`, or the error that a ``URLProtocol`` class of the app reports.

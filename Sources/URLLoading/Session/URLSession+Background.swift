@@ -15,7 +15,7 @@ internal import LoadingEngine
 internal import LoadingModel
 internal import LoadingStores
 
-/// The parts specific to sessions whose tasks the daemon carries out.
+/// The parts specific to background sessions, whose tasks the daemon performs.
 extension URLSession {
     /// Calls the handler, synchronously and once, if the daemon launched this program to handle events of a background session.
     ///

@@ -95,7 +95,7 @@ extension URLSessionConfiguration {
 
         /// The local IP address of connections.
         ///
-        /// Default nil: the system chooses. Of a host's addresses, only those of the same address family are used.
+        /// Default nil: the system chooses. Of a host's addresses, only the ones in the same address family are used.
         public var localAddress: String?
 
         /// IP addresses of hosts, used instead of a host name lookup.

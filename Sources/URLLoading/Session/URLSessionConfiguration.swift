@@ -111,7 +111,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
         set { set { $0.policy.requestTimeout = newValue } }
     }
 
-    /// The resource timeout: how many seconds a load may take altogether; default 604,800, seven days.
+    /// The resource timeout: the maximum duration of a load in seconds; default 604,800, seven days.
     open var timeoutIntervalForResource: TimeInterval {
         get { get { $0.policy.resourceTimeout } }
         set { set { $0.policy.resourceTimeout = newValue } }
@@ -153,7 +153,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The purpose of the traffic.
     ///
-    /// Default `.default`. A request's own type, if it has another one, takes precedence; see ``URLRequest/networkServiceType``.
+    /// Default `.default`. A request with another type uses that one; see ``URLRequest/networkServiceType``.
     open var networkServiceType: NSURLRequest.NetworkServiceType {
         get { get { NSURLRequest.NetworkServiceType($0.policy.needs.service) } }
         set { set { $0.policy.needs.service = newValue.service } }
