@@ -35,7 +35,7 @@ package enum AuthenticateHeader {
             self.parameters = parameters
         }
 
-        /// The first value of a parameter; a name may appear only once (section 11.2).
+        /// The value of a parameter; the first one if the name is repeated, which section 11.2 forbids.
         package func parameter(_ name: String) -> String? {
             parameters.first { $0.name == name.lowercased() }?.value
         }

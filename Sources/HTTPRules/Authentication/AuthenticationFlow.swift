@@ -9,14 +9,15 @@
 
 /// Decides how a load responds to the challenges of one origin or proxy: which scheme to use and when to stop.
 ///
-/// The strongest scheme is tried first. If the server rejects the credentials, the same scheme is asked for again with the failure
-/// count of its protection space. If the app rejects the protection space, the next offered scheme is tried. When no scheme is
-/// left, the response is delivered.
+/// The strongest scheme is tried first. If the server rejects the credentials, the app is asked again for the same scheme, with the
+/// failure count of its protection space. If the app rejects the protection space, the next offered scheme is tried. When no scheme
+/// is left, the response is delivered.
 ///
-/// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if a
-/// stronger scheme that this process supports was ever offered, Basic is only asked for after the app itself has rejected the
-/// protection spaces of all stronger ones, as on Apple's platforms: an explicit `rejectProtectionSpace` followed by a credential
-/// for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change of its offers has this effect.
+/// **No downgrade.** Over an insecure connection, Basic would reveal the password that a stronger scheme protects. Therefore, if
+/// the server ever offered a stronger scheme that this process supports, the app is only asked for Basic credentials after it has
+/// rejected the protection spaces of all stronger schemes, as on Apple's platforms: an explicit `rejectProtectionSpace` followed by
+/// a credential for a Basic challenge is a decision of the app. Neither a rejection by the server nor a change of its offers has
+/// this effect.
 package struct AuthenticationFlow: Sendable {
     package enum Step: Sendable, Hashable {
         /// Credentials are needed: from the app, a credential store, or the URL.
@@ -51,12 +52,12 @@ package struct AuthenticationFlow: Sendable {
     package static let maximumAttempts = 20
     /// The maximum number of steps of a whole load, regardless of how often credentials were accepted in between.
     package static let maximumSteps = 100
-    /// The maximum number of stale responses in a row.
+    /// The maximum number of consecutive challenges that report a stale nonce.
     ///
     /// With many concurrent requests, the next nonce may be stale as well, but a server that calls every nonce stale is broken.
     static let maximumStaleAnswers = 3
 
-    /// The user of the last credentials, proposed again for the next ones.
+    /// The user of the last credentials, proposed for the next challenge.
     package private(set) var user: String?
 
     private let allowed: Set<AuthenticationScheme>
@@ -95,7 +96,7 @@ package struct AuthenticationFlow: Sendable {
         return counted(.ask(scheme, challenge, previousFailureCount: failures[Space(scheme, challenge.realm), default: 0]))
     }
 
-    /// The next request carries credentials for the challenge that was asked for.
+    /// Records that the next request carries credentials for the challenge of the last ``Step/ask(_:_:previousFailureCount:)``.
     ///
     /// Later messages of the same exchange need not be reported.
     package mutating func answered(_ scheme: AuthenticationScheme, with user: String?) {
@@ -105,7 +106,7 @@ package struct AuthenticationFlow: Sendable {
         self.asked = nil
     }
 
-    /// The next request carries credentials preemptively; see ``AuthenticationScopes``.
+    /// Records that the next request carries credentials preemptively; see ``AuthenticationScopes``.
     ///
     /// A challenge for another realm is then not a failure.
     package mutating func sentUnasked(_ scheme: AuthenticationScheme, realm: String?, user: String?) {
@@ -114,27 +115,27 @@ package struct AuthenticationFlow: Sendable {
         asked = nil
     }
 
-    /// The response does not reject the credentials: the request did not carry them, or was sent on a connection that they are not
-    /// for.
+    /// Forgets the last credentials, which the response does not reject: the request did not carry them, or was sent on a
+    /// connection that they do not apply to.
     package mutating func startsOver() {
         attempt = nil
     }
 
-    /// The app rejected the protection space.
+    /// Records that the app rejected the protection space.
     ///
     /// Call ``next(_:)`` with the same offers to continue.
     package mutating func rejected(_ scheme: AuthenticationScheme) {
         exclude(scheme)
     }
 
-    /// The scheme is unavailable: the library or the ticket is missing, or it does not support the user name.
+    /// Records that the scheme is unavailable: its library or the Kerberos ticket is missing, or it does not support the user name.
     ///
     /// It counts as not offered, so it does not prevent the use of Basic.
     package mutating func unavailable(_ scheme: AuthenticationScheme) {
         exclude(scheme)
     }
 
-    /// A message from the server is invalid or is a rejection.
+    /// Records that a message from the server is invalid or is a rejection.
     ///
     /// Call ``next(_:)`` with the same offers to ask again.
     package mutating func broke() {
@@ -143,7 +144,7 @@ package struct AuthenticationFlow: Sendable {
         self.attempt = nil
     }
 
-    /// The server's response was not a challenge: later challenges start a new exchange.
+    /// Records that the server's response was not a challenge: later challenges start a new exchange.
     package mutating func accepted() {
         attempt = nil
         asked = nil
@@ -162,7 +163,7 @@ package struct AuthenticationFlow: Sendable {
             else { return nil }
             attempt.staleAnswers += 1
         case .ntlm, .negotiate:
-            // A scheme without a token after the last message means rejection.
+            // A challenge without a token, in response to a message with one, is a rejection.
             guard AuthenticationOffer.token(of: challenge) != nil, attempt.legs < (scheme == .ntlm ? 2 : 8) else { return nil }
             attempt.legs += 1
         }

@@ -9,13 +9,13 @@
 
 import FoundationEssentials
 
-/// Selects the challenges of a server that are supported.
+/// Selects the supported challenges of a response.
 package enum AuthenticationOffer {
     /// The supported schemes, each once, "the most secure" first (RFC 7616, section 5.1: "the client SHOULD use the strongest
     /// authentication scheme it understands").
     ///
     /// Among several Digest challenges, the one with the strongest algorithm is selected; those that ``DigestSession`` does not
-    /// support are omitted. For other schemes it is the first challenge, but one with a token is preferred.
+    /// support are omitted. For other schemes, the first challenge is selected, or the first one with a token.
     package static func strongestFirst(
         _ challenges: [AuthenticateHeader.Challenge]
     ) -> [(AuthenticationScheme, AuthenticateHeader.Challenge)] {

@@ -16,7 +16,7 @@ import HTTPWire
 package struct AuthenticationScopes: Sendable {
     /// A server or proxy.
     ///
-    /// Its credentials are never offered to another one.
+    /// Its credentials are never sent to another peer.
     package struct Peer: Sendable, Hashable {
         package let origin: Origin
         package let isProxy: Bool
@@ -70,11 +70,11 @@ package struct AuthenticationScopes: Sendable {
 
     package init() {}
 
-    /// Adds a space: the server accepted a request for this path with credentials of it.
+    /// Adds a space after the server accepted its credentials in a request for this path.
     ///
     /// With Basic, the space covers the "paths at or deeper than the depth of the last symbolic element" of the path. With Digest,
     /// it covers the URIs in `domain`, or "the entire server" if that is empty. Differs from RFC 7616, section 3.3: URIs of other
-    /// servers are ignored, because credentials are never sent to another host or port. A proxy is one space as a whole.
+    /// servers are ignored, because credentials are never sent to another host or port. A proxy has a single space.
     ///
     /// - Returns: The ID under which to store the credentials.
     @discardableResult
@@ -107,7 +107,8 @@ package struct AuthenticationScopes: Sendable {
     package func scope(for place: Peer, path: String) -> ID? {
         guard !entries.isEmpty, let list = entries[place] else { return nil }
         let path = place.isProxy ? "/" : Self.withoutQuery(path)
-        // Only the server knows where such a path leads, so only a space that covers the whole server is certain to contain it.
+        // Only the server knows what a path with dot segments resolves to, so only a space that covers the whole server is certain
+        // to contain it.
         let isClear = !Self.hasDotSegments(path)
         var best: (id: ID, length: Int)?
         for entry in list {
@@ -121,7 +122,7 @@ package struct AuthenticationScopes: Sendable {
         return best?.id
     }
 
-    /// Whether a space is still known; old spaces are removed when there are too many.
+    /// Whether a space is still known; the oldest one is removed when the limit is exceeded.
     package func contains(_ id: ID) -> Bool { entries[id.place]?.contains { $0.id == id } ?? false }
 
     /// Removes a space whose credentials were rejected or are no longer available.

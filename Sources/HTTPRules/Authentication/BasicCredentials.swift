@@ -13,7 +13,7 @@ import FoundationEssentials
 package enum BasicCredentials {
     /// The value of `Authorization` or `Proxy-Authorization` in UTF-8 (section 2.1).
     ///
-    /// Nil if the scheme does not support the credentials: a colon in the user name, or a control character in either part (section
+    /// Nil if the user name contains a colon, or if either part contains a control character, which Basic does not allow (section
     /// 2).
     package static func headerValue(user: String, password: String) -> String? {
         guard !user.utf8.contains(UInt8(ascii: ":")),

@@ -47,9 +47,7 @@ package struct DigestProof: Sendable, Hashable {
         algorithm.hash(Array("\(method):\(uri)\(bodyHash.map { ":\($0)" } ?? "")".utf8))
     }
 
-    /// `KD`.
-    ///
-    /// Without `qop`, the form of RFC 2069.
+    /// The function `KD` (section 3.4.1); without `qop`, in the form of RFC 2069.
     private func keyed(_ protection: Protection?, _ hash: String) -> String {
         let middle = protection.map { "\(count):\(clientNonce):\($0.rawValue):" } ?? ""
         return algorithm.hash(Array("\(secret):\(nonce):\(middle)\(hash)".utf8))

@@ -20,15 +20,15 @@ package struct DigestSession: Sendable, Hashable {
     package let isStale: Bool
     /// Other places where the same credentials are valid: paths or URLs (section 3.3, `domain`).
     package let domain: [String]
-    /// The inputs of the last response, against which the server's proof is checked.
+    /// The inputs of the last Digest response, used to check the server's proof.
     package private(set) var proof: DigestProof?
 
     private var nonce: String
     private var count: UInt32 = 0
     private var opaque: String?
-    /// Whether the server sent the algorithm; only then the response repeats it.
+    /// Whether the server sent the algorithm; only then does the client send it back.
     private let namesAlgorithm: Bool
-    /// Nil for RFC 2069 servers, which offer no protection.
+    /// Nil for servers of RFC 2069, which send no `qop`.
     private let protection: DigestProof.Protection?
     private let hashesUser: Bool
     /// Whether the server is known to support RFC 7616, and with it `username*`.
@@ -43,7 +43,7 @@ package struct DigestSession: Sendable, Hashable {
         let key: String
     }
 
-    /// Returns nil if the challenge is not supported: another scheme, no nonce, an unknown algorithm, or no known protection.
+    /// Returns nil if the challenge is not supported: another scheme, no nonce, an unknown algorithm, or only unknown `qop` values.
     ///
     /// A missing realm counts as empty: it is required (section 3.3), but some servers omit it.
     package init?(_ challenge: AuthenticateHeader.Challenge) {
@@ -109,11 +109,11 @@ package struct DigestSession: Sendable, Hashable {
     ///
     /// Returns false if the server rejected the password.
     ///
-    /// If another load has already received the same nonce, its count continues.
+    /// If another load has already adopted the same nonce, its count continues.
     package mutating func accept(_ challenge: AuthenticateHeader.Challenge) -> Bool {
         guard var next = DigestSession(challenge), next.isStale, next.realm == realm else { return false }
         guard next.nonce != nonce else {
-            // From the most recent challenge.
+            // The value of the most recent challenge counts.
             opaque = next.opaque
             return true
         }

@@ -134,9 +134,7 @@ package struct CacheControl: Hashable, Sendable {
         self[keyPath: directive] = stricter(earlier, value)
     }
 
-    /// The smallest of several permissions counts.
-    ///
-    /// An unreadable value grants nothing.
+    /// Applies a directive that allows stale responses: the smallest value counts if it is repeated, and an invalid one is ignored.
     private mutating func narrow(_ directive: WritableKeyPath<CacheControl, Int?>, _ value: Int?) {
         guard let value else { return }
         self[keyPath: directive] = min(self[keyPath: directive] ?? value, value)

@@ -78,8 +78,8 @@ package enum CacheDecision: Sendable {
         CacheQuestion(method: method, headers: requestHeaders, policy: policy, stored: stored, now: now).decide()
     }
 
-    /// The same decision if it is unknown whether the server still accepts the credential of the stored response: the response is
-    /// validated before it is used.
+    /// Returns the decision to make if it is unknown whether the server still accepts the credential of the stored response: the
+    /// response is validated before it is used.
     package func validated(_ stored: StoredResponse, method: String) -> CacheDecision {
         switch self {
         case .use, .useAndRevalidate:

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Responses created by the app's `URLProtocol` classes are stored under separate keys, which no key of a URL equals.
+/// Responses created by the app's `URLProtocol` classes are stored under separate keys, which never equal the key of a URL.
 extension CacheKey {
     /// Never part of a URL, where a space is encoded as `%20`.
     private static let protocolMark = "URLProtocol "

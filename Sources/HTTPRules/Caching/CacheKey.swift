@@ -57,7 +57,7 @@ package enum CacheKey {
         return matchesVary(stored, requestHeaders: requestHeaders)
     }
 
-    /// Whether the request fields that a stored response was selected by match those of a request (section 4.1).
+    /// Whether a request's fields listed in `Vary` match those of the request that a response was stored for (section 4.1).
     ///
     /// "The header fields from two requests are defined to match if and only if those in the first request can be transformed
     /// to those in the second request by applying any of: adding or removing whitespace, where allowed in the header field's

@@ -50,7 +50,7 @@ struct CacheQuestion {
         _ control: CacheControl
     ) -> Bool {
         // "the request method associated with the stored response allows it to be used for the presented request" (section 4);
-        // HEAD by RFC 9110, section 9.3.2. A 304 may have forbidden to keep the response since it was stored.
+        // HEAD by RFC 9110, section 9.3.2. A 304 received later may have forbidden keeping the response.
         (method == "GET" || method == "HEAD") && stored.method == "GET" && Storability.mayKeep(stored, control)
             && CacheKey.matches(stored, requestHeaders: headers)
     }
@@ -98,7 +98,7 @@ struct CacheQuestion {
     }
 
     private func revalidateByPolicy() -> CacheDecision {
-        // Caches on the way must ask the origin as well, as for a browser's reload.
+        // Intermediate caches must ask the origin as well, as for a browser's reload.
         let endToEnd = wishes.isPresent || headers.contains(.pragma) ? [] : [("Cache-Control", "max-age=0")]
         guard !isConditional, !wishes.noStore else { return .fetch(endToEnd) }
         guard let usable else { return .fetch(endToEnd) }
@@ -133,9 +133,9 @@ struct CacheQuestion {
     // MARK: Freshness
 
     private enum Usability {
-        /// Fresh, or stale within what the request accepts.
+        /// Fresh, or no staler than the request accepts.
         case fresh
-        /// Stale within what the response allows during background revalidation.
+        /// No staler than the response allows during background revalidation.
         case servedStale
         case invalid
     }

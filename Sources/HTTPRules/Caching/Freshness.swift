@@ -50,7 +50,7 @@ package enum Freshness {
     /// The lifetime without explicit freshness (section 4.2.2): a tenth of the time since the last modification, or the maximum for
     /// statuses that are permanent.
     ///
-    /// Browsers keep permanent ones forever, which users complain about.
+    /// Browsers keep permanent responses forever, which users complain about.
     ///
     /// This only applies to statuses that are "defined as heuristically cacheable" and to responses marked `public`.
     private static func heuristicLifetime(_ stored: StoredResponse, _ control: CacheControl) -> Double {

@@ -49,7 +49,7 @@ package enum PartialContent {
 
     /// The response to a range request from a stored response, which may be complete or a part that covers the range.
     ///
-    /// Freshness is up to ``CacheDecision``.
+    /// The freshness is checked by ``CacheDecision`` instead.
     ///
     /// Nil if the origin must respond: several ranges, another unit, a malformed field, encoded content, bytes that are not stored,
     /// or an `If-Range` for another version.

@@ -54,9 +54,8 @@ package enum Revalidation {
 
     /// Updates a stored response with a 304 that the app's own condition caused.
     ///
-    /// Returns nil if the 304 does not refer to the stored response.
-    ///
-    /// In this case, the 304 itself must contain a matching validator.
+    /// Returns nil if the 304 does not refer to the stored response: because the condition was not derived from it, the 304 itself
+    /// must contain a matching validator.
     package static func renewed(
         _ stored: StoredResponse,
         byOthers304 headers: HeaderBlock,
@@ -126,8 +125,8 @@ package enum Revalidation {
             added.remove("ETag")
         }
         var result = stored
-        // The age of the old response does not apply to the new one. Without a date, the new one is from now (RFC 9110, section
-        // 6.6.1).
+        // The age of the old response does not apply to the new one. Without a date, the time of receipt counts (RFC 9110,
+        // section 6.6.1).
         result.headers.remove("Age")
         if !added.contains("Date") { added.append("Date", CacheDate.format(responseTime)) }
         for field in added.fields { result.headers.remove(field.name) }

@@ -40,7 +40,7 @@ package enum Storability {
 
     /// Whether a stored response could ever be reused.
     ///
-    /// A redirect or an error that is never fresh could not: conditional requests are for successful responses ("a server MUST
+    /// A redirect or an error that is never fresh cannot: conditional requests are for successful responses ("a server MUST
     /// ignore all received preconditions if its response to the same request without those conditions … would have been a status
     /// code other than a 2xx (Successful) or 412", RFC 9110, section 13.2.1), and an app that accepts any stored response does not
     /// want last year's 404.
@@ -66,7 +66,7 @@ package enum Storability {
         return control.mustUnderstand ? isHeuristicallyCacheable(status) : !control.noStore
     }
 
-    /// Statuses that only apply to one request or to its sender, and cannot satisfy another one.
+    /// Whether a status only applies to one request or to its sender, so that the response cannot satisfy another request.
     ///
     /// A 304 updates the stored response (RFC 9111, section 4.3.4). A 401 or 407 depends on credentials that are not part of the
     /// key: a stored one would ask for them forever. 412 and 416 depend on fields that are not part of the key either. 428, 429,
@@ -82,7 +82,7 @@ package enum Storability {
     /// permanent" (section 15.5.11).
     static func isPermanent(_ status: Int) -> Bool { status == 301 || status == 308 || status == 410 }
 
-    /// RFC 9110, section 15.1.
+    /// Whether a status is heuristically cacheable (RFC 9110, section 15.1).
     static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         switch status {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true

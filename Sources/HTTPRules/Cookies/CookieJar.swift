@@ -9,10 +9,10 @@
 
 /// The cookies of one storage, as a value type (RFC 6265bis, sections 5.7 and 5.8).
 ///
-/// Cookies are grouped by domain into drawers. Each drawer is sorted in the order in which its cookies are sent. A lookup only
-/// visits the drawers of the host and its parent domains.
+/// Cookies are grouped by domain, and each group is sorted in the order in which its cookies are sent. A lookup only visits the
+/// groups of the host and its parent domains.
 package struct CookieJar: Sendable {
-    /// A change to one cookie, for owners of a copy.
+    /// A change to one cookie, which the owner applies to other copies of the jar.
     package enum Change: Hashable, Sendable {
         case set(Cookie)
         case removed(Cookie.Key)
@@ -45,7 +45,7 @@ package struct CookieJar: Sendable {
     package private(set) var count = 0
 
     var drawers: [Drawer] = []
-    /// Maps a domain to the index of its drawer.
+    /// Maps a domain to the index of its group.
     ///
     /// The key is a `Substring`, so that a parent domain is looked up without a copy.
     private(set) var places: [Substring: Int] = [:]
@@ -102,7 +102,7 @@ package struct CookieJar: Sendable {
         enforceTotal()
     }
 
-    // MARK: Drawers
+    // MARK: Groups
 
     func place(of domain: Substring) -> Int? { places[domain] }
 
@@ -179,7 +179,7 @@ extension CookieJar {
     ///
     /// It is a reference, so that copying and comparing entries is cheap.
     final class Record: Sendable {
-        /// Its last access time is the time when it was stored.
+        /// Its `lastAccess` is the time when it was stored; ``Entry/lastAccess`` is current.
         let cookie: Cookie
         let pathLength: Int
         /// The text to send (section 5.8.3, step 4): the name and "=" unless the name is empty, then the value.
@@ -192,7 +192,7 @@ extension CookieJar {
         }
     }
 
-    /// A cookie in a drawer.
+    /// A cookie in a group.
     struct Entry: Sendable {
         let record: Record
         /// The number of cookies stored before.

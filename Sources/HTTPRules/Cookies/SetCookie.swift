@@ -68,7 +68,7 @@ package struct SetCookie: Hashable, Sendable {
         let separator = attribute.firstIndex(of: UInt8(ascii: "="))
         let name = ASCII.trimmed(separator.map { attribute[..<$0] } ?? attribute)
         let value = ASCII.trimmed(separator.map { attribute[($0 + 1)...] } ?? [])
-        // Known names are not longer.
+        // No known name is longer than 11 octets.
         guard value.count <= CookieJar.maximumAttributeBytes, name.count <= 11 else { return }
         switch String(decoding: name.map(ASCII.lowercased), as: UTF8.self) {
         case "expires":

@@ -17,8 +17,7 @@ import HTTPWire
 package struct FTPTarget: Hashable, Sendable {
     package enum Malformed: Error, Hashable, Sendable {
         case authority(RequestTarget.Malformed)
-        /// A line end or another control character, which would end the command that contains it, or byte FF, which Telnet
-        /// reserves.
+        /// A control character, such as a line end, which would end the FTP command, or byte FF, which is reserved by Telnet.
         case controlCharacter
         /// `;type=` with a value other than a, i or d.
         case badType
@@ -32,7 +31,7 @@ package struct FTPTarget: Hashable, Sendable {
         }
     }
 
-    /// The server, as an `http` or `https` origin: trust and proxy settings are looked up with it.
+    /// The server as an `http` or `https` origin, which is used to look up trust and proxy settings.
     package let origin: Origin
     /// Percent-decoded; nil if the URL contains no user.
     package let user: String?
@@ -41,9 +40,9 @@ package struct FTPTarget: Hashable, Sendable {
     package let directories: [[UInt8]]
     /// The name of the file; nil if the target is the last of ``directories``.
     package let name: [UInt8]?
-    /// `;type=a`: line ends are those of the network (CRLF).
+    /// Whether the URL has `;type=a`: the file is transferred as text, with CRLF line ends.
     package let isText: Bool
-    /// `;type=d`: list only the names in the directory.
+    /// Whether the URL has `;type=d`: only the names in the directory are listed.
     package let listsNames: Bool
 
     /// Whether a URL's scheme is `ftp` or `ftps`.

@@ -10,8 +10,8 @@
 /// Limits the retries for a failing host, so that they do not amplify an outage.
 ///
 /// The budget has ten units. A failed attempt costs one; a response returns a tenth of a unit, and so does each second. A load is
-/// retried while at least five units are left: a failing host gets five retries at once, then one for every ten responses or ten
-/// seconds. gRPC throttles retries in the same way.
+/// retried while at least five units are left: a failing host gets five retries, then one for every ten responses or ten seconds.
+/// gRPC throttles retries in the same way.
 package struct RetryBudget: Sendable, Hashable {
     private static let most = 100.0
     private static let cost = 10.0

@@ -9,21 +9,21 @@
 
 /// What is known about a request that failed without a response.
 package enum RetryEvidence: Sendable, Hashable {
-    /// Nothing reliable.
+    /// There is no reliable information.
     case none
     /// The server reported a stream error for this request on a connection that is still usable. A retry would fail in the same
     /// way.
     case failedAlone
     /// The server has not started to process the request, so any request may be retried (RFC 9113, section 8.7).
     case notProcessed(Refusal)
-    /// The same, and the server requires HTTP/1.1 (RFC 9113, section 7).
+    /// Not processed, because the server requires HTTP/1.1 (RFC 9113, section 7).
     case wantsHTTP1
 
     /// How a connection refused a request.
     package struct Refusal: Sendable, Hashable {
         /// Whether the connection accepts no more requests.
         package var endsConnection: Bool
-        /// Whether this happened on so many connections that the origin is given up (``FruitlessConnections``).
+        /// Whether the limit of ``FruitlessConnections`` was reached, so that all requests waiting for the origin fail.
         package var isLast: Bool
 
         package init(endsConnection: Bool, isLast: Bool = false) {
@@ -44,7 +44,8 @@ package enum RetryEvidence: Sendable, Hashable {
 /// Counts the consecutive refusals of a request and decides whether to retry it.
 ///
 /// A refusal by a connection that accepts no more requests is not a failure: a server may limit each connection to a hundred
-/// requests. A request only fails if a usable connection refuses it repeatedly, or if the origin is given up.
+/// requests. A request only fails if a usable connection refuses it repeatedly, or if the limit of ``FruitlessConnections`` is
+/// reached.
 package struct RefusalCount: Sendable, Hashable {
     /// The maximum number of consecutive refusals by a usable connection.
     package static let most = 10
@@ -84,10 +85,10 @@ package struct FruitlessConnections: Sendable, Hashable {
 
     package init() {}
 
-    /// A connection served a request: restarts the count.
+    /// Restarts the count, because a connection served a request.
     package mutating func reset() { count = 0 }
 
-    /// Counts a connection.
+    /// Counts a connection that served no request.
     ///
     /// - Returns: Whether the limit was reached. The count then restarts.
     package mutating func add() -> Bool {
@@ -116,7 +117,7 @@ package struct FruitlessConnections: Sendable, Hashable {
 package enum RetryPolicy {
     /// The maximum number of attempts in total.
     ///
-    /// The second one uses a new connection, whose failure is final.
+    /// The second attempt uses a new connection and is not retried.
     package static let attempts = 2
     /// The maximum number of attempts with a server that requires HTTP/1.1.
     private static let versionAttempts = 5
@@ -151,10 +152,10 @@ package enum RetryPolicy {
             && mayRepeat(method: method, bodyIsReplayable: bodyIsReplayable)
     }
 
-    /// Whether a request may be sent twice without confirmation, although the server may have received the first one.
+    /// Whether a request may be sent again automatically, although the server may have received it before.
     package static func mayRepeat(method: String, bodyIsReplayable: Bool) -> Bool { bodyIsReplayable && isIdempotent(method) }
 
-    /// RFC 9110, section 9.2.2, and the other safe methods in the registry.
+    /// The idempotent methods of RFC 9110, section 9.2.2, and the other safe methods in the method registry.
     ///
     /// Methods are case-sensitive.
     package static func isIdempotent(_ method: String) -> Bool {

@@ -32,7 +32,7 @@ package enum DefaultHeaders {
     /// `gzip, deflate, br, zstd`, as in browsers: first the codings that are always supported, then those supported by the
     /// available system libraries.
     ///
-    /// The process that sends the request determines these, not the one that creates the session.
+    /// The libraries are those of the process that sends the request, which may not be the one that created the session.
     package static func acceptEncoding(_ libraries: [String]) -> (name: String, value: String) {
         (name: "Accept-Encoding", value: (["gzip", "deflate"] + libraries).joined(separator: ", "))
     }

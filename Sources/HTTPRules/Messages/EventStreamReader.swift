@@ -27,9 +27,7 @@ package struct EventStreamReader: Sendable {
     private let limit: Int
     private var line: [UInt8] = []
     private var isAtStart = true
-    /// The last byte was a CR that ended a line.
-    ///
-    /// A following LF belongs to the same line end.
+    /// Whether the last byte was a CR that ended a line: an LF after it belongs to the same line end.
     private var followsReturn = false
     private var type: [UInt8] = []
     private var data: [UInt8] = []

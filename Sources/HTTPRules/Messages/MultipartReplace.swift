@@ -12,8 +12,8 @@ package import HTTPWire
 /// Splits a `multipart/x-mixed-replace` body into its parts as it arrives (RFC 2046, section 5.1.1), for servers that push a
 /// sequence of images in one response.
 ///
-/// The input may be split at any byte. It only buffers a possible delimiter or the header section of a part. It ends at the close
-/// delimiter or when the body ends.
+/// The input may be split at any byte. Only a possible delimiter or the header section of a part is buffered. The sequence ends at
+/// the close delimiter or at the end of the body.
 package struct MultipartReplace: Sendable {
     package enum Event: Hashable, Sendable {
         case part(HeaderBlock)
@@ -134,7 +134,7 @@ package struct MultipartReplace: Sendable {
         return true
     }
 
-    /// Some cameras declare `boundary=--name` and then use `--name` as the delimiter, without the two leading dashes.
+    /// Adopts the delimiter `--name` of cameras that declare `boundary=--name` and then omit the two leading dashes.
     ///
     /// Returns false if more bytes are needed to decide.
     private mutating func adoptsBareDelimiter(at position: Int) -> Bool {

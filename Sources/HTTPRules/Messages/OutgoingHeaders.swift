@@ -14,7 +14,7 @@ package import HTTPWire
 /// It is created once per session, because every request needs it. The library sets the fields for message framing and the
 /// connection: if the app's own were also sent, the server could read a different message than the one written (request smuggling).
 package final class OutgoingHeaders: Sendable {
-    /// The session's fields as they are appended.
+    /// The session's fields, in the form in which they are appended to those of a request.
     private let defaults: HeaderBlock
     private let names: [String]
     /// Whether some of the session's fields are only for the origin that a load started with.
@@ -92,8 +92,8 @@ package final class OutgoingHeaders: Sendable {
             bytes: headers.bytes.count + defaults.bytes.count + target.hostHeader.utf8.count + 96,
             lines: headers.count + defaults.count + extra.count + 3
         )
-        // `Host` comes first, as RFC 9110, section 7.2, recommends. The app's own value selects one of the servers behind the URL's
-        // address.
+        // `Host` comes first, as RFC 9110, section 7.2, recommends. The app may set its own to select one of several servers at the
+        // URL's address.
         block.append("Host", Self.ownHost(headers) ?? target.hostHeader)
         for (name, value) in extra { block.append(name, value) }
         append(
@@ -123,9 +123,9 @@ package final class OutgoingHeaders: Sendable {
         return block
     }
 
-    /// The fields of a GET request without fields of its own.
+    /// The fields of a GET request for which the app set no fields.
     ///
-    /// They are the same for each request to a target and are therefore laid out for writing.
+    /// They are the same for every such request to a target, so they are laid out once as HTTP/1 writes them.
     ///
     /// They include the session's credentials. If ``hasCredentials`` is true, use them only for a load that has not left its first
     /// origin and is not responding to a challenge.
@@ -158,11 +158,9 @@ package final class OutgoingHeaders: Sendable {
         }
     }
 
-    /// Adds the length of the body if it is known.
+    /// Adds `Content-Length` if the length of the body is known, in every version of HTTP.
     ///
-    /// The field is the same in every version of HTTP.
-    ///
-    /// A request with a method that allows a body states its absence (RFC 9110, section 8.6).
+    /// Without a body, it is 0 for methods that usually have one (RFC 9110, section 8.6). Also adds the default `Content-Type`.
     private func appendLength(_ bodyLength: Int64?, _ method: String, to block: inout HeaderBlock) {
         switch bodyLength ?? 0 {
         case 0:
@@ -171,14 +169,14 @@ package final class OutgoingHeaders: Sendable {
             block.append("Content-Length", String(length))
         default: break
         }
-        // Apple's default if the app sets no type.
+        // Apple's default for a POST if the app sets no type.
         if typesForms, let bodyLength, bodyLength != 0, method == "POST", !block.contains("Content-Type") {
             block.append("Content-Type", "application/x-www-form-urlencoded")
         }
     }
 
-    /// Whether a session must not set a field: those in Apple's list ("you should not modify the following headers"), except
-    /// `Authorization`, which Apple's implementation sends nevertheless, and those that the library sets.
+    /// Whether a session must not set a field: the fields in Apple's list ("you should not modify the following headers"), except
+    /// `Authorization`, which Apple's implementation sends nevertheless, and the fields that the library sets.
     ///
     /// `Proxy-Authorization` is included: credentials for proxies belong to the proxy settings.
     package static func isReservedForSession(_ name: String) -> Bool {

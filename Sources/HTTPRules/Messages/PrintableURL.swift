@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// Formats a URL for messages, which may end up in logs: without its user and password.
+/// Formats a URL without its user and password, for messages that may be logged.
 package enum PrintableURL {
     package static func text(_ url: URL) -> String { text(url.absoluteString) }
 

@@ -9,7 +9,7 @@
 
 package import HTTPWire
 
-/// Selects the fields of a tracer that are added to the fields of a request.
+/// Selects the fields from a tracer that are added to a request.
 package enum PropagatedFields {
     /// Returns the fields to send.
     ///

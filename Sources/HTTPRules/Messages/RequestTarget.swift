@@ -41,7 +41,7 @@ package struct RequestTarget: Sendable, Hashable {
         }
     }
 
-    /// A reference type, because the target of every request is passed between modules.
+    /// A class, so that passing the target of every request between modules only copies a reference.
     @usableFromInline
     final class Parts: Sendable, Hashable {
         @usableFromInline let origin: Origin

@@ -11,6 +11,7 @@
 ///
 /// For five minutes they are tried after all others.
 package struct FailedProxies: Sendable {
+    /// How long a proxy counts as failed, in nanoseconds.
     package static let patience: Int64 = 300_000_000_000
     /// How long a proxy may take to respond, in nanoseconds.
     package static let silence: Int64 = 10_000_000_000
@@ -18,7 +19,7 @@ package struct FailedProxies: Sendable {
     package static let maximumCount = 64
 
     private var failures: [ProxyServer: Int64] = [:]
-    /// The time of a proxy's last response, and the time of its first silence since then.
+    /// The time of each proxy's last response, and the time of its first failure to respond since then.
     private var answers: [ProxyServer: (at: Int64, silentAt: Int64?)] = [:]
 
     package init() {}
@@ -43,10 +44,8 @@ package struct FailedProxies: Sendable {
 
     /// Records that the proxy did not respond for one load.
     ///
-    /// The cause may be the load's server, for which the proxy is waiting.
-    ///
-    /// Therefore a proxy that has responded before only counts as failed after two consecutive silences without a response in
-    /// between.
+    /// The cause may be the load's server, if the proxy is waiting for it. A proxy that has responded before therefore only counts
+    /// as failed after two such records at least ``silence`` apart, without a response in between.
     package mutating func noteSilence(of server: ProxyServer, now: Int64) {
         guard let answer = answers[server] else { return note(server, now: now) }
         guard let silentAt = answer.silentAt else {

@@ -57,7 +57,7 @@ package struct ProxyExceptions: Sendable, Hashable {
         return host == domain || host.hasSuffix("." + domain) && !HostName.isAddress(host)
     }
 
-    /// Not recursive: a star matches as little as possible, and the last star matches more when the rest fails.
+    /// Matches without recursion: a star matches as little as possible, and the last star is extended when the rest does not match.
     private static func fits(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
         var (at, want) = (text.startIndex, pattern.startIndex)
         var resume: (at: Int, want: Int)?

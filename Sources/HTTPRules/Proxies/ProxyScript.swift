@@ -81,8 +81,8 @@ package enum ProxyScript: Sendable, Hashable {
 
     /// The predefined functions for scripts.
     ///
-    /// They call `__ask` for the first or all addresses of a name or of this machine, and to test whether an address belongs to a
-    /// network.
+    /// They call `__ask` to look up one address or all addresses of a name, to get the address of this machine, and to test whether
+    /// an address belongs to a network.
     package static let helpers = #"""
         function isPlainHostName(h) { return h.indexOf('.') < 0 && h.indexOf(':') < 0; }
         function dnsDomainIs(h, d) { h = h.toLowerCase(); d = d.toLowerCase(); return h.length >= d.length && h.slice(h.length - d.length) === d; }

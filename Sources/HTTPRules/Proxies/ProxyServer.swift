@@ -12,7 +12,7 @@ package struct ProxyServer: Sendable, Hashable, CustomStringConvertible {
     package enum Kind: Sendable, Hashable {
         /// Receives `http` requests with absolute URLs, and opens tunnels for all others (RFC 9110, sections 7.3.2 and 9.3.6).
         case http
-        /// The same over TLS.
+        /// Like ``http``, over TLS.
         case https
         /// SOCKS 4, with host names as in SOCKS 4a.
         case socks4

@@ -9,7 +9,7 @@
 
 /// Parses proxies in settings and in the environment.
 package enum ProxyText {
-    /// Returns why a text cannot be the host of a proxy, or nil if it is valid: only a name or an address.
+    /// Returns why a text cannot be the host of a proxy, or nil if it is a name or an address.
     package static func fault(inHost host: String) -> String? {
         if host.isEmpty { return "is empty" }
         if host.contains("/") { return "is a URL or a path, and no host" }

@@ -34,7 +34,7 @@ package struct ByteRange: Hashable, Sendable {
     package enum Content: Hashable, Sendable {
         /// The range of the response and the complete length; nil if the server does not know it.
         case range(ByteRange, total: Int64?)
-        /// Of a 416: the complete length, without a range.
+        /// The complete length in a 416 response, which has no range.
         case unsatisfied(total: Int64)
     }
 

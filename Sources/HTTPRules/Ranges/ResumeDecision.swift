@@ -63,7 +63,7 @@ package enum ResumeDecision: Hashable, Sendable {
     /// `If-Range` is evaluated before `Range` (section 13.2.2), so a 416 implies the same version; nginx, Apache and Go's file
     /// server send no validator with it. As with a 206, the server's evaluation is not sufficient: either the validator must match,
     /// or the file must have the length that the earlier response announced, which makes it complete and consistent whatever the
-    /// 416 refers to. The response for the task must be known.
+    /// 416 refers to. The stored response must be known as well, because it becomes the task's response.
     private static func unsatisfied(_ headers: HeaderBlock, _ point: ResumePoint) -> ResumeDecision {
         guard headers.all("Content-Range").count == 1, let field = headers.first(.contentRange),
             case .unsatisfied(let total)? = ByteRange.content(field), total == point.receivedByteCount,

@@ -13,8 +13,8 @@ import HTTPWire
 /// Resume data: an XML property list with Apple's keys, followed by a comment with a checksum of everything before it.
 ///
 /// The checksum is verified before anything is parsed. It only detects accidental damage and does not authenticate the data, so
-/// every value is validated as well. The request's fields may contain credentials, as in Apple's resume data: protect it
-/// accordingly.
+/// every value is validated as well. The request's fields may contain credentials, as in Apple's resume data, so the app has to
+/// protect the data accordingly.
 extension ResumePoint {
     /// Far more than the size of any real resume data.
     package static let sizeLimit = 1 << 20
@@ -225,7 +225,7 @@ extension ResumePoint {
     /// Decodes the content of a sealed property list.
     static func content<Content: Decodable>(of data: Data) throws(Malformed) -> Content {
         let length = seal(Data()).utf8.count
-        // The depth is limited for the parser as well, because anyone can compute the checksum.
+        // The nesting depth is limited before parsing, because anyone can compute the checksum.
         guard data.count > length, data.starts(with: "<?xml".utf8), nesting(data) <= 8 else { throw .damaged }
         let list = data.dropLast(length)
         // Foundation's parser traps on invalid UTF-8.

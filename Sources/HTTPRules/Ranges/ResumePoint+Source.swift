@@ -42,7 +42,7 @@ extension ResumePoint {
             }
         }
 
-        /// The digest of everything that vouched for the servers (``voucher(of:)``); nil if unknown.
+        /// The digest of what established the trust in the servers, such as roots (``voucher(of:)``); nil if unknown.
         package var voucher: Data?
         package var credential = Credential.unknown
         /// The security of the TLS connections, by host.
@@ -81,9 +81,7 @@ extension ResumePoint {
             connections.merge(earlier.connections) { $0.joined(with: $1) }
         }
 
-        /// The same source, or an unknown one if it is too large for resume data.
-        ///
-        /// The download then starts over.
+        /// This source, or an unknown one if it is too large for resume data; the download then starts over.
         package var bounded: Source { isPlausible ? self : Source() }
 
         // MARK: Text representation

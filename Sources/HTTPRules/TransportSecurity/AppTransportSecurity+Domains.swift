@@ -12,8 +12,8 @@ package import FoundationEssentials
 extension AppTransportSecurity {
     /// An entry of `NSExceptionDomains` for one domain.
     ///
-    /// It replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`, so a
-    /// domain without any key is fully subject to App Transport Security. The same applies to hosts that are otherwise exempt.
+    /// It replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`. An entry
+    /// without any key makes its domain fully subject to App Transport Security, even hosts that are exempt otherwise.
     package struct Exception: Sendable, Hashable {
         /// `NSIncludesSubdomains`: "all subdomains of the domain", of any depth.
         ///
@@ -69,9 +69,9 @@ extension AppTransportSecurity {
         package let leaf: [Data]
         /// `NSPinnedCAIdentities`: the same for a CA certificate in the chain.
         package let ca: [Data]
-        /// The error in the pins.
+        /// The error in the entry, if any.
         ///
-        /// If there is one, all connections to the domain fail, because it was meant to be pinned.
+        /// All connections to the domain then fail, because it was meant to be pinned.
         package let fault: String?
 
         /// "You must include one or more" identities, each of 32 bytes; otherwise ``fault`` is set.

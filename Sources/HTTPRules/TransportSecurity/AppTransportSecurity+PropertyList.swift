@@ -20,8 +20,8 @@ extension AppTransportSecurity {
 
     /// Reads an Info.plist or the `NSAppTransportSecurity` dictionary itself, as an XML or binary property list.
     ///
-    /// An Info.plist without that key yields ``strict``. An invalid value is reported in ``warnings`` and has its default, except
-    /// for pins: a domain whose pins are invalid cannot be reached.
+    /// An Info.plist without that key yields ``strict``. An invalid value is reported in ``warnings``, and its default applies,
+    /// except for pins: all connections to a domain with invalid pins fail.
     package init(propertyList: Data) throws(Malformed) {
         let list: PropertyListRoot
         do { list = try PropertyListDecoder().decode(PropertyListRoot.self, from: propertyList) } catch {
@@ -186,7 +186,7 @@ extension AppTransportSecurity {
 }
 
 extension AppTransportSecurity {
-    /// A value in the dictionary, of the expected type or not.
+    /// A value in the dictionary, whatever its type.
     enum PropertyListValue: Decodable, Hashable {
         case boolean(Bool)
         case string(String)
@@ -264,7 +264,7 @@ extension AppTransportSecurity {
 extension AppTransportSecurity {
     /// The keys of the dictionary.
     enum Key: String, CaseIterable {
-        /// The key of the dictionary in an Info.plist.
+        /// The key in an Info.plist whose value is the dictionary.
         case root = "NSAppTransportSecurity"
         case allowsArbitraryLoads = "NSAllowsArbitraryLoads"
         case allowsArbitraryLoadsForMedia = "NSAllowsArbitraryLoadsForMedia"

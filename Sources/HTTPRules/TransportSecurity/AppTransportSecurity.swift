@@ -47,7 +47,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
     ///
     /// If set, all connections fail.
     package var pinFault: String?
-    /// Entries of the dictionary that have no effect, or an unexpected one; each message contains the key.
+    /// Messages about entries of the dictionary that have no effect, or an unexpected one; each contains the key.
     package var warnings: [String] = []
 
     /// No keys: all values are the defaults.
@@ -111,9 +111,9 @@ package struct AppTransportSecurity: Sendable, Hashable {
         !exceptionDomains.isEmpty || !exceptionRanges.isEmpty || !pinnedDomains.isEmpty || pinFault != nil
     }
 
-    /// Normalizes a domain in the way hosts of requests are normalized.
+    /// Normalizes a domain like the host of a request.
     ///
-    /// Nil if it is not a domain: with a port, a wildcard, or an address.
+    /// Nil if it is not a domain name, for example because it is an address or contains a port or a wildcard.
     ///
     /// "Use lowercase" and "Don't include a trailing dot" are not enforced. *Differs from* Apple's systems, where `example.com`
     /// does not match `example.com.`: both are the same host, and a dot must not disable the pins.
@@ -134,7 +134,7 @@ package struct AppTransportSecurity: Sendable, Hashable {
 extension AppTransportSecurity {
     /// Whether one hop of a request is allowed, and the requirements for its connection.
     ///
-    /// Called for every hop. Without listed domains and for https it only takes a few comparisons.
+    /// Called for every hop. If no domains are listed, an https request only costs a few comparisons.
     package func verdict(isSecure: Bool, host: String) -> Verdict {
         guard hasDomains else {
             if allowsAnyHost || Self.isExempt(host) { return .allowed(.none) }
@@ -204,7 +204,7 @@ extension AppTransportSecurity {
 
     /// The error message for a refused http request.
     ///
-    /// It names the key that would allow the host. `domain` is an exception that already applies to the host.
+    /// It names the key that would allow the host. `domain` is the exception that already applies to the host, if any.
     private func refusal(of host: String, under domain: String?) -> String {
         let domain = domain ?? HostName.normalized(host) ?? host
         let key = "\(Key.exceptionDomains.rawValue)/\(domain)/\(Key.allowsInsecureLoads.rawValue)"

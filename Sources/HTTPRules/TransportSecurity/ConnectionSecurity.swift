@@ -61,7 +61,8 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
 
     /// Combines two handshakes into parameters that only satisfy loads that both would satisfy.
     ///
-    /// Only the keys in both chains are kept. If the servers' own keys differ, the result has an unknown one, which matches no pin.
+    /// Only the keys in both chains are kept. If the servers' own keys differ, the first key is empty: it is unknown and matches no
+    /// pin.
     package func joined(with other: ConnectionSecurity) -> ConnectionSecurity {
         guard self != other else { return self }
         let hasSameLeaf = keys.first == other.keys.first

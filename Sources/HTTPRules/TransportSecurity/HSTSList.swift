@@ -134,7 +134,7 @@ package struct HSTSList: Sendable {
         hosts.compactMap { entries.removeValue(forKey: $0) == nil ? nil : .removed(host: $0) }
     }
 
-    /// If necessary, removes a host of the registrable domain to which another host is added.
+    /// Removes a host of the same registrable domain, if necessary, before a host is added.
     private mutating func makeRoom(for host: String) -> [Change] {
         guard entries.count >= Self.maximumPerDomain, let domain = PublicSuffixList.registrableDomain(of: host) else { return [] }
         // The domain itself is kept, because it may cover all others.

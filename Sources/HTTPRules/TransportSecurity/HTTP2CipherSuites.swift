@@ -11,7 +11,7 @@
 package enum HTTP2CipherSuites {
     /// AES-GCM and ChaCha20 with ECDHE: BoringSSL's suites with an ephemeral key exchange and authenticated encryption.
     ///
-    /// All its other TLS 1.2 suites are on the list in RFC 9113, appendix A.
+    /// All of BoringSSL's other TLS 1.2 suites are on the list of prohibited suites in RFC 9113, appendix A.
     private static let permitted: Set<UInt16> = [0xC02B, 0xC02C, 0xC02F, 0xC030, 0xCCA8, 0xCCA9]
 
     /// Checks the result of a handshake.

@@ -27,12 +27,12 @@ package struct TLSDemands: Sendable, Hashable {
     ///
     /// Pins apply regardless of a delegate's decision about the server's trust.
     package var leafPins: [Data]
-    /// The same for a CA certificate in the chain.
+    /// SHA-256 hashes of keys, one of which a CA certificate in the chain must have.
     ///
     /// If both lists are given, "both" must match.
     package var caPins: [Data]
-    /// Whether a delegate cannot relax the trust evaluation: it may reject a server, but not accept one that the default evaluation
-    /// rejects.
+    /// Whether a delegate must not relax the trust evaluation: it may reject a server, but not accept one that the default
+    /// evaluation rejects.
     package var enforcesTrust: Bool
 
     package static let none = TLSDemands()

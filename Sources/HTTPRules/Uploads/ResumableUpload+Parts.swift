@@ -14,19 +14,19 @@ extension ResumableUpload {
     /// The maximum number of bytes per request; nil if the server has not stated one.
     package var mostAtOnce: Int64? { limits.maximumAppendSize.flatMap { $0 > 0 ? $0 : nil } }
 
-    /// The end of a part; nil if it extends to an unknown end.
+    /// The offset at which a part ends; nil if it extends to the end of a body of unknown length.
     func end(of part: Part) -> Int64? {
         guard let count = part.count else { return length }
         return min(part.offset + count, length ?? .max)
     }
 
-    /// The stream ended after `count` bytes of the current part: the length is now known.
+    /// Records that the body stream ended after `count` bytes of the current part, so that the length is now known.
     package mutating func partEnded(after count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
     }
 
-    /// The current part is known to be the last, with `count` bytes, before any of it was sent.
+    /// Records, before any of the current part is sent, that it is the last one and has `count` bytes.
     package mutating func partIsLast(count: Int64) {
         guard length == nil, let part else { return }
         length = part.offset + count
@@ -34,7 +34,9 @@ extension ResumableUpload {
         if isCreating { stage = .creating(last) } else { stage = .appending(last) }
     }
 
-    /// The first request has more content than the server takes at once.
+    /// Records that the first request has more content than the server accepts in one request.
+    ///
+    /// - Returns: The next step, which replaces the current request. Nil if the request continues.
     package mutating func exceeded(given: Int64) -> Step? {
         note(given)
         guard isCreating, !isInParts, resource != nil else { return nil }
@@ -53,9 +55,9 @@ extension ResumableUpload {
         return .create(smaller)
     }
 
-    /// Processes the response with the limits (draft 12, section 4.1.4).
+    /// Processes the response to the `OPTIONS` request for the limits (draft 12, section 4.1.4).
     ///
-    /// The request is not repeated if the server states none.
+    /// If it contains no limits, the first request is not repeated.
     mutating func discovered(_ part: Part, _ head: ResponseHead, _ said: UploadStatement, now: Double) -> Step {
         guard 200...299 ~= head.status, said.limits != nil, adopt(said.version) else { return deliverKept() }
         take(said.limits, now: now)

@@ -11,7 +11,7 @@ extension ResumableUpload {
     /// The content of one request.
     package struct Part: Hashable, Sendable {
         package var offset: Int64
-        /// Nil if it extends to the end of the body; a maximum if the length of the upload is unknown.
+        /// Nil if the part extends to the end of the body; only a maximum if the length of the upload is unknown.
         package var count: Int64?
         package var isLast: Bool
 
@@ -25,7 +25,7 @@ extension ResumableUpload {
     package enum Step: Hashable, Sendable {
         /// Deliver the response.
         case deliver
-        /// Deliver the response that was kept.
+        /// Deliver the response that was kept while the server was asked for its offset or its limits.
         case deliverKept
         /// Send the creating request again with other fields or less content.
         case create(Part)
@@ -42,7 +42,7 @@ extension ResumableUpload {
 
     /// Why an upload cannot be continued.
     package enum Failure: Hashable, Sendable {
-        /// The server's statements contradict each other or the sent data.
+        /// The server's statements contradict each other or the data that was sent.
         case contradiction(String)
         /// The upload exceeds the server's maximum size.
         case tooLarge(limit: Int64)
@@ -52,7 +52,7 @@ extension ResumableUpload {
         /// The upload of an earlier load cannot be continued, because the server cannot be reached or does not respond.
         case unanswered(status: Int)
 
-        /// Whether the server may still have an upload that is not continued.
+        /// Whether the server may still store the upload, although it will not be continued.
         package var isRefusal: Bool {
             switch self {
             case .contradiction, .tooLarge, .tooSmall: true

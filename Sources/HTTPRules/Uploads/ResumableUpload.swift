@@ -10,13 +10,14 @@
 package import FoundationEssentials
 package import HTTPWire
 
-/// The state machine of a resumable upload (draft-ietf-httpbis-resumable-upload): it decides what is sent after each event.
+/// The state machine of a resumable upload (draft-ietf-httpbis-resumable-upload): it decides what to send after each event.
 ///
-/// Offsets refer to the whole body. `given` counts the request's content bytes that the network got; the server may have fewer.
+/// Offsets refer to the whole body. `given` is the number of the current request's content bytes that were handed to the network;
+/// the server may have received fewer.
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)
-        /// The server is asked for its limits, because it rejected this first request for its size.
+        /// The server is asked for its limits, because it rejected the first request, with this part, as too large.
         case discovering(Part)
         case retrieving
         case appending(Part)
@@ -68,7 +69,7 @@ package struct ResumableUpload: Sendable {
         limits = point.limits
         expiry = point.expiry
         acknowledged = point.acknowledged
-        // The earlier load may have sent more than is known.
+        // The earlier load may have sent more than the server acknowledged.
         sent = point.length ?? .max
         stage = .retrieving
     }
@@ -107,17 +108,17 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// The app canceled the upload, or it ended.
+    /// Ends the upload: the app canceled it, or its load ended.
     package mutating func end() { stage = .over }
 
-    /// The first request is sent, possibly again.
+    /// Records that the first request is about to be sent, possibly again.
     package mutating func creates(length: Int64?) {
         guard isCreating else { return }
         self.length = length
         (resource, expiry, acknowledged, sent) = (nil, nil, 0, 0)
     }
 
-    /// The body was handed to the network up to this offset.
+    /// Records that the body was handed to the network up to this offset.
     package mutating func gave(upTo end: Int64) { sent = max(sent, end) }
 
     // MARK: Interim responses
@@ -137,7 +138,7 @@ package struct ResumableUpload: Sendable {
         take(said.limits, now: now)
         if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
         if let failure = objection { return fail(failure) }
-        // The server accepts less content per request than the current request has, as far as that is known.
+        // Interrupt the first request if its content exceeds the server's limit per request, as far as both are known.
         guard isCreating, !isInParts, let most = mostAtOnce, part.count ?? length ?? given > most else {
             return nil
         }
@@ -278,7 +279,9 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Failures
 
-    /// The current request failed; returns nil if the load fails with its error.
+    /// Processes the failure of the current request.
+    ///
+    /// - Returns: The next step, or nil if the load fails with the error of the request.
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
         if case .discovering = stage { return deliverKept() }
@@ -289,7 +292,7 @@ package struct ResumableUpload: Sendable {
         return retrieve(after: Self.pause(before: fruitless - 1), keepsResponse: keepsResponse)
     }
 
-    /// The state with which a later load continues; nil if it cannot.
+    /// The state from which a later load can continue the upload; nil if it cannot be continued.
     package func point(now: Double) -> UploadPoint? {
         guard let resource, mayBeContinued(now: now) else { return nil }
         return UploadPoint(
@@ -345,7 +348,7 @@ extension ResumableUpload {
     }
 
     private func pause(_ head: ResponseHead, now: Double) -> Double {
-        // Dates in `Retry-After` are converted with the 1970 epoch.
+        // `RetryAfter` expects the time since 1970.
         let since1970 = now + Date.timeIntervalBetween1970AndReferenceDate
         let asked = head.headers.first("Retry-After").flatMap { RetryAfter.seconds($0, now: since1970) } ?? 0
         return max(Self.pause(before: fruitless), min(asked, Self.longestPause))
@@ -361,7 +364,7 @@ extension ResumableUpload {
         if let age = limits?.maximumAge { expiry = now + Double(age) }
     }
 
-    /// Uses the server's version, if it is supported.
+    /// Switches to the server's version; returns false if it is not supported.
     mutating func adopt(_ number: Int?) -> Bool {
         guard let number else { return true }
         guard let stated = UploadVersion(rawValue: number) else { return false }
@@ -369,7 +372,7 @@ extension ResumableUpload {
         return true
     }
 
-    /// Why the server does not accept the upload, according to its limits.
+    /// Why the server's limits do not allow the upload; nil if they do, or if the length is unknown.
     var objection: Failure? {
         guard let length else { return nil }
         if let most = limits.maximumSize, length > most { return .tooLarge(limit: most) }

@@ -27,7 +27,7 @@ package struct UploadResumeData: Hashable, Sendable {
     package var settings = ResumePoint.Settings()
     package var body: Body
     package var point: UploadPoint
-    /// Whether the request's secrets belong to another origin than that of the upload resource.
+    /// Whether the credentials in the request belong to another origin than that of the upload resource.
     package var leftOrigin = false
 
     package init(url: URL, method: String, headers: HeaderBlock, body: Body, point: UploadPoint) {
@@ -38,7 +38,7 @@ package struct UploadResumeData: Hashable, Sendable {
         self.point = point
     }
 
-    /// The limit without an embedded body; far more than any real resume data.
+    /// The maximum size in bytes without an embedded body, far more than the size of any real resume data.
     private static let sizeLimit = ResumePoint.sizeLimit
     private static let version = 1
 

@@ -59,7 +59,7 @@ package struct UploadLimits: Sendable, Hashable, Codable {
     package var maximumAppendSize: Int64?
     /// The minimum content size in bytes of a request that is not the last one.
     package var minimumAppendSize: Int64?
-    /// The number of seconds after the response in which the upload can be continued.
+    /// How long after the response the upload can be continued, in seconds.
     package var maximumAge: Int64?
 
     package init() {}

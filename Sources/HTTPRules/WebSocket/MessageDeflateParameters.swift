@@ -39,8 +39,8 @@ package struct MessageDeflateParameters: Hashable, Sendable {
     /// Parses the server's response to an offer.
     ///
     /// "A client MUST _Fail the WebSocket Connection_" if the response contains a parameter that is not defined for responses, has
-    /// an invalid value or appears twice, or if the client does not support the configuration (section 7.1). Without being asked,
-    /// the server may require either side to reset its context for each message, and may announce its own window size.
+    /// an invalid value or appears twice, or if the client does not support the configuration (section 7.1). Even if the offer does
+    /// not mention it, the server may require either side to reset its context for each message, and may limit its own window size.
     init(answer: [WebSocketExtension.Parameter], to offer: MessageDeflateOffer) throws(WebSocketHandshakeFailure) {
         self.init()
         var known: Set<String> = []
