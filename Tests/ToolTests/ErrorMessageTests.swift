@@ -104,7 +104,7 @@ struct ErrorMessageTests {
 
     @Test(
         arguments: [
-            ("http:///a", 3, "http:///a is not a URL that can be loaded: it names no host"),
+            ("http:///a", 3, "http:///a is not a URL that can be loaded: it has no host"),
             (
                 "http://127.0.0.1:99999/", 3,
                 "http://127.0.0.1:99999/ is not a URL that can be loaded: its port is not a number from 1 to 65535"

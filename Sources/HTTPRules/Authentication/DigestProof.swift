@@ -56,7 +56,7 @@ package struct DigestProof: Sendable, Hashable {
 
 extension DigestProof: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// Contains nothing that would help to guess a password.
-    package var description: String { "the proof of a Digest answer" }
+    package var description: String { "the proof of a Digest response" }
 
     package var debugDescription: String { description }
 

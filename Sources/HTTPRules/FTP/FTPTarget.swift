@@ -25,8 +25,8 @@ package struct FTPTarget: Hashable, Sendable {
         package var message: String {
             switch self {
             case .authority(let reason): reason.message
-            case .controlCharacter: "a name, user or password in it has a control character, which FTP cannot carry"
-            case .badType: "its ;type= is not a, i or d (RFC 1738, section 3.2.2)"
+            case .controlCharacter: "its path, user or password contains a control character, which FTP does not allow"
+            case .badType: "the value of its ;type= is not a, i or d (RFC 1738, section 3.2.2)"
             }
         }
     }

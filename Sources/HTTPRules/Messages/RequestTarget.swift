@@ -33,10 +33,10 @@ package struct RequestTarget: Sendable, Hashable {
         package var message: String {
             switch self {
             case .unsupportedScheme: "its scheme is not http, https, ws or wss"
-            case .missingHost: "it names no host"
+            case .missingHost: "it has no host"
             case .badHost: "its host is neither a name nor an address"
             case .badPort: "its port is not a number from 1 to 65535"
-            case .forbiddenCharacter: "it has a character that no URL may have"
+            case .forbiddenCharacter: "it contains a character that is not allowed in a URL"
             }
         }
     }

@@ -12,11 +12,11 @@ package enum ProxyText {
     /// Returns why a text cannot be the host of a proxy, or nil if it is a name or an address.
     package static func fault(inHost host: String) -> String? {
         if host.isEmpty { return "is empty" }
-        if host.contains("/") { return "is a URL or a path, and no host" }
+        if host.contains("/") { return "is a URL or a path, not a host" }
         if host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || "@?#\\\"<>[]".utf8.contains($0) }) {
-            return "has a character that no host has"
+            return "contains a character that is not allowed in a host"
         }
-        if host.contains(":"), AddressNetwork.address(host) == nil { return "has a port in it, or is no address" }
+        if host.contains(":"), AddressNetwork.address(host) == nil { return "contains a port, or is not a valid address" }
         return host.utf8.count > 255 ? "is too long" : nil
     }
 
@@ -39,9 +39,9 @@ package enum ProxyText {
             scheme = text[..<mark.lowerBound].lowercased()
             rest = text[mark.upperBound...]
         }
-        guard var server = server(scheme) else { return fault("names a proxy of the scheme \"\(scheme)\", which is not known") }
+        guard var server = server(scheme) else { return fault("has the unknown scheme \"\(scheme)\"") }
         if let end = rest.firstIndex(where: { $0 == "/" || $0 == "?" || $0 == "#" }) {
-            guard rest[end...] == "/" else { return fault("has a path; a proxy has none") }
+            guard rest[end...] == "/" else { return fault("has a path, which is not allowed for a proxy") }
             rest = rest[..<end]
         }
         if let at = rest.lastIndex(of: "@") {
@@ -55,7 +55,7 @@ package enum ProxyText {
             guard let end = rest.firstIndex(of: "]") else { return fault("has a bracket that is not closed") }
             let behind = rest[end...].dropFirst()
             if !behind.isEmpty {
-                guard behind.first == ":" else { return fault("is no host and port") }
+                guard behind.first == ":" else { return fault("has something other than a port after the host") }
                 port = behind.dropFirst()
             }
             rest = rest[...end]

@@ -84,7 +84,7 @@ extension AppTransportSecurity {
             } else if leaf.isEmpty, ca.isEmpty {
                 self.fault = "it names no key"
             } else {
-                self.fault = (leaf + ca).allSatisfy { $0.count == 32 } ? nil : "a key's hash is not of 32 bytes"
+                self.fault = (leaf + ca).allSatisfy { $0.count == 32 } ? nil : "the hash of a key is not 32 bytes long"
             }
         }
     }

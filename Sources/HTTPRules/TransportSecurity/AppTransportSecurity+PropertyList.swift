@@ -51,13 +51,13 @@ extension AppTransportSecurity {
             }
         }
         if allowsArbitraryLoads, let reason = keyIgnoringArbitraryLoads {
-            warnings.append("\(Key.allowsArbitraryLoads.rawValue) is ignored, as \(reason.rawValue) is there")
+            warnings.append("\(Key.allowsArbitraryLoads.rawValue) is ignored because of \(reason.rawValue)")
         }
     }
 
     private mutating func boolean(_ value: PropertyListValue, _ path: String) -> Bool? {
         if case .boolean(let value) = value { return value }
-        warnings.append("\(path) is not a Boolean: its default holds")
+        warnings.append("\(path) is not a Boolean: its default applies")
         return nil
     }
 
@@ -76,7 +76,7 @@ extension AppTransportSecurity {
             }
             let exception = readException(keys, path)
             if let name = Self.domainName(domain), exceptionDomains[name] != nil {
-                warnings.append("\(path) names a domain that has been named before: what it says holds")
+                warnings.append("\(path) repeats a domain: it replaces the earlier entry")
             }
             if !setException(exception, for: domain) {
                 warnings.append("\(path) is neither a domain, an address nor a range of addresses: it has no effect")
@@ -95,7 +95,7 @@ extension AppTransportSecurity {
             case .minimumVersion: exception.minimumVersion = version(value, path) ?? exception.minimumVersion
             case .requiresCertificateTransparency: warnings.append("\(path) is obsolete: it has no effect")
             default:
-                let current = Key(oldName: name).map { ", write \($0.rawValue)" } ?? ""
+                let current = Key(oldName: name).map { "; use \($0.rawValue) instead" } ?? ""
                 warnings.append("\(path) is not a key of an exception: it has no effect\(current)")
             }
         }
@@ -109,7 +109,7 @@ extension AppTransportSecurity {
         case .string("TLSv1.2"): return 0x0303
         case .string("TLSv1.3"): return 0x0304
         default:
-            warnings.append("\(path) is none of TLSv1.0, TLSv1.1, TLSv1.2 and TLSv1.3: its default, TLSv1.2, holds")
+            warnings.append("\(path) is not TLSv1.0, TLSv1.1, TLSv1.2 or TLSv1.3: its default, TLSv1.2, applies")
             return nil
         }
     }
@@ -125,15 +125,15 @@ extension AppTransportSecurity {
             var pins = Pins(includesSubdomains: true, fault: "it is not a dictionary")
             if case .dictionary(let keys) = value { pins = readPins(keys, path) }
             if let name = Self.domainName(domain), pinnedDomains[name] != nil {
-                pins = Pins(includesSubdomains: true, fault: "it is named twice")
+                pins = Pins(includesSubdomains: true, fault: "it is listed twice")
             }
-            if let fault = pins.fault { warnings.append("\(path): \(fault); the domain is not reached") }
-            if !setPins(pins, for: domain) { fail("\(path) in \(Key.root.rawValue) is not a domain's name") }
+            if let fault = pins.fault { warnings.append("\(path): \(fault); all connections to the domain fail") }
+            if !setPins(pins, for: domain) { fail("\(path) in \(Key.root.rawValue) is not a domain name") }
         }
     }
 
     private mutating func fail(_ fault: String) {
-        warnings.append("\(fault): no host is reached")
+        warnings.append("\(fault): all connections fail")
         pinFault = pinFault ?? fault
     }
 

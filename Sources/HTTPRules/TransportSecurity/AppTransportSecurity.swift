@@ -140,12 +140,12 @@ extension AppTransportSecurity {
             if allowsAnyHost || Self.isExempt(host) { return .allowed(.none) }
             return isSecure ? .allowed(.strict) : .refused(refusal(of: host, under: nil))
         }
-        if let pinFault { return .refused("App Transport Security allows no host, as \(pinFault)") }
+        if let pinFault { return .refused("App Transport Security allows no connections, because \(pinFault)") }
         let name = HostName.normalized(host)
         let pinned = name.flatMap { name in Self.entry(of: name, in: pinnedDomains) { $0.includesSubdomains } }
         if let pinned, let fault = pinned.entry.fault {
             let key = "\(Key.pinnedDomains.rawValue)/\(pinned.key)"
-            return .refused("App Transport Security does not allow \(host): see \(key) in \(Key.root.rawValue), \(fault)")
+            return .refused("App Transport Security does not allow \(host): see \(key) in \(Key.root.rawValue) (\(fault))")
         }
         let listed = exception(name: name, host: host)
         guard isSecure else {
@@ -211,9 +211,9 @@ extension AppTransportSecurity {
         let arbitrary = Key.allowsArbitraryLoads.rawValue
         let others =
             if listsDomain(domain) {
-                " (\(arbitrary) does not count for a domain that is listed)"
+                " (\(arbitrary) does not apply to listed domains)"
             } else if allowsArbitraryLoads, let reason = keyIgnoringArbitraryLoads {
-                " (\(arbitrary) does not count beside \(reason.rawValue))"
+                " (\(arbitrary) is ignored because of \(reason.rawValue))"
             } else { " (\(arbitrary) allows all hosts)" }
         return "App Transport Security does not allow http to \(host): use https, or set \(key) in \(Key.root.rawValue)\(others)"
     }

@@ -188,7 +188,7 @@ package struct ResumableUpload: Sendable {
         case 200...299:
             guard resource != nil else {
                 return fail(
-                    .contradiction("the server has a part of the upload, and does not say where to continue it (Location)"))
+                    .contradiction("the server has a part of the upload, but sent no valid Location to continue it"))
             }
             if let offset = said.offset, let failure = judge(offset) { return fail(failure) }
             if let failure = objection { return fail(failure) }
@@ -223,16 +223,16 @@ package struct ResumableUpload: Sendable {
         }
         take(said.limits, now: now)
         guard let offset = said.offset else {
-            return fail(.contradiction("the server does not say how much it has (Upload-Offset)"))
+            return fail(.contradiction("the server did not say how much of the upload it has (Upload-Offset)"))
         }
         if let failure = judge(offset) { return fail(failure) }
         if let stated = said.length, let length, stated != length {
-            return fail(.contradiction("the server expects \(stated) bytes of an upload that has \(length)"))
+            return fail(.contradiction("the server expects \(stated) bytes, but the upload has \(length)"))
         }
         if let failure = objection { return fail(failure) }
         if said.isComplete == true {
             guard length.map({ $0 == offset }) ?? true else {
-                return fail(.contradiction("the server takes the upload for complete with \(offset) of \(length ?? 0) bytes"))
+                return fail(.contradiction("the server considers the upload complete with \(offset) of \(length ?? 0) bytes"))
             }
             return keepsResponse ? deliverKept() : deliver()
         }
@@ -249,7 +249,7 @@ package struct ResumableUpload: Sendable {
         resource = url
         take(said.limits, now: now)
         if said.isComplete == true {
-            return part.isLast ? deliver() : fail(.contradiction("the server takes the upload for complete before its end"))
+            return part.isLast ? deliver() : fail(.contradiction("the server considers the upload complete before its end"))
         }
         switch head.status {
         case 200...299:
@@ -383,11 +383,11 @@ extension ResumableUpload {
     /// Accepts the server's offset, or returns why it is invalid.
     private mutating func judge(_ offset: Int64) -> Failure? {
         guard offset >= acknowledged else {
-            return .contradiction("the server has \(offset) bytes of an upload, and said that it had \(acknowledged)")
+            return .contradiction("the server has \(offset) bytes of the upload, but acknowledged \(acknowledged) before")
         }
         guard offset <= sent, length.map({ offset <= $0 }) ?? true else {
             let most = min(sent, length ?? sent)
-            return .contradiction("the server says that it has \(offset) bytes of an upload, and was sent \(most)")
+            return .contradiction("the server says that it has \(offset) bytes of the upload, but only \(most) were sent")
         }
         acknowledged = offset
         return nil

@@ -28,7 +28,7 @@ package struct MessageDeflateOffer: Hashable, Sendable {
     package var allowsClientWindow: Bool
 
     package init(serverTakesContextOver: Bool = true, serverWindowBits: Int = 15, allowsClientWindow: Bool = true) {
-        precondition(8...15 ~= serverWindowBits, "a window has from 8 to 15 bits")
+        precondition(8...15 ~= serverWindowBits, "the window size must be from 8 to 15 bits")
         self.serverTakesContextOver = serverTakesContextOver
         self.serverWindowBits = serverWindowBits
         self.allowsClientWindow = allowsClientWindow

@@ -37,24 +37,24 @@ package enum WebSocketHandshakeFailure: Error, Hashable, Sendable {
 
     package var message: String {
         switch self {
-        case .status(let status): "the server answered the WebSocket handshake with the status \(status)"
-        case .upgrade: "the server's Upgrade field does not say websocket"
+        case .status(let status): "the server responded to the WebSocket handshake with status \(status)"
+        case .upgrade: "the server's Upgrade field is missing or not websocket"
         case .connection: "the server's Connection field does not list Upgrade"
-        case .missingAccept: "the server's answer has no Sec-WebSocket-Accept field"
-        case .repeatedAccept: "the server's answer has more than one Sec-WebSocket-Accept field"
-        case .wrongAccept: "Sec-WebSocket-Accept does not answer the key that was sent"
-        case .repeatedProtocol: "the server's answer has more than one Sec-WebSocket-Protocol field"
+        case .missingAccept: "the server's response has no Sec-WebSocket-Accept field"
+        case .repeatedAccept: "the server's response has more than one Sec-WebSocket-Accept field"
+        case .wrongAccept: "the server's Sec-WebSocket-Accept does not match the key that was sent"
+        case .repeatedProtocol: "the server's response has more than one Sec-WebSocket-Protocol field"
         case .unofferedProtocol(let name):
             "the server chose the subprotocol \(String(reflecting: String(name.prefix(100)))), which was not offered"
-        case .repeatedExtensions: "the server's answer has more than one Sec-WebSocket-Extensions field"
+        case .repeatedExtensions: "the server's response has more than one Sec-WebSocket-Extensions field"
         case .malformedExtensions: "the server's Sec-WebSocket-Extensions field is malformed"
         case .unofferedExtension(let name): "the server uses the extension \(name), which was not offered"
         case .repeatedExtension(let name): "the server uses the extension \(name) twice"
-        case .unknownParameter(let name): "permessage-deflate has the parameter \(name), which is not known"
+        case .unknownParameter(let name): "permessage-deflate has the unknown parameter \(name)"
         case .repeatedParameter(let name): "permessage-deflate has the parameter \(name) twice"
-        case .badParameterValue(let name): "permessage-deflate has a bad value of \(name)"
+        case .badParameterValue(let name): "permessage-deflate has an invalid value for \(name)"
         case .unofferedParameter(let name): "permessage-deflate has the parameter \(name), which was not offered"
-        case .disregardedParameter(let name): "permessage-deflate does not do what \(name) asked for"
+        case .disregardedParameter(let name): "permessage-deflate does not grant \(name), which was requested"
         }
     }
 }

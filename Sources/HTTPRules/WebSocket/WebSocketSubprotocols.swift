@@ -18,7 +18,7 @@ package struct WebSocketSubprotocols: Hashable, Sendable {
 
         package var message: String {
             switch self {
-            case .malformed(let name): "\(String(reflecting: name)) cannot be the name of a subprotocol"
+            case .malformed(let name): "\(String(reflecting: name)) is not a valid name of a subprotocol"
             case .repeated(let name): "the subprotocol \(name) is offered twice"
             }
         }

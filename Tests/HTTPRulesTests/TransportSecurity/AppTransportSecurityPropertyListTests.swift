@@ -59,22 +59,22 @@ import Testing
 
     /// Each has its default, and is told.
     @Test(arguments: [
-        ("NSAllowsArbitraryLoads=YES", "NSAllowsArbitraryLoads is not a Boolean: its default holds"),
+        ("NSAllowsArbitraryLoads=YES", "NSAllowsArbitraryLoads is not a Boolean: its default applies"),
         ("NSAlowsArbitraryLoads=1", "NSAlowsArbitraryLoads is not a key of NSAppTransportSecurity: it has no effect"),
         ("NSExceptionDomains=1", "NSExceptionDomains is not a dictionary: it has no effect"),
         (
             "example.com{NSExceptionAllowsInsecureHTTPLoads=YES}",
-            "NSExceptionDomains/example.com/NSExceptionAllowsInsecureHTTPLoads is not a Boolean: its default holds"
+            "NSExceptionDomains/example.com/NSExceptionAllowsInsecureHTTPLoads is not a Boolean: its default applies"
         ),
         (
             "example.com{NSExceptionRequiresForwardSecrecy=NO}",
-            "NSExceptionDomains/example.com/NSExceptionRequiresForwardSecrecy is not a Boolean: its default holds"
+            "NSExceptionDomains/example.com/NSExceptionRequiresForwardSecrecy is not a Boolean: its default applies"
         ),
         (
             "example.com{NSExceptionMinimumTLSVersion=1.3}",
             """
-            NSExceptionDomains/example.com/NSExceptionMinimumTLSVersion is none of TLSv1.0, TLSv1.1, TLSv1.2 and TLSv1.3: \
-            its default, TLSv1.2, holds
+            NSExceptionDomains/example.com/NSExceptionMinimumTLSVersion is not TLSv1.0, TLSv1.1, TLSv1.2 or TLSv1.3: \
+            its default, TLSv1.2, applies
             """
         ),
         (
@@ -85,7 +85,7 @@ import Testing
             "example.com{NSTemporaryExceptionAllowsInsecureHTTPLoads=1}",
             """
             NSExceptionDomains/example.com/NSTemporaryExceptionAllowsInsecureHTTPLoads is not a key of an exception: \
-            it has no effect, write NSExceptionAllowsInsecureHTTPLoads
+            it has no effect; use NSExceptionAllowsInsecureHTTPLoads instead
             """
         ),
         (
@@ -111,8 +111,8 @@ import Testing
         #expect(security.allowsLocalNetworking == false)
         #expect(
             security.warnings == [
-                "NSAllowsLocalNetworking is not a Boolean: its default holds",
-                "NSAllowsArbitraryLoads is ignored, as NSAllowsLocalNetworking is there",
+                "NSAllowsLocalNetworking is not a Boolean: its default applies",
+                "NSAllowsArbitraryLoads is ignored because of NSAllowsLocalNetworking",
             ])
     }
 

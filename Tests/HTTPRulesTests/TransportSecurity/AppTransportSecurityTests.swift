@@ -163,7 +163,7 @@ import Testing
             """
             App Transport Security does not allow http to www.example.com: use https, or set \
             NSExceptionDomains/example.com/NSExceptionAllowsInsecureHTTPLoads in NSAppTransportSecurity \
-            (NSAllowsArbitraryLoads does not count for a domain that is listed)
+            (NSAllowsArbitraryLoads does not apply to listed domains)
             """
         ),
         (
@@ -171,7 +171,7 @@ import Testing
             """
             App Transport Security does not allow http to Example.com.: use https, or set \
             NSExceptionDomains/example.com/NSExceptionAllowsInsecureHTTPLoads in NSAppTransportSecurity \
-            (NSAllowsArbitraryLoads does not count beside NSAllowsLocalNetworking)
+            (NSAllowsArbitraryLoads is ignored because of NSAllowsLocalNetworking)
             """
         ),
     ])
