@@ -82,8 +82,8 @@ package enum AlternativeServiceField: Hashable, Sendable {
     ///
     /// Returns nil if the syntax is invalid; the field is then ignored as a whole, as in Chromium. curl keeps the part before the
     /// error. Unknown protocols and parameters are not errors ("Unknown parameters MUST be ignored"). The last value of a repeated
-    /// parameter counts, as in both. `clear` together with alternatives means `clear`, "in case of an invalid reply containing
-    /// both".
+    /// parameter counts, as in Chromium and curl. `clear` together with alternatives means `clear`, "in case of an invalid reply
+    /// containing both".
     package init?(_ fieldValue: String) {
         var reader = FieldReader(fieldValue)
         var members: [Member] = []

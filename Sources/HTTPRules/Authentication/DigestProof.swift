@@ -12,7 +12,7 @@ package struct DigestProof: Sendable, Hashable {
     /// What is protected in addition to the method and the target (section 3.3, `qop`).
     enum Protection: String, Sendable {
         case authentication = "auth"
-        /// The body as well.
+        /// The body is protected as well.
         case integrity = "auth-int"
     }
 

@@ -18,7 +18,7 @@ package struct DigestSession: Sendable, Hashable {
     package let algorithm: DigestAlgorithm
     /// Whether the server said that the nonce was stale, as opposed to a wrong password.
     package let isStale: Bool
-    /// Other places where the same credentials are valid: paths or URLs (section 3.3, `domain`).
+    /// Paths or URLs for which the same credentials are valid (section 3.3, `domain`).
     package let domain: [String]
     /// The inputs of the last Digest response, used to check the server's proof.
     package private(set) var proof: DigestProof?

@@ -64,7 +64,7 @@ struct CacheQuestion {
             // "regardless of its age or expiration date".
             return usable != nil && !refusesStored ? .use : .fail
         case .returnCacheElseLoad:
-            // A stale redirect or error is not used as data.
+            // A stale redirect or error response is not used.
             if let usable, !refusesStored, usable.isSuccess || usability(of: usable) == .fresh { return .use }
             return wishes.onlyIfCached ? .fail : byProtocol()
         case .useProtocol: return byProtocol()

@@ -47,7 +47,7 @@ package enum PartialContent {
         package var pieces: [Piece]
     }
 
-    /// The response to a range request from a stored response, which may be complete or a part that covers the range.
+    /// The response to a range request, from a stored response that is complete or at least covers the range.
     ///
     /// The freshness is checked by ``CacheDecision`` instead.
     ///

@@ -73,9 +73,9 @@ package enum Revalidation {
         )
     }
 
-    /// "A strong validator … identifies a selected representation".
+    /// Whether the validators of a response match those of a stored response (section 4.3.4).
     ///
-    /// A weak one matches if it corresponds (section 4.3.4).
+    /// "A strong validator … identifies a selected representation", and a weak one only has to correspond.
     ///
     /// If both responses have entity tags, these decide. A tag that was sent in the request is matched by "the weak comparison
     /// function" (RFC 9110, section 13.1.2). Servers that weaken it when they compress the response, such as nginx, omit `W/` in

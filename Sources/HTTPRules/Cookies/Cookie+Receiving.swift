@@ -92,7 +92,7 @@ extension Cookie {
     /// to 17). `hasRootPath` says whether the path is `/` and was set explicitly.
     func meetsPrefix(hasRootPath: Bool) -> Bool {
         let text = name.isEmpty ? value : name
-        // All prefixes start like this, and few names do.
+        // All prefixes start with two underscores, and few names do.
         guard text.utf8.starts(with: "__".utf8) else { return true }
         let isHost = Self.begins(text, "__host-")
         let isHTTP = Self.begins(text, "__http-") || Self.begins(text, "__host-http-")
@@ -113,7 +113,8 @@ extension Cookie {
 
     /// Whether a cookie from any source can be stored and sent safely.
     ///
-    /// Checks steps 2 to 4, and that the cookie cannot be read as several ones: an app can use `;` in a value, a server cannot.
+    /// Checks steps 2 to 4, and that the cookie cannot be read as several cookies: a value from an app can contain `;`, one from a
+    /// server cannot.
     var isWellFormed: Bool {
         1...CookieJar.maximumBytes ~= OctetText.octets(of: name).count + OctetText.octets(of: value).count
             && !name.utf8.contains { SetCookie.isControl($0) || $0 == UInt8(ascii: ";") || $0 == UInt8(ascii: "=") }

@@ -27,13 +27,13 @@ package struct CookieJar: Sendable {
         var entries: [Entry] = []
     }
 
-    /// At least 3000 (section 6.1).
+    /// The maximum number of cookies, at least 3000 (section 6.1).
     package static let maximumCount = 3000
-    /// At least 50 (section 6.1); 180 as in Chrome.
+    /// The maximum number of cookies per domain, at least 50 (section 6.1): 180 as in Chrome.
     package static let maximumPerDomain = 180
-    /// The same as in curl.
+    /// The maximum number of cookies that a response can set, as in curl.
     package static let maximumPerResponse = 50
-    /// The total size of name and value (section 5.6).
+    /// The maximum size of name and value together (section 5.6).
     package static let maximumBytes = 4096
     package static let maximumAttributeBytes = 1024
 
@@ -56,7 +56,7 @@ package struct CookieJar: Sendable {
 
     /// Creates a jar from stored cookies.
     ///
-    /// Omits those that are no longer allowed or exceed the limits.
+    /// Omits cookies that are no longer allowed or exceed the limits.
     package init(_ cookies: [Cookie]) {
         for cookie in cookies { keepIfAllowed(cookie) }
         enforceTotal()

@@ -74,8 +74,7 @@ package struct LocationReference: Sendable, Hashable {
         let base = LocationReference(bytes: Array(base.absoluteString.utf8)[...])
         var target: [UInt8] = Array((scheme ?? base.scheme ?? "").utf8)
         target += ":".utf8
-        // "http:path" is relative if both schemes are equal, as the loophole of RFC 3986, section 5.2.2, allows and browsers
-        // implement.
+        // "http:path" is relative if both schemes are equal: RFC 3986, section 5.2.2, permits this loophole, and browsers have it.
         let isAbsolute = authority != nil || scheme != nil && scheme != base.scheme
         if let authority = isAbsolute ? authority : base.authority {
             target += "//".utf8

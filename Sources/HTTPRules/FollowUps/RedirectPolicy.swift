@@ -12,7 +12,7 @@ package import HTTPWire
 
 /// Decides how to follow a 3xx response: with which URL and method, and whether with the body (RFC 9110, section 15.4).
 ///
-/// The rules are Apple's, as asserted by the tests that were aligned with Darwin:
+/// The rules are Apple's, as asserted by tests that agree with Darwin:
 ///
 /// | status | |
 /// |---|---|
@@ -150,7 +150,7 @@ package enum RedirectPolicy {
         boundToOrigin.contains(name.lowercased())
     }
 
-    /// The fields that identify the sender, and the app's own `Host`, which selects one of the servers behind a certain origin.
+    /// The fields that identify the sender, and the app's own `Host`, which selects one of several servers at an origin.
     private static let boundToOrigin = ["authorization", "cookie", "cookie2", "www-authenticate", "proxy-authenticate", "host"]
 
     private static func describesContent(_ name: String) -> Bool {

@@ -78,7 +78,7 @@ package struct RefusalCount: Sendable, Hashable {
 /// Counts the consecutive connections to an origin that stopped accepting requests before the server processed any, and decides how
 /// this affects all requests to the origin.
 package struct FruitlessConnections: Sendable, Hashable {
-    /// After this many consecutive connections, the requests waiting for the origin fail.
+    /// The number of consecutive connections after which the requests waiting for the origin fail.
     package static let most = 5
 
     private var count = 0

@@ -13,7 +13,7 @@ extension AppTransportSecurity {
     /// An entry of `NSExceptionDomains` for one domain.
     ///
     /// It replaces every other rule: "Domains you specify in that dictionary aren't affected by" `NSAllowsArbitraryLoads`. An entry
-    /// without any key makes its domain fully subject to App Transport Security, even hosts that are exempt otherwise.
+    /// without any key makes its domain fully subject to App Transport Security, including hosts that are exempt otherwise.
     package struct Exception: Sendable, Hashable {
         /// `NSIncludesSubdomains`: "all subdomains of the domain", of any depth.
         ///
@@ -67,7 +67,7 @@ extension AppTransportSecurity {
         ///
         /// The server's certificate must match one of them.
         package let leaf: [Data]
-        /// `NSPinnedCAIdentities`: the same for a CA certificate in the chain.
+        /// `NSPinnedCAIdentities`: SHA-256 hashes, one of which a CA certificate in the chain must match.
         package let ca: [Data]
         /// The error in the entry, if any.
         ///

@@ -59,7 +59,7 @@ package struct ConnectionSecurity: Hashable, Codable, Sendable {
         version == other.version && keys == other.keys ? joined(with: other) : nil
     }
 
-    /// Combines two handshakes into parameters that only satisfy loads that both would satisfy.
+    /// Combines two connections like ``common(with:)``, even if they differ in the version or in a key.
     ///
     /// Only the keys in both chains are kept. If the servers' own keys differ, the first key is empty: it is unknown and matches no
     /// pin.

@@ -18,8 +18,8 @@ package struct TLSDemands: Sendable, Hashable {
     /// Whether TLS 1.3 or a suite with ECDHE is required: the default "limits the accepted ciphers to those that support PFS
     /// through Elliptic Curve Diffie-Hellman Ephemeral (ECDHE) key exchange".
     package var requiresForwardSecrecy: Bool
-    /// Requires an RSA key of at least 2048 bits or an elliptic curve key of at least 256 bits, in a certificate signed with
-    /// SHA-256 or better.
+    /// Whether an RSA key of at least 2048 bits or an elliptic curve key of at least 256 bits is required, in a certificate signed
+    /// with SHA-256 or better.
     package var requiresStrongKeys: Bool
     /// SHA-256 hashes of keys (SubjectPublicKeyInfo), one of which the server's certificate must have.
     ///

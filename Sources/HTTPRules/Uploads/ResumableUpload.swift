@@ -39,7 +39,7 @@ package struct ResumableUpload: Sendable {
     package private(set) var expiry: Double?
     /// The number of bytes that the server has acknowledged.
     package private(set) var acknowledged: Int64 = 0
-    /// The maximum number of bytes that were handed to the network.
+    /// The highest offset up to which the body was ever handed to the network.
     package private(set) var sent: Int64 = 0
     var stage: Stage
     private var fruitless = 0
@@ -47,7 +47,7 @@ package struct ResumableUpload: Sendable {
     private var lastOffset: Int64 = -1
     /// Whether a response is kept while the offset is retrieved.
     var keepsResponse = false
-    /// Whether the version was already changed because of the server.
+    /// Whether the version was already changed once at the server's request.
     private var hasChangedVersion = false
     /// Whether the server was asked for its limits.
     var hasDiscovered = false
@@ -393,7 +393,7 @@ extension ResumableUpload {
         return nil
     }
 
-    /// The URL in `Location`, resolved by the rules for redirects; nil if it must not be followed.
+    /// The URL in `Location`, resolved by the rules for redirects; nil if it must not be used.
     private static func place(_ head: ResponseHead, from url: URL) -> URL? {
         let decision = RedirectPolicy.decide(
             status: 307, location: head.headers.first("Location"), method: "PATCH", url: url, redirectsSoFar: 0)

@@ -12,7 +12,7 @@ import HTTPWire
 /// The subprotocols that a client offers, in order of preference (RFC 6455, section 1.9).
 package struct WebSocketSubprotocols: Hashable, Sendable {
     package enum Fault: Error, Hashable, Sendable {
-        /// Not a token (RFC 9110, section 5.6.2).
+        /// The name is not a token (RFC 9110, section 5.6.2).
         case malformed(String)
         case repeated(String)
 
