@@ -17,7 +17,7 @@ struct CodedInput {
     /// The total number of bytes added.
     private(set) var count: Int64 = 0
 
-    /// Whether nothing can be decoded.
+    /// Whether nothing can be decoded without more input.
     var isSpent: Bool { bytes.readableBytes == 0 && !hasMore }
 
     mutating func add(_ more: ByteBuffer) {

@@ -49,15 +49,15 @@ final class CodingStage {
     /// Adds input; only after ``produce(upTo:)`` has returned nil.
     func feed(_ more: ByteBuffer) { input.add(more) }
 
-    /// Decodes up to `count` bytes; returns nil if it needs more input, or none.
+    /// Decodes up to `count` bytes; returns nil if it needs more input, or accepts no more.
     ///
-    /// Returns an empty buffer if it took long without producing output so far.
+    /// Returns an empty buffer if it has taken long without producing output; call it again.
     func produce(upTo count: Int) throws(DecodingFailure) -> ByteBuffer? {
         while true {
             switch state {
             case .unopened:
                 guard try open() else { return nil }
-                // Lets the caller choose the thread on which to ask for more.
+                // Lets the caller choose the thread for the next call.
                 if isSlow { return ByteBuffer() }
             case .betweenFrames(let decode):
                 switch coding.next(input.bytes.readableBytesView) {
@@ -73,7 +73,7 @@ final class CodingStage {
                 guard !input.isSpent else { return nil }
                 let piece = self.decode(decode, upTo: count)
                 if piece.readableBytes > 0 { return piece }
-                // The library stopped for now.
+                // The library stopped early because decoding takes long.
                 if case .decoding = state, input.bytes.readableBytes > 0 { return piece }
             }
         }
@@ -117,7 +117,7 @@ final class CodingStage {
         case .isOver:
             input.hasMore = false
             state = .betweenFrames(decode)
-        // Whatever the error, it comes after the output that was decoded before it.
+        // The failure is reported after the output that was decoded before it.
         case .failed(let failure): state = .damaged(failure)
         }
         return output

@@ -22,8 +22,8 @@ package import NIOCore
 /// try decoder.finish()
 /// ```
 ///
-/// Lenient as browsers and curl are: "deflate" is accepted with and without the zlib wrapper, gzip members and zstd frames may be
-/// concatenated, an empty body is valid, and data after the end of a coding is ignored.
+/// It is as lenient as browsers and curl: "deflate" is accepted with and without the zlib wrapper, gzip members and zstd frames may
+/// be concatenated, an empty body is valid, and data after the end of a coding is ignored.
 ///
 /// Confined to the session's event loop.
 package final class ContentDecoder {
@@ -42,10 +42,10 @@ package final class ContentDecoder {
     package static let maximumCodings = 5
     /// The maximum size of what ``next()`` returns.
     package static let pieceSize = 65_536
-    /// The maximum that one call of ``next()`` may decode or read without producing output: codings may be nested around nothing.
+    /// How many bytes one call of ``next()`` may decode or read without producing output: nested codings may contain nothing.
     private static let workPerCall = 262_144
-    /// The limit between two codings: as far as deflate can expand (1,032 times), whatever the limit for the whole body, and
-    /// however far the coding could.
+    /// The limit between two codings: about as far as deflate can expand (1,032 times), regardless of the limit for the whole body
+    /// and of how far the coding could expand.
     private static let intermediateLimit = Limit(ratio: 1_100, floor: 16 << 20)
 
     /// The outermost coding, which is decoded first, comes first.
@@ -107,7 +107,7 @@ package final class ContentDecoder {
 
     /// Decodes at most ``pieceSize`` bytes of the input; returns nil if more has to be pushed first.
     ///
-    /// An empty piece means that it took long without producing output so far; call it again.
+    /// An empty piece means that decoding has taken long without producing output; call it again.
     package func next() throws(DecodingFailure) -> ByteBuffer? {
         if let failure { throw failure }
         workLeft = Self.workPerCall
@@ -147,7 +147,7 @@ package final class ContentDecoder {
                 try check(stage, against: isLast ? limit : Self.intermediateLimit)
                 return piece
             }
-            // The stage may end without another byte; the codings around it are then ignored.
+            // The stage may end without producing another byte; the codings outside it are then ignored.
             if stage.isOver { continue }
             if index == 0 {
                 guard workLeft > 0 else { return ByteBuffer() }
@@ -167,7 +167,7 @@ package final class ContentDecoder {
 
     private func check(_ stage: CodingStage, against limit: Limit?) throws(DecodingFailure) {
         guard let limit, stage.produced > limit.floor else { return }
-        // The caller's limit refers to the body as received.
+        // The caller's limit is relative to the size of the body as received.
         let coded = stage === stages.last ? codedBytes : stage.consumed
         guard stage.produced / max(limit.ratio, 1) < max(coded, 1) else {
             throw .bomb(coded: coded, decoded: stage.produced)

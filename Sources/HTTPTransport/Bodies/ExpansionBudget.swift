@@ -10,12 +10,13 @@
 import HTTPWire
 import Synchronization
 
-/// Limits how many bytes all bodies that are collected in memory may have in total beyond the expansion ratio of each.
+/// Limits the total number of bytes by which all bodies collected in memory may exceed their expansion ratios.
 ///
-/// Each body may exceed its ratio by its limit's floor, because short bodies often do. With a few kilobytes from each of many
-/// servers, or from one repeatedly, that would be gigabytes. A body that finds the budget used up fails, and releases its share.
+/// Each body may exceed its ratio up to its limit's floor, because short bodies often do. A few kilobytes from each of many
+/// servers, or from one server repeatedly, could thus expand to gigabytes. A body that finds the budget used up fails, and releases
+/// its share.
 package final class ExpansionBudget: Sendable {
-    /// The budget of the process: as much as a single body may have.
+    /// The budget of the process: as much as a single body may use.
     package static let shared = ExpansionBudget(limit: 64 << 20)
 
     private let limit: Int64

@@ -35,8 +35,8 @@ package struct LibraryCoding: Sendable {
 
     /// Decodes one body: reads enough input to fill the output space, or all of it.
     ///
-    /// After it has filled the space there may be more output even without more input. Otherwise it may leave input for the next
-    /// call, because it stops for now when it takes long.
+    /// If it fills the space, there may be more output even without more input. If it does not, it may still leave input for the
+    /// next call, because it stops when decoding takes long.
     package typealias Decode = (_ input: UnsafeRawBufferPointer, _ room: UnsafeMutableRawBufferPointer) -> Step
 
     /// Classifies the first bytes of a frame: frames may be concatenated, like gzip members.
@@ -56,7 +56,7 @@ package struct LibraryCoding: Sendable {
     let next: @Sendable (ByteBufferView) -> Start
     /// Whether calls may take longer than a turn of an event loop, for a body that starts with this byte.
     let isSlow: @Sendable (UInt8) -> Bool
-    /// Takes the start of the body; returns nil if there is no memory.
+    /// Called with the start of the body; returns nil if there is no memory.
     let makeDecoder: @Sendable (ByteBufferView) -> Decode?
 
     init(

@@ -34,11 +34,11 @@ extension Dialer.Dial {
         lookups.append(cancel)
     }
 
-    /// The connection leads to the proxy: starts TLS if needed, and asks the proxy for the server.
+    /// The proxy is connected: starts TLS if needed, and asks the proxy to connect to the server.
     func enter(_ proxy: ProxyServer, by channel: any Channel) {
         guard proxy.kind == .https else { return pass(proxy, by: channel, agreed: nil) }
         let start = now()
-        // The app that judges a session's servers is not asked about its proxies: the roots decide.
+        // An app that judges the session's servers is not asked about its proxies: the roots decide.
         tls.secure(
             channel, to: ServerName(host: proxy.host, port: proxy.port), demands: .none, advice: HandshakeAdvice { nil }
         ) { [self] result in
@@ -104,7 +104,7 @@ extension Dialer.Dial {
         guard !isOver else { return }
         if route.isSecure { return secure(channel) }
         finish(with: channel, early: early)
-        // A channel that was closed meanwhile reports that itself.
+        // If the channel was closed meanwhile, it reports that itself.
         try? channel.syncOptions?.setOption(.autoRead, value: true)
     }
 }

@@ -20,7 +20,7 @@ extension Dialer {
         let route: Route
         /// Where the TCP connection leads: the server, or the proxy in front of it.
         let peer: ServerName
-        /// The server, or its replacement in the session's configuration; certificates are still those of the route's host.
+        /// The server, or its replacement in the session's configuration; certificates must still be valid for the route's host.
         let destination: ServerName
         let demands: TLSDemands
         let advice: HandshakeAdvice
@@ -33,7 +33,7 @@ extension Dialer {
         private let source: String?
         let now: () -> Double
         private let room: ConnectionBudget.Share?
-        /// A reservation for a socket that no attempt uses.
+        /// Whether the dial has a reservation that no attempt uses.
         private var hasSpareRoom: Bool
         /// The number of attempts that have a socket, or are about to.
         private var socketCount = 0
@@ -50,17 +50,17 @@ extension Dialer {
         /// The winner, during its TLS handshake.
         private(set) var winner: (any Channel)?
         var tunnel: TunnelAttempt?
-        /// Called with the addresses found, because there may be a connection that leads there.
+        /// Called with the addresses found, because an existing connection may lead to one of them.
         ///
         /// Returns whether the dial must wait until `decide` says whether it is over.
         var found: ((_ addresses: [SocketAddress], _ decide: @escaping (Bool) -> Void) -> Bool)?
-        /// Called when the dial starts or stops to wait for other host name lookups.
+        /// Called with true when the dial starts waiting for other host name lookups, and with false when it stops waiting.
         var heldUp: ((Bool) -> Void)?
         /// Called each time the proxy was silent for too long; loads may have joined the queue since the last time.
         var proxyIsSilent: ((_ isConnected: Bool) -> Void)?
         private(set) lazy var patience = ProxyPatience(on: loop) { [unowned self] in proxyWasSilent() }
         private var lookupsOnHold: Set<Race.Family> = []
-        /// The address to send to a SOCKS proxy, if it is not sent the server's name.
+        /// The server's address, for a SOCKS proxy that is not sent the server's name.
         var serverAddress: String?
         var failures = DialFailures()
         private(set) var domainLookupStart: Double?
@@ -104,7 +104,7 @@ extension Dialer {
             network.whenKnown { [self] in startKnowing() }
         }
 
-        /// Starts once the networks are known, or need not be waited for.
+        /// Continues once the networks are known or do not matter.
         private func startKnowing() {
             guard completion != nil else { return }
             domainLookupStart = now()
@@ -114,7 +114,7 @@ extension Dialer {
 
         func begin() { perform(race.handle(.started)) }
 
-        /// Dials another connection instead of the winner.
+        /// Dials another connection, because the winner cannot be used.
         func beginAgain() {
             winner = nil
             race = Race()
@@ -140,7 +140,7 @@ extension Dialer {
             winner = nil
         }
 
-        /// Fails the dial: there is a question, and no load left to answer it.
+        /// Fails the dial, because no load is left to answer a question about it.
         ///
         /// The next load starts a dial of its own.
         private func giveUp() {
@@ -220,7 +220,7 @@ extension Dialer.Dial {
         }
     }
 
-    /// A lookup started or stopped to wait for other host name lookups.
+    /// A lookup started or stopped waiting for other host name lookups.
     private func lookupIsOnHold(_ family: Race.Family, _ isOnHold: Bool) {
         guard completion != nil else { return }
         let before = lookupsOnHold.isEmpty
@@ -249,7 +249,8 @@ extension Dialer.Dial {
 
     /// Opens the socket of an attempt.
     ///
-    /// Without a reservation, an attempt waits until a socket of the dial is closed, or for a moment, unless it is the only one.
+    /// Without a reservation, an attempt waits for a moment, or until another socket of the dial is closed, unless it is the only
+    /// attempt.
     private func open(_ attempt: Int, to address: SocketAddress) {
         guard takeRoom() else {
             let number = raceNumber
@@ -290,7 +291,7 @@ extension Dialer.Dial {
 
     // MARK: Reservations
 
-    /// Opens the first waiting attempt that matches and still runs.
+    /// Opens the socket of the first waiting attempt that matches and was not abandoned.
     private func openWaiting(where isMeant: (Int) -> Bool = { _ in true }) {
         waiting.removeAll { attempts[$0.attempt] == nil }
         guard let index = waiting.firstIndex(where: { isMeant($0.attempt) }) else { return }

@@ -41,7 +41,7 @@ struct DialFailures {
         // An objection comes first, because the app can act on it.
         if let objection, attempts.isEmpty { return objection }
         guard let last = attempts.last else {
-            // An unanswered lookup says more than one without addresses of a family.
+            // A lookup without an answer says more than one that found no address of its family.
             var found =
                 lookups.first { $0.kind != .cannotFindHost } ?? lookups.first
                 ?? LoadError(.cannotFindHost, "looking up \(peer.host): it has no address")

@@ -17,7 +17,7 @@ package struct DialledChannel {
     package let facts: ConnectionFacts
     /// The certificates that the server presented in the TLS handshake, in DER, its own first.
     package var serverChain: [Data] = []
-    /// What the server of a byte stream sent directly after the reply of a proxy.
+    /// The bytes that the server of a byte stream sent directly after the proxy's reply.
     package var early = ByteBuffer()
 }
 
@@ -32,7 +32,7 @@ package final class Dialer {
     private let validatingResolver: any Resolver
     private let preparation: SocketPreparation?
     let needs: ConnectionNeeds
-    /// Cleared when the kernel refuses.
+    /// Cleared when the kernel refuses multipath TCP.
     var usesMultipath: Bool
     let options: ConnectionOptions?
     let now: () -> Double
@@ -78,10 +78,10 @@ package final class Dialer {
         self.demands = demands
     }
 
-    /// Overrides of addresses do not apply to proxies, and behind a proxy the proxy resolves the name.
+    /// Address overrides do not apply to proxies, and a proxy resolves the server's name itself.
     func resolver(for route: Route) -> any Resolver { route.proxy == nil ? serverResolver(for: route) : resolver }
 
-    /// For the server's own name, whose address a SOCKS proxy may have to be sent.
+    /// The resolver for the server's own name; a SOCKS proxy may have to be sent the address.
     func serverResolver(for route: Route) -> any Resolver {
         guard !(route.details?.needs ?? needs).requiresDNSSEC else { return validatingResolver }
         guard let known = route.details?.addresses, !known.isEmpty else { return resolver }
@@ -117,8 +117,9 @@ package final class Dialer {
     ///
     /// - Parameters:
     ///   - route: The route of the connection.
-    ///   - room: The dial's reservation. The dial releases what it does not need, and the sockets' part when they are closed.
-    ///   - adviser: Finds the load to ask about the connection, at the time of asking.
+    ///   - room: The pool's share of the budget, which holds one reservation for the dial. The dial releases a reservation that it
+    ///     does not use, and the sockets' reservations when they are closed.
+    ///   - adviser: Returns the load to ask about the connection; called for each question.
     ///   - completion: Called on the loop, exactly once unless the dial is cancelled, after this method returned, and within the
     ///     event that decided it: a handler that it adds to the channel sees every byte.
     /// - Returns: The dial, for cancelling it.

@@ -11,11 +11,11 @@ package import HTTPRules
 package import HTTPWire
 package import LoadingModel
 
-/// Decides questions about a connection that is being made: a load that waits for it, on behalf of its session.
+/// A load that waits for a connection and decides the questions of its handshake on behalf of the session.
 ///
 /// Called on the loop; the replies come on the loop too, at once or later.
 package protocol HandshakeAdviser: AnyObject {
-    /// Whether the app wants to judge servers, so that the roots must not decide in its place.
+    /// Whether the app wants to judge servers, so that the roots must not decide instead.
     var judgesServers: Bool { get }
     /// Asks whether to trust a server that presents these certificates (DER, its own first).
     func judge(_ chain: [Data], of server: ServerName, reply: @escaping (TrustAnswer) -> Void)
@@ -53,7 +53,7 @@ package final class TunnelAttempt {
     let credential: TunnelCredential?
     /// State that advisers keep.
     package var state: AnyObject?
-    /// The authorization that could not be sent because the proxy closed the connection: it is sent on the next one.
+    /// The authorization that could not be sent because the proxy closed the connection; it is sent on the next connection.
     var unsent: String?
 
     init(proxy: ProxyServer, authority: String, credential: TunnelCredential?) {
@@ -80,8 +80,8 @@ package enum IdentityAnswer: Sendable {
 
 /// Asks one adviser at a time, and the next one if the asked adviser no longer waits.
 ///
-/// If no adviser waits anymore, the question's default applies, or there is none. Without one the dial ends, because a connection
-/// that was made without an answer would be used by the next load, which was not asked.
+/// If no adviser waits anymore, the question's default answer applies. A question without a default ends the dial: a connection
+/// made without an answer would be used by the next load, which was not asked.
 final class HandshakeAdvice {
     /// The load that the dial started for, or that was asked last.
     enum Standing {

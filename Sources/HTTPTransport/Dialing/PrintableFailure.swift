@@ -17,7 +17,7 @@ import Musl
 
 /// Human-readable descriptions of errors.
 ///
-/// An error without one is only available as the cause.
+/// An error without a description only appears as the cause of a `LoadError`.
 enum PrintableFailure {
     static func text(_ code: CInt) -> String { strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)" }
 

@@ -9,7 +9,7 @@
 import HTTPRules
 package import NIOCore
 
-/// How long a proxy may be silent if there is another way to the server.
+/// Measures how long a proxy is silent, because there may be another way to the server.
 ///
 /// Confined to its event loop.
 package final class ProxyPatience {
@@ -25,7 +25,7 @@ package final class ProxyPatience {
         self.atEnd = atEnd
     }
 
-    /// Starts to wait for the proxy, unless it is being waited for already.
+    /// Starts the timer, unless it is already running.
     package func begin(for time: TimeAmount = ProxyPatience.limit) {
         guard timer == nil else { return }
         round += 1
@@ -41,7 +41,7 @@ package final class ProxyPatience {
         }
     }
 
-    /// The proxy answered, or no longer matters.
+    /// Stops the timer: the proxy answered, or no longer matters.
     package func end() {
         timer?.cancel()
         timer = nil

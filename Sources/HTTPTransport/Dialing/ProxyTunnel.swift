@@ -18,7 +18,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     typealias OutboundOut = ByteBuffer
 
     enum Outcome {
-        /// The channel leads to the server now, and is not reading; with what the server has sent already, if it sends first.
+        /// The channel leads to the server and is not reading. The buffer holds what a server that speaks first has sent already.
         case opened(ByteBuffer)
         /// The proxy wants the authorization on another connection.
         case mustDialAgain
@@ -31,7 +31,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private let serverMaySpeakFirst: Bool
     private var early = ByteBuffer()
     private let advice: HandshakeAdvice
-    /// Called with true when the proxy has to answer, and with false when it has.
+    /// Called with true when a reply of the proxy is awaited, and with false when it has arrived.
     private let awaits: (Bool) -> Void
     private var completion: ((Result<Outcome, LoadError>) -> Void)?
     private var context: ChannelHandlerContext?
@@ -44,7 +44,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     /// Whether anything was received since the last request.
     private var hasHeard = false
     private var sent: String?
-    /// The app is asked: a loss of the connection meanwhile does not matter.
+    /// An adviser is being asked; losing the connection meanwhile does not matter.
     private var isThinking = false
 
     static func attempt(
@@ -119,7 +119,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var buffer = unwrapInboundIn(data)
         hasHeard = true
-        // Once the tunnel is open, everything received is the server's.
+        // Once the tunnel is open, everything received comes from the server.
         if isThinking, consent != nil, serverMaySpeakFirst {
             _ = early.writeBuffer(&buffer)
             return
@@ -164,7 +164,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         context.fireChannelInactive()
     }
 
-    /// A proxy that closes after its 407 without announcing it has not read our answer.
+    /// A proxy that closes the connection after its 407 without announcing it has not read our answer.
     private var closedUnheard: Bool { requests > 1 && !hasHeard }
 
     private func handle(_ event: ResponseParser.Event) {
@@ -245,7 +245,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// The error for a failure, or for a refusal: then the proxy works, and refuses for a reason.
+    /// Makes the error. After a refusal the proxy is not at fault: it works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
             .cannotConnectToHost, "having the proxy \(proxy) make a tunnel to \(authority): \(reason)", cause: cause

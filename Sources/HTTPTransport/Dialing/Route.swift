@@ -27,7 +27,7 @@ package struct Route: Sendable, Hashable {
     /// The proxy through which the connection leads.
     package var proxy: ProxyServer? { details?.proxy }
 
-    /// Whether its connections carry no HTTP.
+    /// Whether its connections carry the bytes of a stream task instead of HTTP.
     var carriesBytes: Bool { details?.carriesBytes ?? false }
 
     /// Whether the server may choose HTTP/2: not for connections that authenticate one holder (RFC 7540 has no such schemes).
@@ -48,7 +48,7 @@ package struct Route: Sendable, Hashable {
     package var raisesQuestions: Bool { isSecure || details.map { $0.proxy != nil && !$0.isForwarded } ?? false }
 }
 
-/// The credential that a request itself carries for the proxy that makes its tunnel: the value of its `Proxy-Authorization`.
+/// The credential that a request itself carries for the proxy that opens its tunnel: the value of its `Proxy-Authorization`.
 ///
 /// The proxy associates it with the tunnel, so requests with another value, or none, use other tunnels. It is never printed.
 package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, CustomReflectable {
@@ -63,21 +63,21 @@ package struct TunnelCredential: Sendable, Hashable, CustomStringConvertible, Cu
 /// Rare properties of routes, in a separate object because routes are compared for every request.
 package final class RouteDetails: Sendable, Hashable {
     package let proxy: ProxyServer?
-    /// The proxy is the other end of the connection, and is sent absolute URLs; otherwise it opens a tunnel.
+    /// Whether requests are sent to the proxy itself, with absolute URLs; otherwise it opens a tunnel.
     package let isForwarded: Bool
     /// The holder whose delegate judged the server, if it was not the session's.
     package let judge: ConnectionHolder?
     /// The holder of connections that are not shared, because they are authenticated.
     package let holder: ConnectionHolder?
-    /// Nil if they are the session's.
+    /// Nil for the session's own needs.
     package let needs: ConnectionNeeds?
     /// Nil if the session authenticates to the proxy, or there is no tunnel.
     package let tunnelCredential: TunnelCredential?
-    /// The server requires HTTP/1.1.
+    /// Whether the server requires HTTP/1.1.
     package let requiresHTTP1: Bool
     /// Whether there is another way, so that the proxy gets less time than a server; not part of the comparison.
     package let hasAlternatives: Bool
-    /// No HTTP is spoken over it: the bytes belong to a stream task.
+    /// Whether the connection carries the bytes of a stream task instead of HTTP.
     package let carriesBytes: Bool
     /// Known addresses of the host that no lookup would find; empty if it must be looked up.
     package let addresses: [String]

@@ -21,7 +21,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
     private var machine: SOCKSHandshake
     private var completion: ((Result<ByteBuffer, LoadError>) -> Void)?
 
-    /// Asks for a server, by its address if given, and otherwise by its name.
+    /// Asks the proxy to connect to a server, by its address if given, and otherwise by its name.
     ///
     /// The completion handler is called once, with the channel not reading, or closed. Its argument is what the server has sent
     /// already, if it sends first.

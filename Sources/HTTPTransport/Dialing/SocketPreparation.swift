@@ -66,12 +66,12 @@ struct SocketPreparation {
             }
     }
 
-    /// Marks are best effort: if the kernel refuses one, the socket connects nevertheless.
+    /// Marks are best effort: if the kernel refuses one, the socket still connects.
     private func mark(_ socket: any SocketOptionProvider, isV6: Bool) {
         guard let marks = TrafficMarks(service) else { return }
         let (level, name): (NIOBSDSocket.OptionLevel, CInt) = isV6 ? (.ipv6, IPV6_TCLASS) : (.ip, IP_TOS)
         _ = socket.unsafeSetSocketOption(level: level, name: .init(rawValue: name), value: marks.codePoint << 2)
-        // After the other option, which also sets it.
+        // Set last, because the traffic class option also changes the priority.
         _ = socket.unsafeSetSocketOption(level: .socket, name: .init(rawValue: SO_PRIORITY), value: marks.priority)
         if service == .background, TrafficMarks.hasLowPriority {
             _ = socket.unsafeSetSocketOption(
@@ -80,7 +80,8 @@ struct SocketPreparation {
         }
     }
 
-    /// Whether a connection uses multipath TCP at both ends: the kernel has no information for those that fell back.
+    /// Whether a connection uses multipath TCP at both ends: the kernel has no MPTCP information about connections that fell back
+    /// to TCP.
     static func isMultipath(_ channel: any Channel) -> Bool {
         guard let socket = channel as? any SocketOptionProvider else { return false }
         var answer = false
@@ -90,7 +91,7 @@ struct SocketPreparation {
         return answer
     }
 
-    /// The error in terms of the session's demands.
+    /// Describes the error in terms of the session's configuration.
     func explain(_ error: any Error) -> any Error {
         guard let localAddress, (error as? IOError)?.errnoCode == EADDRNOTAVAIL else { return error }
         return Refusal(reason: "\(localAddress.ipAddress ?? "") is no address that this machine can connect from")

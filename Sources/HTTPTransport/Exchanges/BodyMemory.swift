@@ -19,7 +19,7 @@ struct BodyMemory {
 
     // NIOSSL decrypts into one buffer repeatedly. Keeping a slice of it would make NIOSSL copy the whole buffer each time, however
     // little it holds. A small slice also keeps a large buffer alive, so that NIO allocates another. So both are copied.
-    /// Large enough for what is decrypted at a time.
+    /// Large enough for the data that is decrypted at a time.
     private var copies = RecycledBuffers(size: 262_144, limit: 8)
     private var bulk: BulkReading?
     private var isInUse = false

@@ -13,21 +13,21 @@ package import NIOCore
 /// Reads a large, fast body in few and large pieces.
 ///
 /// Every read costs a system call, a piece, and usually a hop to the client, and a read right after the first bytes have arrived
-/// finds little. So while the body is fast, the socket counts as readable only when much has arrived (SO_RCVLOWAT), and it is read
-/// into reusable blocks. After ``patience`` without a read, whatever has arrived is read.
+/// finds little. So while the body is fast, the socket becomes readable only when many bytes have arrived (SO_RCVLOWAT), and it is
+/// read into reusable blocks. After ``patience`` without a read, whatever has arrived is read.
 ///
 /// Confined to the channel's event loop.
 package final class BulkReading {
     /// The parameters for bodies that are delivered as read, and for those that are copied because they are decrypted or unframed
     /// first.
     package struct Manner: Sendable {
-        /// The rate from which on a body is fast, in bytes per millisecond.
+        /// The rate in bytes per millisecond above which a body is fast.
         fileprivate let fastRate: Int64
         /// The maximum low-water mark.
         fileprivate let largestMark: Int64
         /// The maximum size of a read.
         package let readSize: Int
-        /// The number of read bytes that may not have been delivered yet.
+        /// The number of bytes that may have been read but not delivered yet.
         fileprivate let withheld: Int64
 
         /// Smaller reads do not justify a large buffer.
@@ -41,11 +41,11 @@ package final class BulkReading {
     package static let blockSize = 1_048_576
     /// The interval in which the rate is measured.
     private static let measuringTime = TimeAmount.milliseconds(1)
-    /// A server can claim any length.
+    /// Keeps the computation of the rate from overflowing.
     private static let mostMeasured: Int64 = 1 << 40
     /// How long to wait for the low-water mark.
     private static let patience = TimeAmount.milliseconds(2)
-    /// The number of consecutive small reads after which the large buffers are given up.
+    /// The number of consecutive small reads after which the large buffers are released.
     private static let mostSmallReads = 8
 
     private let channel: any Channel
@@ -71,7 +71,7 @@ package final class BulkReading {
         measured = (now, received)
     }
 
-    /// Notes a read: the number of body bytes received so far, of which `piece` is the end, and the number still missing.
+    /// Notes a read: the number of body bytes received so far, which end in `piece`, and the number still missing.
     ///
     /// - Returns: Whether the next read will be large, too.
     @discardableResult
@@ -95,14 +95,14 @@ package final class BulkReading {
                 setMark(0)
             }
         }
-        // The socket would never have that many bytes.
+        // Fewer bytes than the mark are missing, so the socket would never become readable.
         if missing < mark + manner.withheld { setMark(0) }
         return mark > 0
     }
 
     /// Notes a small read into a block, from which it is copied.
     ///
-    /// - Returns: Whether small reads were so frequent that the blocks are given up.
+    /// - Returns: Whether the blocks were released because small reads are frequent.
     @discardableResult
     package func noteSmall(_ piece: ByteBuffer) -> Bool {
         guard earlier != nil, piece.readableBytes <= manner.smallRead else { return false }
@@ -113,7 +113,7 @@ package final class BulkReading {
         return true
     }
 
-    /// Restores the channel's settings, and keeps no block.
+    /// Restores the channel's settings, and releases the blocks.
     package func stop() {
         setMark(0)
         smallReads = 0

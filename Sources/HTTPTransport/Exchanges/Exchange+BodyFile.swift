@@ -17,7 +17,7 @@ struct SentFile {
     private enum State {
         /// There is no file, or it was found unchanged.
         case settled
-        /// The kernel may still send from the file's pages: it is checked when the response shows that they have arrived.
+        /// The kernel may still send from the file's pages, so the file is checked once the response shows that they have arrived.
         case waitsForHead(FileSource)
         /// The file is being checked; the response does not end before that.
         case lookedAt

@@ -81,7 +81,7 @@ package final class Exchange {
     private var inputHasEnded = false
     // The parts are unchecked, because they do not call back into this class. Other modules use functions, because each access to a
     // visible stored property is checked, even from here.
-    /// Not optional, because unwrapping it would copy it once more.
+    /// Not optional, because unwrapping it would make another copy.
     @exclusivity(unchecked) private var finalHead = ResponseHead(status: 0)
     @exclusivity(unchecked) private var headIsHere = false
     package var head: ResponseHead? { headIsHere ? finalHead : nil }
@@ -192,7 +192,7 @@ package final class Exchange {
 
     /// Whether the server switched to the requested protocol.
     ///
-    /// Its bytes are returned by ``next()``, and end with the connection.
+    /// The protocol's bytes are returned by ``next()`` until the connection ends.
     package var hasSwitched: Bool {
         asksToSwitch && headIsHere && (version == .http1 ? finalHead.status == 101 : finalHead.status / 100 == 2)
     }
@@ -202,7 +202,7 @@ package final class Exchange {
 
     /// Sends bytes of the other protocol.
     ///
-    /// `written` is called on the loop, perhaps at once: with true when the system has accepted all of them.
+    /// `written` is called on the loop, possibly before this method returns: with true when the system has accepted all of them.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let carrier, hasSwitched else { return written(false) }
         record.sentBody(Int64(bytes.readableBytes))

@@ -57,13 +57,13 @@ package struct BodyReading {
     }
 }
 
-/// Decides when to wake a load for pieces of a large body in quick succession.
+/// Decides when to wake a load for pieces of a large body that arrive in quick succession.
 package struct BodyWakes {
     /// Below this many bytes the load is woken at once: it is not bulk data, and the sender may be waiting for a reply.
     package static let smallestBulk = 16_384
     /// The number of bytes for which the load is always woken at once.
     private static let gatheredBytes = 524_288
-    /// How long anything less may wait.
+    /// How long fewer bytes may wait.
     private static let gatheringTime = TimeAmount.microseconds(500)
 
     private var last = NIODeadline.distantPast

@@ -13,7 +13,7 @@ package import HTTPWire
 package import LoadingModel
 package import NIOCore
 
-/// The parts that differ from connections that carry several exchanges.
+/// The behavior that differs from connections with several exchanges.
 extension HTTP1Connection {
     /// Adds the chunked coding for a body of unknown length (RFC 9112, section 6.1).
     package func framedHead(of message: OutgoingMessage) -> RequestHead {
@@ -82,7 +82,7 @@ extension HTTP1Connection {
         send(bytes, written: written)
     }
 
-    /// Bytes that were read ahead come first.
+    /// The stream starts with the bytes that were read ahead.
     package func handOver(_ exchange: Exchange) -> ByteStreamConnection? {
         // The rest of the request's body must not be sent in the other protocol.
         guard self.exchange === exchange, requestIsComplete, let context else { return nil }
@@ -119,10 +119,10 @@ extension HTTP1Connection {
         if isBypassed { exchange.control.abort(error) } else { lose(exchange, error) }
     }
 
-    /// On a connection that has served before, readable bytes count as well.
+    /// On a reused connection, readable bytes also mean that it is gone.
     ///
-    /// In cleartext they are unsolicited. Over TLS they may be `close_notify` before the end; if they are a session ticket, the
-    /// connection is replaced needlessly.
+    /// In cleartext they are unsolicited. Over TLS they may be `close_notify` before the end; if they are only a session ticket,
+    /// the connection is replaced needlessly.
     package var isGone: Bool {
         guard let context, channelIsActive else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {

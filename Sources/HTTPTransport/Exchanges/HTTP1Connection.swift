@@ -14,8 +14,8 @@ import NIOSSL
 
 /// Carries one exchange at a time over an HTTP/1.1 connection (RFC 9112): serializer, parser and exchange in one handler.
 ///
-/// The pipeline passes no message parts, and fields are no strings: ``ResponseParser`` finds the head in the received bytes, and
-/// the ``Exchange`` gets body bytes as slices of the read buffer.
+/// The pipeline passes no message parts, and header fields are not converted to strings: ``ResponseParser`` finds the head in the
+/// received bytes, and the ``Exchange`` gets body bytes as slices of the read buffer.
 ///
 /// Confined to the channel's event loop, which is the session's.
 package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHandler, HTTPConnection,
@@ -45,9 +45,9 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
     private var transportError: (any Error)?
     @exclusivity(unchecked) var memory = BodyMemory()
     private var isReading = true
-    /// The body of the exchange bypasses this handler; the end of the channel says nothing about it.
+    /// Whether the body of the exchange bypasses this handler; the end of the channel then does not mean the end of the body.
     private(set) var isBypassed = false
-    /// The channel is inactive; NIO removes this handler some time later.
+    /// Whether the channel is inactive; NIO removes this handler some time later.
     private var isInactive = false
     /// Bytes that were read and are parsed in later turns of the loop; meanwhile the socket is not read.
     @exclusivity(unchecked) private(set) var backlog = CircularBuffer<ByteBuffer>()
@@ -75,7 +75,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         // All connections share one buffer: it is free as soon as the socket has accepted the request, usually at once.
         var outgoing = pool?.takeScratch() ?? ByteBuffer()
         defer { pool?.keepScratch(outgoing) }
-        // Without a copy if nothing is added: copying costs a third as much as writing.
+        // The head is copied only if a field is added: copying costs a third as much as writing.
         exchange.record.sentHead(
             isFramed(message) ? try write(message.head, to: &outgoing) : try write(framedHead(of: message), to: &outgoing))
         exchangesServed += 1
@@ -150,7 +150,7 @@ package final class HTTP1Connection: ChannelInboundHandler, RemovableChannelHand
         let reads = wanted && backlog.isEmpty
         guard reads != isReading, let context else { return }
         isReading = reads
-        // Every channel of ours supports this option, and it is set synchronously on the loop.
+        // All our channels support this option, and it is set synchronously on the loop.
         try? context.channel.syncOptions?.setOption(.autoRead, value: reads)
     }
 

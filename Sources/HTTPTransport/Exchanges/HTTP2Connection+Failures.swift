@@ -12,7 +12,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Whether a connection takes requests, whether it has been of use, and why it ended.
+/// Whether a connection takes requests, whether it has answered any, and why it ended.
 struct HTTP2Standing {
     struct GoAway {
         var lastStream: UInt32
@@ -26,9 +26,10 @@ struct HTTP2Standing {
     private var transportError: (any Error)?
     /// The protocol violation that ended the connection.
     private var violation: HTTP2Failure?
-    /// The server has answered a request.
+    /// Whether the server has answered a request.
     private(set) var hasWorked = false
-    /// The connection took no more requests before it had answered one; and it was the last of too many such connections.
+    /// The connection stopped taking requests before it had answered any, and (`isLastFruitless`) it was the last of too many such
+    /// connections.
     private var isFruitless = false
     private var isLastFruitless = false
 
@@ -68,7 +69,7 @@ struct HTTP2Standing {
     /// The channel ended without an announcement from either side.
     var endsUnannounced: Bool { !isClosing && goAway == nil && facts.refusal(in: transportError) == nil }
 
-    /// For requests that the server has not processed, and will not.
+    /// The evidence for requests that the server has not processed and will not process.
     var evidence: RetryEvidence {
         goAway?.code == .http11Required ? .wantsHTTP1 : .notProcessed(.init(endsConnection: true, isLast: isLastFruitless))
     }

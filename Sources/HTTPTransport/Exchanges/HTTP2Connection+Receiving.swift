@@ -156,7 +156,7 @@ extension HTTP2Connection {
         let refused = streamsInOrder.filter { $0.id > goAway.lastStream }
         countIfFruitless(refused.count == streams.count && !wantsHTTP1, asksForCalm: goAway.code == .enhanceYourCalm)
         if wantsHTTP1 { pool?.wantsHTTP1(self) }
-        // Before streams end, so that none of their places is given to others.
+        // Before the streams end, so that the pool does not give their places to other loads.
         if isFirst { pool?.drains(self) }
         for stream in refused {
             numbers.reset(stream.id)

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Writing, and when the socket gets it.
+/// Writes frames, and schedules when they are passed to the socket.
 extension HTTP2Connection {
     /// Writes a frame of at most `length` bytes, which is sent at the end of this turn of the loop.
     func send(_ length: Int, _ frame: (UnsafeMutableRawBufferPointer) -> Int) {
@@ -93,7 +93,7 @@ extension HTTP2Connection {
     /// A stream has written what it could; it is queued for its next turn.
     func contentWasWritten(by stream: HTTP2Stream, hasPiece: Bool) {
         scheduleFlush()
-        // Content that the stream's own window holds back continues with its WINDOW_UPDATE.
+        // A stream whose own window is exhausted continues when its WINDOW_UPDATE arrives.
         if !hasPiece || stream.sendWindow.available > 0 { sendLine.append(stream) }
     }
 

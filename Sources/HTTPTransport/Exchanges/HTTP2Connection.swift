@@ -59,7 +59,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     @exclusivity(unchecked) var liveness: LivenessMachine
     var questionTimer: Scheduled<Void>?
     @exclusivity(unchecked) var outgoing = OutgoingFrames()
-    /// Streams that wait for their turn to send.
+    /// Streams that are queued for their turn to send.
     @exclusivity(unchecked) var sendLine = StreamLine()
     /// Streams that received something in this read.
     @exclusivity(unchecked) var touched: [HTTP2Stream] = []
@@ -103,7 +103,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     // Reads the stored number, because reading the whole value would copy its tables.
     private var takesRequests: Bool { channelIsActive && standing.goAway == nil && numbers.next <= StreamNumbers.last }
 
-    /// Readable bytes may be anything; only the end means that there will be no more responses.
+    /// Readable bytes may be any frame; only the end of the input means that there will be no more responses.
     package var isGone: Bool {
         guard let context, takesRequests else { return true }
         let found = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {
@@ -142,7 +142,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         stream.carry(exchange)
         endBulk()
         streams[stream.id] = stream
-        // There is enough capacity for one stream; if others are open, the response's head decides.
+        // If this is the only stream, its window may be large at once; otherwise the response's head decides.
         if streams.count == 1, message.head.method == "GET" { stream.expectBulk() }
         control.markProgress(now)
         if message.asksToSwitch {
@@ -219,7 +219,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         context?.close(promise: nil)
     }
 
-    /// Removes the connection from the pool before its exchanges end, so that their places are not given to others.
+    /// Removes the connection from the pool before its exchanges end, so that the pool does not give their places to other loads.
     func leavePool() {
         standing.close()
         pool?.connectionClosed(self)
@@ -292,7 +292,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
     func take(_ settings: HTTP2Settings) throws(HTTP2Failure) {
         if let size = settings.smallestHeaderTableSize { encoder.setTableLimit(size) }
         if let size = settings.headerTableSize { encoder.setTableLimit(size) }
-        // "A sender MUST NOT send a SETTINGS_ENABLE_CONNECT_PROTOCOL parameter with the value of 0 after previously sending a value of 1."
+        // "A sender MUST NOT send a SETTINGS_ENABLE_CONNECT_PROTOCOL parameter with the value of 0 after previously sending a value
+        // of 1."
         if settings.enableConnectProtocol == false, peer.allowsExtendedConnect {
             throw HTTP2Failure(code: .protocolError, message: "SETTINGS_ENABLE_CONNECT_PROTOCOL goes from 1 to 0")
         }

@@ -22,7 +22,7 @@ final class HTTP2Stream: ExchangeCarrier {
     let id: UInt32
     private(set) var exchange: Exchange?
     let began: NIODeadline
-    /// The method is HEAD, so the response has no content.
+    /// Whether the method is HEAD, so that the response has no content.
     private let isHead: Bool
     private unowned let connection: HTTP2Connection
 
@@ -34,13 +34,13 @@ final class HTTP2Stream: ExchangeCarrier {
     private var switched: SwitchedOutput?
     /// The timer that ends the stream if the server does not.
     private var lingering: Scheduled<Void>?
-    /// END_STREAM was written.
+    /// Whether END_STREAM was written.
     private(set) var hasSentEnd = false
-    /// It is queued for its turn to send.
+    /// Whether the stream is queued for its turn to send.
     fileprivate var isInLine = false
-    /// Something was received since the load was last woken.
+    /// Whether something was received since the load was last woken.
     private var isTouched = false
-    /// The whole response has arrived, and the request is still being sent.
+    /// Whether the whole response has arrived while the request is still being sent.
     private(set) var hasAnswer = false
     /// The announced length of the content, if any.
     private var expectedLength: Int64?
@@ -141,7 +141,7 @@ final class HTTP2Stream: ExchangeCarrier {
 
     var isWritable: Bool {
         guard let switched else { return false }
-        // The load is woken when its turn comes.
+        // The load is woken when the stream's turn comes.
         if !switched.isReady { connection.queue(self) }
         return switched.isReady
     }

@@ -14,8 +14,8 @@ package import NIOCore
 
 /// An established connection of any version of HTTP: the interface for the pool and the loads.
 ///
-/// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. A protocol that takes over the connection carries
-/// one, and the connection is not kept. Confined to the channel's event loop, which is the session's.
+/// HTTP/1.1 carries one exchange at a time, HTTP/2 as many as the server allows. After a protocol switch the connection carries one
+/// exchange, and is not reused. Confined to the channel's event loop, which is the session's.
 package protocol HTTPConnection: AnyObject {
     var id: Int { get }
     var facts: ConnectionFacts { get }
@@ -30,7 +30,7 @@ package protocol HTTPConnection: AnyObject {
     /// not be lost.
     var isGone: Bool { get }
 
-    /// Whether its peer has announced that CONNECT may name a protocol (RFC 8441).
+    /// Whether its peer has announced support for extended CONNECT (RFC 8441).
     var allowsExtendedConnect: Bool { get }
 
     /// The evidence for a load whose request was not started here because the connection has ended.
@@ -52,7 +52,7 @@ package protocol HTTPConnection: AnyObject {
 
 /// The carrier of one exchange: an HTTP/1.1 connection, or a stream of an HTTP/2 connection.
 package protocol ExchangeCarrier: AnyObject {
-    /// Drops an exchange before its end.
+    /// Abandons an exchange before its end.
     func abandon(_ exchange: Exchange)
     /// Sets whether to read more of the body; called whenever some of it arrived, or was taken.
     func setReading(_ wanted: Bool, for exchange: Exchange)
@@ -74,7 +74,7 @@ package protocol ExchangeCarrier: AnyObject {
     var isWritable: Bool { get }
     /// Sends bytes of the protocol that was switched to.
     ///
-    /// `written` is called on the loop, perhaps at once: with true when the system has accepted all of them.
+    /// `written` is called on the loop, possibly before this method returns: with true when the system has accepted all of them.
     func write(_ bytes: ByteBuffer, for exchange: Exchange, written: @escaping (Bool) -> Void)
     /// Hands the connection over as a byte stream; nil if it is shared.
     func handOver(_ exchange: Exchange) -> ByteStreamConnection?

@@ -9,9 +9,9 @@
 
 import NIOCore
 
-/// Frames that wait to be handed to the socket together, and the promises that wait for that.
+/// Frames that are passed to the socket together, and the promises that are completed then.
 struct OutgoingFrames {
-    /// The number of waiting bytes from which on no content is accepted.
+    /// The number of waiting bytes above which no content is accepted.
     private static let highWaterMark = 262_144
 
     private var buffer = ByteBuffer()

@@ -18,21 +18,22 @@ package struct RecycledBuffers {
     private static let patience = 64
 
     package let size: Int
-    /// Covers what a load has at its client or on its way to the disk, and what is queued for that.
+    /// Enough for the pieces that a load's client or file still holds, and for those queued for them.
     private let limit: Int
     /// In the order in which they were handed out.
     private var buffers: [ByteBuffer] = []
     private var misses = 0
 
-    /// The size is a power of two, to which NIO would round it up.
+    /// `size` must be a power of two, because NIO rounds capacities up to one.
     package init(size: Int, limit: Int) {
         self.size = size
         self.limit = limit
     }
 
-    /// An empty buffer without other references: of the free ones the most recently used, which is most likely cached.
+    /// Returns an empty buffer without other references: the most recently used of the free ones, which is most likely in the
+    /// processor's cache.
     ///
-    /// While all are in use, a new one of another size, which is not recycled.
+    /// While all are in use, returns a new buffer of `capacity` bytes, which is not recycled.
     package mutating func take(otherwise capacity: Int) -> ByteBuffer {
         for index in buffers.indices.reversed() where buffers[index].modifyIfUniquelyOwned({ $0.clear() }) != nil {
             misses = 0

@@ -46,7 +46,7 @@ final class RequestBodyPump {
     private var source: FileSource?
     /// Whether the kernel was given parts of it to send.
     private var hasSharedFile = false
-    /// Its position in the queue for a file descriptor.
+    /// The body's position in the queue for a file descriptor.
     private var line: FileBudget.Ticket?
     private var writesInFlight = 0
     private var patienceTimer: Scheduled<Void>?
@@ -82,7 +82,7 @@ final class RequestBodyPump {
 
     /// A final response came before the body was sent: a redirect or an error stops the sending.
     ///
-    /// After a success the server may well be reading the rest of the body.
+    /// After a success the server may still be reading the rest of the body.
     func receivedFinalHead(status: Int) {
         if status >= 300 { stop() } else { receivedContinue() }
     }
@@ -100,7 +100,7 @@ final class RequestBodyPump {
         patienceTimer?.cancel()
         fileWatch?.cancel()
         if case .stream(let stream, _) = body { stream.close() }
-        // A success without the rest is a response to what was sent.
+        // A success that arrives before the whole body was sent is a response to the part that was sent.
         if exchange.hasHead, exchange.receivedHead.status < 300 { fileWasSent() }
         letGoOfFile()
     }
@@ -110,7 +110,7 @@ final class RequestBodyPump {
         if isStopped, writesInFlight == 0 { source = nil }
     }
 
-    /// Has the file checked for changes before the exchange ends.
+    /// Requests that the file be checked for changes before the exchange ends.
     private func fileWasSent() {
         if let source { exchange.sent(source, isShared: hasSharedFile) }
     }
@@ -199,7 +199,7 @@ final class RequestBodyPump {
                 letGoOfFile()
                 resumeSending()
             case .failure(let error) where error.isForWantOfDescriptors:
-                // The app uses them all: retry after a moment, until the load times out.
+                // The app uses all descriptors: retry after a moment, until the load times out.
                 outlet.loop.assumeIsolated().scheduleTask(in: Self.moment) { [self] in resumeSending() }
             case .failure(let error):
                 isFetching = false

@@ -22,7 +22,8 @@ extension ResponseHead {
         return nil
     }
 
-    /// Whether a proxy that is the peer announces in the obsolete field that it closes (RFC 9112, appendix C.2.2).
+    /// Whether the peer, a proxy, announces in the obsolete `Proxy-Connection` field that it closes the connection (RFC 9112,
+    /// appendix C.2.2).
     ///
     /// Fields of a server behind a tunnel do not concern the proxy.
     var saysProxyCloses: Bool { headers.hasToken("close", in: .proxyConnection) }

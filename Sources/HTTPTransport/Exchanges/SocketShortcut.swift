@@ -12,8 +12,8 @@ import NIOCore
 
 /// Writes short messages directly to a channel's socket if nothing else waits to be written.
 ///
-/// A request takes one packet, for which the kernel has space. Queuing it in the channel and removing it again would cost as much
-/// as parsing the response. What the kernel does not accept is written through the channel.
+/// A request usually fits into one packet, for which the kernel has space. Queuing it in the channel and removing it again would
+/// cost as much as parsing the response. What the kernel does not accept is written through the channel.
 ///
 /// Confined to the channel's event loop.
 struct SocketShortcut {
@@ -22,17 +22,17 @@ struct SocketShortcut {
     /// Nil if it has none.
     private var socket: NIOBSDSocket.Handle?
     private var wasAsked = false
-    /// The writes through the channel that the kernel does not have yet: nothing may overtake them.
+    /// The writes through the channel that the kernel has not accepted yet; nothing may overtake them.
     private let behind = Behind()
 
     private final class Behind {
         var count = 0
     }
 
-    /// Sends as much as the kernel accepts at once, and moves past it.
+    /// Sends as much as the kernel accepts at once, and advances the reader index past it.
     ///
     /// The channel must be active, and all data written to it in other ways must have been handed to the kernel. If the connection
-    /// is broken, nothing is moved past: the channel finds out on the next write.
+    /// is broken, the message is left unchanged; the channel finds out on the next write.
     mutating func send(_ message: inout ByteBuffer, _ context: ChannelHandlerContext) {
         guard behind.count == 0, let socket = socket(context) else { return }
         let sent = message.withUnsafeReadableBytes { cls_send(socket, $0.baseAddress, $0.count) }

@@ -9,7 +9,7 @@
 
 import Synchronization
 
-/// Limits how far the streams of a connection may grow their windows in total: memory that fills if loads do not read.
+/// Limits how much the streams of a connection may grow their windows in total: that memory fills if loads do not read.
 struct WindowLoan {
     private static let ofConnection = 67_108_864
     private static let ofProcess = 268_435_456

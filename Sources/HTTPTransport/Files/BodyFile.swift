@@ -13,8 +13,8 @@ package import SystemThreads
 
 /// A regular file that is the body of a request, as it was when the request was created.
 ///
-/// It is not kept open: thousands of uploads may wait for connections, and the process may open about a thousand files. It is
-/// opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
+/// The file is not kept open: thousands of uploads may wait for connections, and the process may open about a thousand files. The
+/// file is opened when it is sent, so that there are no more open files than connections, and opened again for a retry.
 package struct BodyFile: Sendable {
     package let path: String
     /// The length that the request announces.
@@ -23,7 +23,7 @@ package struct BodyFile: Sendable {
     package private(set) var start: Int64 = 0
     /// The state of the file when the request was created.
     package let found: FileVersion
-    /// Whether its parts are sent with sendfile(2), in cleartext, or through memory, for TLS.
+    /// Whether the file is sent with sendfile(2), in cleartext, rather than through memory, for TLS.
     package var usesSendfile = true
     private let identity: FileSource.Identity
     /// The state that the file must have whenever it is opened; nil if only its length matters.

@@ -11,8 +11,8 @@ package struct FilePlace: Hashable, Sendable {
     enum Group: Hashable {
         /// A file system.
         case device(UInt64)
-        /// The first two components of a path whose file system is not known yet, such as `/mnt/backup`: usually all below is on
-        /// one.
+        /// The first two components of a path whose file system is not known yet, such as `/mnt/backup`: everything below them is
+        /// usually on one file system.
         case folder([Substring])
     }
 

@@ -31,7 +31,7 @@ extension LoadControl {
         }
     }
 
-    /// The reservation when it is the load's turn; nil if the load is suspended by then.
+    /// Waits for the load's turn and returns the reservation; nil if the load is suspended by then.
     private func roomInTurn(_ part: FileBudget.Part, of budget: FileBudget) async throws(LoadError) -> FileRoom? {
         let slot = LoopSlot<FileRoom>(self)
         let place: FileBudget.Ticket
@@ -45,9 +45,9 @@ extension LoadControl {
         return isSuspended ? nil : room
     }
 
-    /// Opens a file, and retries while the system has no descriptor for it: the app uses them.
+    /// Opens a file, and retries while no descriptor is available because the app uses them all.
     ///
-    /// As for a dial without a descriptor, the request timeout runs meanwhile.
+    /// The request timeout runs meanwhile, as it does for a dial that waits for a descriptor.
     package func opening<File: Sendable>(
         _ open: () async throws(LoadError) -> Result<File, LoadError>
     ) async throws(LoadError) -> File {

@@ -20,7 +20,7 @@ import Musl
 #endif
 
 extension FileSink {
-    /// The maximum free space that is required because of a length that the server announced.
+    /// Limits the free space that is required for the length that the server announced.
     private static let freeSpaceLimit: Int64 = 1 << 30
     private static let nameAttempts = 100
     private static let nameCharacters = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
@@ -81,7 +81,7 @@ extension FileSink {
             return FileSink(path: path, descriptor: descriptor, written: written, expectedLength: reserved, room: room)
         }
         _ = cls_close(descriptor)
-        // What a resumed download left may still be useful when there is space again.
+        // The bytes of an earlier attempt may still be useful when there is space again.
         if isFresh { _ = cls_unlink(path) }
         throw writingFailed(path, -SystemFailure.noSpace)
     }

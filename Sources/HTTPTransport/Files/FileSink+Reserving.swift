@@ -13,7 +13,7 @@ import HTTPWire
 ///
 /// The length that a server announces does not reserve space by itself.
 struct BlockReservation: Sendable {
-    /// The minimum and maximum reserved ahead.
+    /// The minimum and maximum number of bytes that are reserved ahead.
     private static let aheadRange: ClosedRange<Int64> = (1 << 20)...(32 << 20)
 
     /// The expected length of the file; nil if no blocks are reserved.
@@ -25,7 +25,8 @@ struct BlockReservation: Sendable {
         end = written
     }
 
-    /// The blocks to reserve before writing `count` bytes: those, and as many bytes ahead as the file has then.
+    /// The blocks to reserve before writing `count` bytes: blocks for those bytes, and ahead of them for as many bytes as the file
+    /// then has.
     func next(_ count: Int64, written: Int64) -> Range<Int64>? {
         let start = max(end, written)
         let written = written.addingSaturating(count)
@@ -40,8 +41,8 @@ struct BlockReservation: Sendable {
     /// The file system does not support reserving.
     mutating func stop() { expected = nil }
 
-    /// The number of bytes to release from a file that fills the disk, so that a database on it can record the state; never of
-    /// bytes that were there before.
+    /// The number of bytes to release from a file that fills the disk, so that a database on that disk can record the state. The
+    /// first `start` bytes are never released.
     static func givenBack(of written: Int64, since start: Int64) -> Int64 {
         max(0, min(aheadRange.lowerBound, written / 8, written - start))
     }

@@ -17,11 +17,11 @@ import TransportMachines
 
 /// The temporary file that a download is written to.
 ///
-/// Writing never blocks the event loop: bytes are gathered and written on one of ``FileWork``'s threads, in order, at least
-/// ``FileSinkMachine/batchSize`` at a time, with at most about ``outstandingLimit`` waiting. One caller uses it, one call at a
-/// time, and is called back on any thread; it ends with ``close(_:)`` or ``abort(_:)``. A caller that no longer waits for an end,
-/// or for anything else, aborts: the file is deleted once its thread returns. The file is deleted at once if writing fails, or if
-/// the sink is dropped without an end, unless nothing was added to what an earlier load left.
+/// Writing never blocks the event loop: bytes are gathered and written in order on one of ``FileWork``'s threads, at least
+/// ``FileSinkMachine/batchSize`` at a time, while at most about ``outstandingLimit`` bytes wait. A sink has one caller, which makes
+/// one call at a time and is called back on any thread. The caller finishes with ``close(_:)``, ``keep(_:)`` or ``abort(_:)``. A
+/// caller that stops waiting for any step must abort; the file is deleted once its thread returns. The file is deleted at once if
+/// writing fails, or if the sink is released unfinished, unless nothing was added to the bytes of an earlier load.
 package final class FileSink: Sendable {
     package typealias Done<Value: Sendable> = @Sendable (Result<Value, LoadError>) -> Void
 
@@ -34,7 +34,7 @@ package final class FileSink: Sendable {
         var reservation: BlockReservation
         /// Why the file is deleted, or about to be.
         var failure: LoadError?
-        /// How long a load that has to end waits for the file.
+        /// The instant until which a load that has to end waits for the file.
         var endDeadline: NIODeadline?
         var closing: Done<Int64>?
         var aborting: [Done<Void>] = []
@@ -85,7 +85,8 @@ package final class FileSink: Sendable {
     /// Whether writing failed, or the sink was aborted: the file is deleted, or about to be.
     package var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
-    /// Passes an event to the machine (the thread has its own way), performs its step, and calls back waiters that are done.
+    /// Passes an event to the machine, performs the resulting step, and calls back waiters that are done. The writing thread uses
+    /// `nextTurn()` instead.
     @discardableResult
     private func handle(
         _ event: FileSinkMachine.Event, _ error: LoadError? = nil, change: (inout State) -> Void = { _ in }
@@ -96,7 +97,7 @@ package final class FileSink: Sendable {
             let step = state.machine.handle(event)
             return (step, state.waitersToResume(), state.failure)
         }
-        // Not under the lock: if the system cannot create a thread, the work runs on this one.
+        // Outside the lock: if the system cannot create a thread, the work runs on this one.
         if step == .start { FileWork.submit(at: place) { self.work() } }
         for done in ready { done(failure.map { .failure($0) } ?? .success(())) }
         return step
@@ -153,7 +154,7 @@ package final class FileSink: Sendable {
         return 0
     }
 
-    /// Keeps the bytes written so far if the disk fills up, for ``keep(_:)`` or ``abort(_:)``.
+    /// If the disk fills up, keeps the bytes written so far until ``keep(_:)`` or ``abort(_:)``.
     package func keepWhenFull() { state.withLock { $0.machine.keepWhenFull() } }
 
     // MARK: Ending
@@ -281,7 +282,7 @@ extension FileSink.State {
     }
 }
 
-/// Bytes that wait to be written; small buffers are copied together.
+/// Bytes that wait to be written; small buffers are copied into shared ones.
 private struct GatheredPieces: Sendable {
     private static let smallPiece = 4_096
     private static let gatheredSize = 65_536

@@ -91,7 +91,7 @@ package final class FileSource: Sendable {
         return LoadError(kind, "opening \(path): \(error)", cause: error)
     }
 
-    /// Whether its parts are sent with sendfile(2), in cleartext, or through memory, for TLS.
+    /// Whether the file is sent with sendfile(2), in cleartext, rather than through memory, for TLS.
     ///
     /// The connection sets it before it starts.
     package var usesSendfile: Bool {
@@ -99,8 +99,8 @@ package final class FileSource: Sendable {
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send; nil if that would wait for a disk, or the file has become shorter: then it must
-    /// be read.
+    /// A part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter. The part
+    /// must then be read.
     ///
     /// Keep the source until the write is done, and check the file meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try
     /// forever to send bytes that the file no longer has.

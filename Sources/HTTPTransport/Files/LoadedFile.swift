@@ -15,9 +15,9 @@ import SystemThreads
 
 /// A regular file that a load reads from beginning to end.
 ///
-/// It is kept open, so that a file that replaces it is not read instead, while the process has few such files and the budget allows
-/// it (`FileBudget`). Further files are opened anew for each part: thousands of file loads may start at a time, and the process may
-/// open about a thousand files.
+/// The file is kept open, so that a replacement is not read instead, if the process has few such files and the budget allows it
+/// (`FileBudget`). Further files are opened for each part: thousands of file loads may start at a time, and the process may open
+/// about a thousand files.
 package final class LoadedFile: Sendable {
     /// The maximum number of files that are kept open.
     package static let maximumOpen = 64

@@ -30,7 +30,7 @@ final class SpliceLine: Sendable {
     /// The limit for unprivileged users (pipe-max-size).
     private static let pipeCapacity: Int64 = 1 << 20
 
-    /// Its own three descriptors, and the pump's event.
+    /// The line's own three descriptors, and the pump's event.
     private static let descriptorCount = 4
 
     /// A duplicate, so that it stays open when the channel is closed.
@@ -43,7 +43,7 @@ final class SpliceLine: Sendable {
     /// Released with the line, which the pump's thread drops after closing its descriptors.
     private let room: FileRoom
 
-    /// Nil also if there are no descriptors for it; the body is then read and written as usual.
+    /// Returns nil if no descriptors are available, or splicing is impossible; the body is then read and written as usual.
     init?(channel: any Channel, sink: FileSink) {
         guard let room = FileBudget.shared.take(.half, count: Self.descriptorCount) else { return nil }
         let duplicate = try? channel.pipeline.syncOperations.withUnsafeTransportIfAvailable(of: NIOBSDSocket.Handle.self) {

@@ -15,10 +15,10 @@ import Synchronization
 
 /// Moves a cleartext body from its socket into a file without copying the bytes into the process (splice(2)).
 ///
-/// It runs on a thread of its own and borrows the socket from NIO: meanwhile the channel reads nothing. If the peer closes its
+/// It runs on a thread of its own and borrows the socket from NIO; the channel reads nothing meanwhile. If the peer closes its
 /// side, NIO closes the channel without reading the bytes that are still in the socket; the pump reads them to the end from a
-/// duplicated descriptor. So only ``End`` says how the body ended. A channel that becomes inactive before that says nothing, except
-/// that the connection cannot be reused.
+/// duplicated descriptor. So only ``End`` says how the body ended. If the channel becomes inactive earlier, that only means that
+/// the connection cannot be reused.
 package final class SplicePump: Sendable {
     /// The outcome, with the number of bytes in the file.
     package enum End: Sendable {
@@ -30,7 +30,7 @@ package final class SplicePump: Sendable {
         case fileFailed(Int64, LoadError)
     }
 
-    /// Further concurrent downloads are read and written as usual.
+    /// The maximum number of pumps at a time; further downloads are read and written as usual.
     package static let maximumPumps = 8
 
     private static let running = Atomic<Int>(0)

@@ -75,7 +75,7 @@ package final class LoadControl {
     /// Suspends the load until ``wake()``.
     ///
     /// May return early.
-    // Inlined, because otherwise a waiting load would keep another async frame, and resume through it.
+    // Inlined, because a waiting load would otherwise keep another async frame and resume through it.
     @inlinable
     @inline(__always)
     package func wait() async {
@@ -170,7 +170,8 @@ package final class LoadControl {
 
 /// A load's position in the queue for a connection.
 package protocol PlaceInLine: AnyObject {
-    /// The app is asked about a connection that may serve the load, or has answered: no queued load times out meanwhile.
+    /// The app is being asked about a connection that may serve the load, or has answered. No queued load times out while it is
+    /// being asked.
     func appIsAsked(_ isAsked: Bool)
     func priorityChanged(_ priority: Float)
     /// The load was suspended: it must not occupy a position that others could use.

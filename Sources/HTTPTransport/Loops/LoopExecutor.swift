@@ -36,7 +36,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     // Unchecked, because every job passes through here: the arrays never call back into this class.
     /// Work that became ready on the loop and has not run yet.
     @exclusivity(unchecked) private var ready: [Work] = []
-    /// The work that is running; kept for its capacity.
+    /// The work that is running; the array is reused for its capacity.
     @exclusivity(unchecked) private var running: [Work] = []
     private var isRunning = false
 
@@ -57,7 +57,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
     /// Calls `callee` back on the loop, after the work that is ready now; to be called on the loop.
     package func proceed(_ callee: any LoopCallee) { add(.callee(callee)) }
 
-    /// Calls back at once, from a task of the loop, and runs work that becomes ready meanwhile in the same turn.
+    /// Calls `callee` at once, and runs work that becomes ready meanwhile in the same turn; to be called from a task of the loop.
     package func enter(_ callee: any LoopCallee) {
         ready.append(.callee(callee))
         if ready.count == 1, !isRunning { runReady() }
@@ -84,7 +84,7 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
             rounds += 1
             swap(&ready, &running)
             for work in running { run(work) }
-            // Does not keep the capacity that a burst needed.
+            // Releases capacity that only a burst needed.
             running.removeAll(keepingCapacity: running.count <= 256)
         }
         isRunning = false
@@ -111,8 +111,8 @@ package final class LoopExecutor: SerialExecutor, TaskExecutor, @unchecked Senda
 
 /// Runs tasks of the app on an event loop.
 ///
-/// One per loop and kept for the lifetime of the process, as the loads' executor. It is separate because the runtime tracks the
-/// isolation of an executor's jobs: loads are isolated to their actor, the app's tasks to nothing. With a shared executor, the
+/// There is one per loop, kept for the lifetime of the process, like the loads' executor. It is separate because the runtime tracks
+/// the isolation of an executor's jobs: loads are isolated to their actor, the app's tasks to nothing. With a shared executor, the
 /// difference would cause another executor hop at each return from an `async` function.
 package final class LoopGuestExecutor: TaskExecutor {
     private let host: LoopExecutor

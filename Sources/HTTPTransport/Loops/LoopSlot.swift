@@ -40,7 +40,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         }
     }
 
-    /// The same, until `isOver` returns true; returns nil then.
+    /// Waits for the value, or until `isOver` returns true; returns nil in that case.
     func wait(unless isOver: () -> Bool) async throws(LoadError) -> Value? {
         let control = control.value
         while value.value == nil, !isOver() {
@@ -50,7 +50,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// The same with a timeout, which is extended while `isMoving` returns true; returns nil after that.
+    /// Waits for the value with a timeout, which is extended while `isMoving` returns true; returns nil on a timeout.
     package func wait(patience: TimeAmount, isMoving: () -> Bool = { false }) async throws(LoadError) -> Value? {
         let control = control.value
         repeat {
@@ -65,7 +65,7 @@ package final class LoopSlot<Value: Sendable>: Sendable {
         return value.value
     }
 
-    /// For cleanup before a load ends, whatever its outcome; returns nil on a timeout.
+    /// Waits for the value even if the load has failed, for cleanup before it ends; returns nil on a timeout.
     package func waitAtEnd(until deadline: NIODeadline) async -> Value? {
         let control = control.value
         let timer = wake(at: deadline)

@@ -17,11 +17,11 @@ import NIOCore
 ///
 /// Confined to its event loop.
 package final class LoopTurns {
-    /// Longer than the loop takes from the end of its tasks to polling its sockets.
+    /// Longer than the loop needs to get from the end of its tasks to polling its sockets.
     private static let pause = TimeAmount.microseconds(20)
-    /// A pause that ends this much late was filled with tasks, after which the loop runs due timers without polling its sockets.
+    /// If a pause ends this late, tasks kept the loop busy; after tasks, it runs due timers without polling its sockets first.
     private static let lateness = TimeAmount.microseconds(500)
-    /// How often a pause is repeated: handling the sockets themselves may have taken that long.
+    /// The maximum number of pauses in a row: handling the sockets themselves may also have delayed the end of a pause.
     private static let attempts = 4
 
     private let loop: any EventLoop

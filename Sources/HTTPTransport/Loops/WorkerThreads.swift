@@ -12,9 +12,10 @@ import SystemThreads
 
 /// Threads for blocking work.
 ///
-/// One is started, up to a limit, for work that finds none idle, and ends after a period without work.
+/// If no thread is idle, work starts another one, up to a limit. A thread ends after a period without work.
 ///
-/// Work starts in FIFO order. An instance lives as long as the process: its threads keep it, and executors are referenced unowned.
+/// Work starts in FIFO order. An instance must live as long as the process: its threads use it, and the runtime references
+/// executors unowned.
 // Sendable because the lock of `monitor` guards the state.
 package final class WorkerThreads: @unchecked Sendable {
     package typealias Work = @Sendable () -> Void
@@ -26,7 +27,7 @@ package final class WorkerThreads: @unchecked Sendable {
         var count = 0
     }
 
-    /// For computations of milliseconds that wait for nothing: evaluating certificates, creating TLS contexts.
+    /// For computations that take milliseconds and wait for nothing: evaluating certificates, creating TLS contexts.
     package static let computing = WorkerThreads("url-computing", maximumCount: max(2, System.coreCount))
 
     /// How long a thread waits for more work: long enough that no threads are restarted in busy times.
@@ -61,7 +62,7 @@ package final class WorkerThreads: @unchecked Sendable {
             _ = state.waiting.popLast()
             return (false, false)
         }
-        // Not under the lock, for which the woken thread would only have to wait.
+        // Outside the lock, because the woken thread would only have to wait for it.
         if isForIdle { monitor.wakeOne() }
         return isTaken
     }

@@ -15,8 +15,8 @@ import TransportMachines
 /// The host name lookups of all sessions of the process: carries out the decisions of ``LookupMachine``, on threads of its own.
 ///
 /// If the TTL is unknown, addresses are cached for 5 seconds: long enough for a burst of connections, too short for a changed
-/// address to matter. The absence of addresses is cached for 1 second. Failures to get an answer are not cached, so that the first
-/// request after a failure asks again.
+/// address to matter. The absence of addresses is cached for 1 second. A lookup without an answer is not cached, so that the next
+/// request asks again.
 package final class NameLookups: Sendable {
     package typealias Answer = Result<[SocketAddress], LoadError>
     typealias Machine = LookupMachine<Answer>
@@ -51,7 +51,7 @@ package final class NameLookups: Sendable {
         Finding(SystemResolver.ask($0, port: 0, family: $1, flags: 0))
     }
 
-    /// Limits what a hostile name server can send; more of a family are never tried in a reasonable time.
+    /// Limits what a hostile name server can send; more addresses of a family could not be tried in a reasonable time.
     static let maximumAddressCount = 16
 
     /// `getaddrinfo` blocks until the name servers answer: usually for at most 10 seconds.
@@ -140,7 +140,7 @@ package final class NameLookups: Sendable {
         self.ask = ask
     }
 
-    /// Requests an answer for the call, which comes after this method has returned.
+    /// Requests an answer for the call; it arrives after this method has returned.
     func want(_ question: Machine.Question, _ call: Call, _ owner: Machine.Owner) -> Machine.Caller {
         let (caller, steps) = state.withLock { state in
             state.callCount += 1

@@ -26,11 +26,11 @@ package protocol Resolver: Sendable {
     ///   - port: The port of the addresses.
     ///   - family: IPv4 (`.inet`) or IPv6 (`.inet6`).
     ///   - loop: Where `reply` is called, once; not at all if the lookup is cancelled in time.
-    ///   - heldUp: Called on the loop with true when the lookup starts to wait for other lookups, and with false when it no longer
-    ///     does, at the latest with the reply.
-    ///   - reply: Takes at least one address, or why there is none: `.cannotFindHost` if the name has none of this family,
-    ///     `.dnsLookupFailed` if there was no answer.
-    /// - Returns: Cancels the lookup. May be called at any time, on any thread.
+    ///   - heldUp: Called on the loop with true when the lookup starts waiting for other lookups, and with false when it stops, at
+    ///     the latest with the reply.
+    ///   - reply: Receives at least one address, or the reason why there is none: `.cannotFindHost` if the name has none of this
+    ///     family, `.dnsLookupFailed` if there was no answer.
+    /// - Returns: A function that cancels the lookup; may be called at any time, on any thread.
     func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         heldUp: @escaping @Sendable (Bool) -> Void, reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
@@ -44,7 +44,7 @@ package protocol Resolver: Sendable {
 }
 
 extension Resolver {
-    /// A lookup whose caller does not need to know whether it waits for others.
+    /// Looks up one family for a caller that does not need to know whether the lookup waits for others.
     package func lookUp(
         _ host: String, port: Int, family: NIOBSDSocket.ProtocolFamily, on loop: any EventLoop,
         reply: @escaping @Sendable (Result<[SocketAddress], LoadError>) -> Void
@@ -58,7 +58,7 @@ extension Resolver {
 /// Asks the system (`getaddrinfo`) through the process's ``NameLookups``, or another instance.
 ///
 /// Sessions share the answers, and no session waits for the slow names of another. Literal addresses, `localhost` (loopback in both
-/// families) and `invalid` (nothing) need no thread and no network (RFC 6761, sections 6.3 and 6.4).
+/// families) and `invalid` (no addresses) need no thread and no network (RFC 6761, sections 6.3 and 6.4).
 package struct SystemResolver: Resolver {
     private let owner = NameLookups.newOwner()
     private let lookups: NameLookups

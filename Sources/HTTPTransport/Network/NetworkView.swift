@@ -38,7 +38,7 @@ package final class NetworkView {
     private static let longestRetry = TimeAmount.seconds(60)
     /// Called on each change, with the previous path.
     var changed: ((_ before: NetworkPath, _ now: NetworkPath) -> Void)?
-    /// Called when interfaces or addresses of the machine change, as in another network.
+    /// Called when the machine's interfaces or addresses change, for example because it joined another network.
     package var addressesChanged: (() -> Void)?
 
     package init(_ monitor: any NetworkMonitoring, on loop: any EventLoop) {
@@ -81,7 +81,7 @@ package final class NetworkView {
             if Self.places(before) != Self.places(new) { addressesChanged?() }
         }
         retryPause = Self.firstRetry
-        // Wake loads even if the path is unchanged: the change may not be part of it.
+        // Wake loads even if the path is unchanged: it does not represent every change.
         if new.isSatisfied || !new.interfaces.isEmpty { wakeLoads() }
     }
 
@@ -99,10 +99,10 @@ package final class NetworkView {
 
     // MARK: Dials
 
-    /// Whether the monitor has a say in connections to a host.
+    /// Whether the state of the networks matters for connections to a host: not for loopback, unless the monitor covers it.
     func mayConcern(_ host: String) -> Bool { monitor.speaksForLoopback || !AddressLiteral.isLoopback(host) }
 
-    /// Runs `dial` once there is a path: at once if it is known, and after a second at the latest.
+    /// Runs `dial` once there is a path: at once if the path is known, and after a second at the latest.
     func whenKnown(_ dial: @escaping () -> Void) {
         begin()
         guard path == nil, !hasLostPatience else { return dial() }
@@ -176,7 +176,7 @@ package final class NetworkView {
     ///   - remote: The address of the peer.
     ///   - isBound: Whether the socket is bound to an interface or address: the kernel's routing then says nothing about it.
     ///   - prohibited: The networks that it must not use.
-    /// - Returns: false, too, if it is unknown.
+    /// - Returns: True if the connection is lost; false if it is not, or if that is unknown.
     func isLost(from local: String?, to remote: String?, isBound: Bool, _ prohibited: ProhibitedNetworks) -> Bool {
         guard let path, let local, let remote, mayConcern(local) else { return false }
         if monitor.speaksForLoopback {
@@ -250,7 +250,7 @@ package final class NetworkView {
     }
 
     private static let wokenPerTurn = 64
-    /// Limits the queries to the kernel: a machine may have thousands of interfaces, usually of containers, which lead nowhere
-    /// else.
+    /// Limits the queries to the kernel: a machine may have thousands of interfaces, mostly of containers, which lead to no other
+    /// network.
     private static let maximumDetourCount = 64
 }

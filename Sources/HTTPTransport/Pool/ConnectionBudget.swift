@@ -23,13 +23,13 @@ package final class ConnectionBudget: Sendable {
     package final class Share: Sendable {
         fileprivate let budget: ConnectionBudget
         fileprivate let loop: any EventLoop
-        /// Called on the loop: the requested reservation is available.
+        /// Called on the loop when the requested reservation is available.
         ///
         /// Returns false if the pool no longer needs it.
         fileprivate let made: NIOLoopBound<() -> Bool>
-        /// Called on the loop: others need the places of idle connections.
+        /// Called on the loop when other pools need the reservations of idle connections.
         fileprivate let needed: NIOLoopBound<() -> Void>
-        /// Since when the pool has had idle connections; `Int64.max` if it has none.
+        /// The instant since which the pool has had idle connections; `Int64.max` if it has none.
         fileprivate let idleSince = Atomic(Int64.max)
 
         fileprivate init(
@@ -43,7 +43,7 @@ package final class ConnectionBudget: Sendable {
 
         var moment: TimeAmount { budget.moment }
 
-        /// Asks for a connection's reservation: returns true if it is available, and otherwise calls `made` when it is.
+        /// Requests a reservation for a connection: returns true if one is available, and otherwise calls `made` once it is.
         package func ask() -> Bool { budget.ask(self) }
 
         /// Takes a reservation for another attempt of a dial, if one is available or `isNeeded`.
@@ -55,21 +55,21 @@ package final class ConnectionBudget: Sendable {
         /// A socket was opened, or closed.
         func socket(isOpen: Bool) { budget.socket(isOpen: isOpen) }
 
-        /// The pool had no idle connection left to close for others.
+        /// The pool had no idle connection left to close for other pools.
         package func gaveNothing() { budget.gaveNothing() }
 
         /// Withdraws the pool's request.
         package func withdraw() { budget.withdraw(self) }
 
-        /// The system has no descriptor for a connection, whose reservation is released next.
+        /// The system has no descriptor for a connection; its reservation is released next.
         ///
-        /// For a moment, only released reservations are handed out.
+        /// For a moment, only released reservations are granted.
         package func descriptorsRanOut() { budget.descriptorsRanOut(self) }
 
-        /// Whether connections of this process are open, whose descriptors will be released.
+        /// Whether this process has open connections, whose descriptors will be released.
         var mayGetDescriptor: Bool { budget.hasSockets }
 
-        /// Reports since when connections have been idle, on NIO's clock; nil if there is none.
+        /// Reports since when connections have been idle, on NIO's clock; nil if no connection is idle.
         package func idle(since instant: Int64?) {
             idleSince.store(instant ?? .max, ordering: .sequentiallyConsistent)
             if instant != nil, budget.isPressed.load(ordering: .sequentiallyConsistent) { budget.makeRoom() }
@@ -81,7 +81,7 @@ package final class ConnectionBudget: Sendable {
         var socketCount = 0
         var usedBy: [ObjectIdentifier: Int] = [:]
         var waiting: [Share] = []
-        /// The number of shares that were told to close a connection and have not released one yet.
+        /// The number of shares that were asked to close a connection and have not released one yet.
         var givingCount = 0
         var shares: [ObjectIdentifier: Share] = [:]
         /// The temporary limit after the system had no descriptor.
@@ -95,13 +95,13 @@ package final class ConnectionBudget: Sendable {
     private let state = Mutex(State())
     private let descriptorLimit: @Sendable () -> Int
 
-    /// How long the temporary limit holds, and how long an attempt waits before it checks again for a reservation.
+    /// How long the temporary limit applies, and how long an attempt waits before it checks again for a reservation.
     let moment: TimeAmount
 
     /// - Parameters:
     ///   - descriptorLimit: Returns the number of descriptors to divide; called for each connection, because the app may change the
     ///     process's limit.
-    ///   - moment: How long the temporary limit holds.
+    ///   - moment: How long the temporary limit applies.
     package init(
         descriptorLimit: @escaping @Sendable () -> Int = DescriptorLimit.divisible, moment: TimeAmount = .milliseconds(250)
     ) {
@@ -121,7 +121,7 @@ package final class ConnectionBudget: Sendable {
 
     // MARK: Reservations
 
-    /// One session must leave a quarter of the limit to the others, but never more connections than this.
+    /// A session must leave a quarter of the limit to the others, but not more connections than this.
     private static let mostLeft = 512
 
     private func limit(_ state: State) -> Int {
@@ -191,7 +191,7 @@ package final class ConnectionBudget: Sendable {
         }
     }
 
-    /// Hands free places to the queued shares, in order.
+    /// Grants free reservations to the queued shares, in order.
     private func serve() {
         let served = state.withLock { state -> [Share] in
             var served: [Share] = []
@@ -215,7 +215,7 @@ package final class ConnectionBudget: Sendable {
         if isPressed.load(ordering: .sequentiallyConsistent) { makeRoom() }
     }
 
-    /// Has idle connections closed: for each queued share the one that has been idle longest.
+    /// Requests that idle connections be closed: for each queued share the one that has been idle longest.
     fileprivate func makeRoom() {
         let givers = state.withLock { state -> [Share] in
             var givers: [Share] = []
@@ -226,7 +226,7 @@ package final class ConnectionBudget: Sendable {
             guard !idle.isEmpty else { return [] }
             let limit = limit(state)
             for share in state.waiting.dropFirst(state.givingCount) {
-                // A share that has reached its maximum gives up one of its own.
+                // A share that has reached its maximum closes one of its own.
                 let place = mayHaveMore(share, state, of: limit) ? idle.indices.last : idle.firstIndex { $0.share === share }
                 guard let place else { continue }
                 let giver = idle.remove(at: place).share

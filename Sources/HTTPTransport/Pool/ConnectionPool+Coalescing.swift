@@ -31,7 +31,7 @@ extension ConnectionPool {
     func coalesce(_ id: ConnectionID, _ addresses: [SocketAddress], decide: @escaping (Bool) -> Void) -> Bool {
         guard let origin = entries[id]?.origin, let route = routes[origin], route.isSecure, route.details == nil,
             dialer.offersHTTP2(for: route), !separated.contains(route), machine.hasSingleDial(origin),
-            // The app wants to judge each server.
+            // An app that judges servers must be asked about each of them.
             adviser(for: origin)?.judgesServers == false,
             let host = candidate(for: route, addresses)
         else { return false }
@@ -50,7 +50,8 @@ extension ConnectionPool {
         return true
     }
 
-    /// A connection to the route's address, to a server that the roots trust, without a client certificate.
+    /// An open connection to one of the addresses whose server is trusted by the roots, and to which no client certificate was
+    /// presented.
     private func candidate(for route: Route, _ addresses: [SocketAddress]) -> HTTP2Connection? {
         let port = dialer.destination(of: route).port
         let known = Set(addresses.compactMap(\.ipAddress))
@@ -66,7 +67,7 @@ extension ConnectionPool {
         return nil
     }
 
-    /// Moves the loads of an origin to a connection of another.
+    /// Moves the loads of an origin to a connection of another origin.
     private func join(_ origin: OriginID, _ route: Route, _ id: ConnectionID) -> Bool {
         guard origins[route] == origin, let entry = entries[id], let connection = entry.connection as? HTTP2Connection,
             connection.isOpen, machine.takesLeases(id), machine.hasSingleDial(origin), entry.origin != origin
@@ -76,7 +77,7 @@ extension ConnectionPool {
         return true
     }
 
-    /// A connection takes no more loads: those of other hosts use their own origins again.
+    /// A connection takes no more loads: the hosts that share it use their own origins again.
     func forgetAliases(of id: ConnectionID) {
         guard let origin = entries[id]?.origin, let others = aliases.removeValue(forKey: origin) else { return }
         for route in others.sorted(by: { ($0.host, $0.port) < ($1.host, $1.port) }) { rename(route, nil) }

@@ -17,14 +17,14 @@ extension ConnectionPool {
     /// What earlier connections to an origin have shown.
     struct KnownVersion {
         var isHTTP1 = false
-        /// They negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
+        /// A connection negotiated HTTP/2 with a prohibited cipher suite, or the server demanded HTTP/1.1.
         var isUnfitForHTTP2 = false
         /// The server's last limit on concurrent exchanges.
         var capacity: Int?
-        /// Until when the server gets no second connection.
+        /// The instant until which the server gets no second connection.
         var calmUntil: NIODeadline?
         var fruitless = FruitlessConnections()
-        /// Until when dials are paused.
+        /// The instant until which dials are paused.
         var pausedUntil: NIODeadline?
     }
 
@@ -49,21 +49,21 @@ extension ConnectionPool {
         let dial = dialer.dial(way, room: room, adviser: { [unowned self] in adviser(for: origin) }) { [self] result in
             dialled(id, result)
         }
-        // Time spent this way does not count as idle.
+        // Waiting for other lookups does not count as idle.
         dial.heldUp = { [unowned self] in perform(machine.handle(.appIsAsked(origin, $0))) }
         dial.proxyIsSilent = { [unowned self] isConnected in
             guard let origin = entries[id]?.origin, let proxy = routes[origin]?.proxy else { return }
             if !isConnected || !hasOpenConnection(origin) { passBy(proxy, origin) }
         }
         dial.found = { [unowned self] addresses, decide in coalesce(id, addresses, decide: decide) }
-        // A dial may be over before it returns.
+        // The dial may be over before the call returns.
         if entries[id]?.connection == nil { entries[id]?.dial = dial }
     }
 
-    /// The number of loads that are told in one turn of the loop that their proxy is silent.
+    /// The number of loads that are notified of a silent proxy in one turn of the loop.
     private static let passersPerTurn = 128
 
-    /// Stops the wait of loads for a connection through a silent proxy, if they have another way.
+    /// Fails the requests of loads that wait for a connection through a silent proxy and have another way.
     ///
     /// This affects all of them: a dial may serve many loads, and the next dial would have the same problem. A dial without waiting
     /// loads is then cancelled.
@@ -77,7 +77,7 @@ extension ConnectionPool {
         passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
     }
 
-    /// Whether the origin has an established connection: then another dial that has reached its proxy waits for the server.
+    /// Whether the origin has an established connection. A dial that has reached its proxy then waits only for the server.
     private func hasOpenConnection(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
     private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {
@@ -143,7 +143,7 @@ extension ConnectionPool {
         return false
     }
 
-    /// Adds the handler of the negotiated protocol, or of the one that is known of the server.
+    /// Adds the handler of the negotiated protocol, or of the one that the server is known to speak.
     private func makeConnection(_ dialled: DialledChannel, _ id: ConnectionID) throws -> any HTTPConnection {
         let pipeline = dialled.channel.pipeline.syncOperations
         let origin = entries[id]?.origin
@@ -181,8 +181,8 @@ extension ConnectionPool {
         dialFailures[id] = nil
     }
 
-    /// Retries a dial for which the process has no descriptor: when one of its connections was closed, or after a moment if it
-    /// has no connection.
+    /// Retries a dial for which the process has no descriptor: once one of its connections is closed, or after a moment if it has
+    /// no connection.
     private func isTriedAgain(_ id: ConnectionID) -> Bool {
         guard var entry = entries[id] else { return false }
         if room.mayGetDescriptor {
@@ -195,7 +195,7 @@ extension ConnectionPool {
         let bound = NIOLoopBound(self, eventLoop: loop)
         entry.dial = nil
         entry.nextTry = loop.scheduleTask(in: room.moment) {
-            // A timer that was due when it was cancelled runs nevertheless.
+            // A timer that was already due when it was cancelled still runs.
             guard bound.value.entries[id] != nil else { return }
             bound.value.entries[id]?.nextTry = nil
             _ = bound.value.room.takeMore(isNeeded: true)

@@ -26,7 +26,7 @@ extension ConnectionPool {
         }
     }
 
-    /// Whether a route has a connection over which CONNECT may name a protocol (RFC 8441).
+    /// Whether a route has a connection that allows extended CONNECT (RFC 8441).
     package func allowsExtendedConnect(_ route: Route) -> Bool {
         guard let origin = origins[route] else { return false }
         // Not all entries of the pool: they include connections that were taken over, perhaps ten thousand.
@@ -35,7 +35,7 @@ extension ConnectionPool {
         }
     }
 
-    /// Another protocol has taken over the connection: it is not kept, and no load waits for it.
+    /// Another protocol has taken over the connection: it is not reused, and no load waits for it.
     ///
     /// It is still notified when its network goes away.
     package func wasTakenOver(_ connection: any HTTPConnection) {

@@ -37,7 +37,7 @@ extension ConnectionPool {
         guard let origin = entries[id]?.origin else { return false }
         var known = versions[origin, default: KnownVersion()]
         if asksForCalm { known.calmUntil = loop.now + Self.calm }
-        // While another connection serves, requests can be sent there.
+        // While another connection works, requests can be sent there.
         let others = machine.shared(origin).filter { $0 != id }
         let serves = others.contains { (entries[$0]?.connection as? HTTP2Connection)?.standing.hasWorked == true }
         let isLast = isFruitless && !serves && known.fruitless.add()
@@ -66,14 +66,14 @@ extension ConnectionPool {
         }
     }
 
-    /// Whether a dial is paused until the origin may be dialed again; the pause does not count as idle.
+    /// Pauses a dial if the origin must not be dialed yet, and returns whether it did; the pause does not count as idle.
     func pausesDial(_ id: ConnectionID, _ origin: OriginID) -> Bool {
         guard let end = versions[origin]?.pausedUntil, loop.now < end else { return false }
         let bound = NIOLoopBound(self, eventLoop: loop)
         entries[id]?.isPaused = true
         entries[id]?.nextTry = loop.scheduleTask(deadline: end) {
             let pool = bound.value
-            // A timer that was due when it was cancelled runs nevertheless.
+            // A timer that was already due when it was cancelled still runs.
             guard pool.entries[id]?.isPaused == true else { return }
             pool.entries[id]?.isPaused = false
             pool.entries[id]?.nextTry = nil

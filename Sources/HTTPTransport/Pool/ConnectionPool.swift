@@ -22,13 +22,13 @@ package final class ConnectionPool {
         fileprivate var priority: Float
         fileprivate let onlyNew: Bool
         let control: LoadControl
-        /// The adviser for connections that are made meanwhile; nil once the request is answered.
+        /// The adviser for connections that are dialed meanwhile; nil once the request is answered.
         fileprivate(set) var adviser: (any HandshakeAdviser)?
         var connection: (any HTTPConnection)?
         fileprivate(set) var failure: LoadError?
         /// Whether the lease is paused: no running dial serves it.
         fileprivate var isOnHold = true
-        /// The number of open questions to the app on behalf of this load.
+        /// The number of questions to the app on behalf of this load that are not answered yet.
         fileprivate var questionCount = 0
 
         private unowned let pool: ConnectionPool
@@ -63,7 +63,7 @@ package final class ConnectionPool {
         /// Whether the dial has started; until then it is queued, with its reservation.
         var hasBegun = false
         var connection: (any HTTPConnection)?
-        /// How often the system had no descriptor for it, and no connection of the process could be waited for.
+        /// How often the system had no descriptor for the connection while the process had no other connection to wait for.
         var triesWithoutDescriptor = 0
         /// The timer of the next attempt, or of the first one after a pause.
         var nextTry: Scheduled<Void>?
@@ -82,7 +82,7 @@ package final class ConnectionPool {
     var aliases: [OriginID: Set<Route>] = [:]
     /// The routes that must not share an origin.
     var separated: Set<Route> = []
-    /// The origin that was looked up last; usually it is the next one, too.
+    /// The origin that was looked up last; the next one is usually the same.
     private var lastOrigin: (route: Route, id: OriginID)?
     @exclusivity(unchecked) var leases: [LeaseID: Lease] = [:]
     @exclusivity(unchecked) var entries: [ConnectionID: Entry] = [:]
@@ -133,10 +133,11 @@ package final class ConnectionPool {
         return nil
     }
 
-    /// Asks for a connection: an idle one, a new one, or the first that becomes available; only a new one after a kept one turned
-    /// out to be gone.
+    /// Requests a connection: an idle one, a new one, or the first that becomes available. With `onlyNew`, only a new one is
+    /// accepted, because an idle one turned out to be gone.
     ///
-    /// It belongs to the load until its exchange ends. The load waits until the request is answered; every request must be taken.
+    /// It belongs to the load until its exchange ends. The load waits until the request is answered; every request must be passed
+    /// to ``take(_:)``.
     package func wish(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {
@@ -200,7 +201,7 @@ package final class ConnectionPool {
             } else {
                 perform(machine.handle(.withdrawn(lease.id, isLate: failure.kind == .timedOut)))
             }
-            // Not before, so that the question passes to the next queued load.
+            // Last, so that open questions pass to the next queued load.
             leave(lease)
             throw failure
         }
@@ -209,7 +210,7 @@ package final class ConnectionPool {
         throw lease.failure ?? LoadError(.unknown, "no connection")
     }
 
-    /// The lease's load no longer takes part in connections that are being made.
+    /// The lease's load no longer takes part in dials.
     func leave(_ lease: Lease) {
         while lease.questionCount > 0 {
             lease.questionCount -= 1
@@ -219,14 +220,15 @@ package final class ConnectionPool {
         for id in machine.dials(lease.origin) { entries[id]?.dial?.left(adviser) }
     }
 
-    /// The load's waiting time is its server's from here on.
+    /// From here on, the load's waiting time counts as idle.
     func letGo(_ lease: Lease, now: NIODeadline) {
         guard lease.isOnHold else { return }
         lease.isOnHold = false
         lease.control.letGo(now: now)
     }
 
-    /// The adviser for a connection that is being made: the load that is expected to get it, which is also told of its failure.
+    /// The adviser for a connection that is being dialed: the load that is expected to get it, and which is also notified if the
+    /// dial fails.
     func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
         machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
     }
@@ -243,7 +245,7 @@ package final class ConnectionPool {
         }
     }
 
-    /// A kept connection turned out to be gone: the idle ones are presumed to be gone as well.
+    /// An idle connection turned out to be gone; the other idle ones are presumed to be gone as well.
     package func wentStale(_ route: Route) {
         if let origin = origins[route] { perform(machine.handle(.wentStale(origin))) }
     }
@@ -294,7 +296,7 @@ package final class ConnectionPool {
     // MARK: The session's side
 
     package func closeIdle() {
-        // The next connection may not be valid for hosts that share another's.
+        // The next connection may not be valid for hosts that share another host's connection.
         for id in Array(entries.keys) { forgetAliases(of: id) }
         perform(machine.handle(.closeIdle))
     }
@@ -333,7 +335,7 @@ package final class ConnectionPool {
     func perform(_ actions: [PoolMachine.Action]) {
         for action in actions { perform(action) }
         tellIdle()
-        // Reservations that were available at once; each dial asks for its own.
+        // Reservations that were available at once; each dial requests its own.
         while hasRoom || awaitsRoom {
             let event: PoolMachine.Event = hasRoom ? .roomMade : .roomAwaited
             hasRoom = false

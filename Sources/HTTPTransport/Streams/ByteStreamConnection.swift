@@ -35,22 +35,22 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package var changed: (() -> Void)?
     package private(set) var hasEnded = false
     package private(set) var failure: LoadError?
-    /// A network came up since this was last checked.
+    /// Whether a network came up since this was last checked.
     package var mayHaveBetterRoute = false
-    /// Received bytes are dropped.
+    /// Whether received bytes are dropped.
     package private(set) var discardsInput = false
     private var received = ByteBuffer()
     private var context: ChannelHandlerContext?
-    /// TLS with a proxy or with the server, inside which further TLS is nested.
+    /// Whether the connection already uses TLS, with a proxy or the server; further TLS is nested inside it.
     private let isInTLS: Bool
     private var isReading = true
-    /// The app suspended its task.
+    /// Whether the app suspended the task.
     private var isHeld = false
     /// The number of bytes that the app asked for.
     private var wanted = 0
     private var outputIsClosed = false
     private var isClosing = false
-    /// The TLS handshake does its own reading.
+    /// Whether a TLS handshake is in progress; it does its own reading.
     package private(set) var isSecuring = false
     private var transportError: (any Error)?
     private var lingering: Scheduled<Void>?
@@ -77,7 +77,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
             return received
         }
         let taken = received.readSlice(length: count).map { ByteBuffer($0.readableBytesView) } ?? ByteBuffer()
-        // The remaining bytes are moved only once they are the smaller half.
+        // Move the remaining bytes only once they are less than half of the buffer.
         if received.readerIndex > received.readableBytes { received.discardReadBytes() }
         return taken
     }
@@ -108,7 +108,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     /// Whether to write now; true for a lost connection, too, so that the write fails.
     package var isWritable: Bool { !channelIsActive || context?.channel.isWritable == true }
 
-    /// Writes bytes, and reports on the loop, perhaps at once, whether the system accepted all of them.
+    /// Writes bytes, and reports on the loop, possibly before it returns, whether the system accepted all of them.
     package func write(_ bytes: ByteBuffer, written: @escaping (Bool) -> Void) {
         guard let context, channelIsActive, !outputIsClosed else {
             written(false)
@@ -134,7 +134,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     // MARK: TLS
 
-    /// Starts TLS; no received bytes may be left untaken.
+    /// Starts TLS; all received bytes must have been taken.
     ///
     /// - Parameters:
     ///   - server: The name that the certificate must be valid for.
@@ -254,7 +254,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
 
     /// The peer closed its side properly.
     ///
-    /// A lost connection, such as TLS without `close_notify`, reports this as well, but does not count.
+    /// A lost connection, such as TLS closed without `close_notify`, triggers this event as well, but is not a proper end.
     private func inputEnded() {
         guard !hasEnded, failure == nil else { return }
         hasEnded = true

@@ -12,9 +12,9 @@ import NIOSSL
 
 /// Determines which handshake a server's request for a client certificate belongs to.
 ///
-/// NIOSSL reports the request through a callback of the context, which all handshakes share, and identifies the handshake only by
-/// the server's name. It does so within the event that delivered the request, though, so the code that passes an event to the TLS
-/// handler first records the handshake here.
+/// NIOSSL reports the request through a callback of the context, which all handshakes share, and passes it only the server's name.
+/// It calls back while the TLS handler processes the event that carried the request. So the handshake is recorded here before each
+/// event is passed to that handler.
 enum ClientCertificateRequests {
     final class Current: Sendable {
         let handshake: NIOLoopBound<TLSHandshake>
@@ -23,7 +23,7 @@ enum ClientCertificateRequests {
 
     private static let current = ThreadSpecificVariable<Current>()
 
-    /// Attributes everything that the TLS handler does next on the loop to this handshake.
+    /// Attributes the TLS handler's next work on the loop to this handshake.
     static func enter(_ handshake: TLSHandshake, on loop: any EventLoop) -> Current {
         let mine = Current(handshake, on: loop)
         // Runs after tasks that are already queued, and before the ones that NIOSSL enqueues next.

@@ -11,15 +11,15 @@ import NIOCore
 /// Reads the cipher suite from the server's first message, which is cleartext in every version of TLS (RFC 8446, section 4.1.3),
 /// and detects servers that do not speak TLS at all.
 ///
-/// NIOSSL reports neither. The handler stays in front of the TLS handler during the handshake, and records whose events pass
-/// (``ClientCertificateRequests``).
+/// NIOSSL reports neither. This handler stays in front of the TLS handler during the handshake, and records which handshake each
+/// event belongs to (``ClientCertificateRequests``).
 final class ServerHelloReader: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
     /// The IANA number, once it is known.
     private(set) var cipherSuite: UInt16?
-    /// The server's first byte does not start a TLS record.
+    /// Whether the server's first byte cannot start a TLS record.
     private(set) var isNotTLS = false
     private(set) var hasSeenBytes = false
     private var start: [UInt8] = []

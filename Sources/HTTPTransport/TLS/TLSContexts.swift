@@ -11,7 +11,8 @@ import NIOCore
 import NIOSSL
 import Synchronization
 
-/// The TLS contexts of the process, one per policy: creating one takes milliseconds, and they hold no state of a connection.
+/// The TLS contexts of the process, one per policy: creating a context takes milliseconds, and contexts hold no state of a
+/// connection.
 enum TLSContexts {
     private enum Entry {
         case pending([@Sendable (Result<NIOSSLContext, LoadError>) -> Void])
@@ -21,7 +22,7 @@ enum TLSContexts {
     private static let maximumCount = 64
     private static let entries = Mutex<[TLSPolicy: Entry]>([:])
 
-    /// Replies at once if the context exists, and otherwise from the thread that creates it off the loop.
+    /// Replies at once if the context exists, and otherwise from the thread that creates it.
     static func context(for policy: TLSPolicy, reply: @escaping @Sendable (Result<NIOSSLContext, LoadError>) -> Void) {
         let (known, mustMake) = entries.withLock { entries -> (Result<NIOSSLContext, LoadError>?, Bool) in
             switch entries[policy] {
@@ -63,7 +64,7 @@ enum TLSContexts {
         configuration.minimumTLSVersion = version(policy.minimumVersion) ?? .tlsv12
         configuration.maximumTLSVersion = policy.maximumVersion.flatMap(version)
         configuration.applicationProtocols = policy.offersHTTP2 ? ["h2", "http/1.1"] : ["http/1.1"]
-        // `TrustCheck` decides. BoringSSL needs no roots, and parsing the system's is what makes a context expensive.
+        // `TrustCheck` evaluates chains, so BoringSSL needs no roots. Parsing the system's roots is what makes a context expensive.
         configuration.trustRoots = .certificates([])
         configuration.certificateVerification = .noHostnameVerification
         if policy.requiresForwardSecrecy {

@@ -49,11 +49,11 @@ enum TLSFailure {
             )
         }
         let text = "\(error)".uppercased()
-        // BoringSSL's names of its errors and of the server's alerts.
+        // The text contains BoringSSL's names for its own errors and for the server's alerts.
         if let alert = aboutClientCertificate(error, shown) { return alert }
         if text.contains("PROTOCOL_VERSION") || text.contains("UNSUPPORTED_PROTOCOL") || text.contains("WRONG_SSL_VERSION") {
-            // BoringSSL's own error for a server that answers with an older version; an alert from the server may mean either end
-            // of the range.
+            // BoringSSL reports UNSUPPORTED_PROTOCOL if the server chose an older version. An alert from the server may mean that
+            // the offered versions are too old or too new.
             return (.secureConnectionFailed, aboutVersion(terms, isTooOld: text.contains("UNSUPPORTED_PROTOCOL")))
         }
         if text.contains("HANDSHAKE_FAILURE") || text.contains("NO_SHARED_CIPHER") || text.contains("NO_CIPHERS") {
@@ -89,10 +89,9 @@ enum TLSFailure {
         return "\(reason); App Transport Security wants a cipher with forward secrecy: \(advice), set to false, allows others"
     }
 
-    /// The failure if an error is about the client's certificate: alerts of a server that demands one, or another one (RFC 8446,
-    /// section 6.2).
+    /// The failure if the error is an alert because the client's certificate is missing or was rejected (RFC 8446, section 6.2).
     ///
-    /// In TLS 1.3 they arrive after the handshake.
+    /// In TLS 1.3 these alerts arrive after the handshake.
     static func aboutClientCertificate(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
         let text = "\(error)".uppercased()
         if text.contains("CERTIFICATE_REQUIRED") {

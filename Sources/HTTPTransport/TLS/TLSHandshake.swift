@@ -58,7 +58,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
 
     // MARK: The server's certificate
 
-    /// Evaluates the server's chain: asks the app if it wants to judge, and otherwise checks against the roots.
+    /// Evaluates the server's chain: asks the app if it judges servers itself, and otherwise checks the chain against the roots.
     func verify(_ presented: [NIOSSLCertificate], on loop: any EventLoop, verdict: EventLoopPromise<NIOSSLVerificationResult>) {
         self.verdict = verdict
         do {
@@ -83,13 +83,13 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         case .rejected:
             conclude(LoadError(.serverCertificateUntrusted, "the certificate of \(server.host) was rejected by the app"))
         case .trusted where !demands.enforcesTrust:
-            // Pins and key lengths are enforced whatever the app says.
+            // Pins and key lengths are enforced whatever the app decides.
             let pins = TrustPins(leaf: demands.leafPins, ca: demands.caPins)
             let failure = TrustCheck.failure(
                 ofTrusted: chain.map { Array($0) }, host: server.host, requiresStrongKeys: demands.requiresStrongKeys, pins: pins
             )
             if let failure { return conclude(LoadError(failure.kind, failure.message + hint(on: failure))) }
-            // A server that the app trusts may also chain to the roots; then it counts as verified, as without the app's decision.
+            // The chain may also end in a trusted root. The server then counts as verified, as if the app had not been asked.
             check(on: loop) { handshake, failure in
                 handshake.isVerified = failure == nil
                 handshake.hasStrongKeys = handshake.demands.requiresStrongKeys
@@ -122,7 +122,7 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         conclude(LoadError(failure.kind, failure.message + (isLoosened ? hint(on: failure) : "")))
     }
 
-    /// The key that would have made the app's trust count, if there is one.
+    /// Names the App Transport Security key that would let the app's decision stand, if there is one.
     private func hint(on failure: TrustFailure) -> String {
         let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
         let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host) + ", set to false,"
@@ -158,8 +158,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
         wasAskedForCertificate = true
         advice.ask(
             { [server] in $0.identity(for: server, reply: $1) },
-            // If there never was a load to ask, continue without a certificate. If all have left, the dial ends: the connection would only
-            // suit loads without a certificate.
+            // If there never was a load to ask, continue without a certificate. If all loads have left, the dial ends: the
+            // connection would suit only loads that present none.
             otherwise: { standing -> IdentityAnswer? in if case .nobody = standing { IdentityAnswer.none } else { nil } },
             reply: { [self] in chosen($0) }
         )

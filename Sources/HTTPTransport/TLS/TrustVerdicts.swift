@@ -62,7 +62,7 @@ enum TrustVerdicts {
         case .waits: return
         case .mustCheck: break
         }
-        // Not on the cooperative pool, which the app may block.
+        // Not on Swift's cooperative thread pool, which the app may block.
         Task(executorPreference: WorkerThreads.computing) {
             var question = TrustQuestion(chain.map { Data($0) }, hosts: [host])
             question.roots = roots
@@ -103,7 +103,7 @@ extension TrustVerdicts.State {
         if case .trusted(let verdict, let until) = entries[key], until > now { return .isTrusted(verdict) }
         guard waitingCount < TrustVerdicts.maximumWaiting else { return .isTooMuch }
         waitingCount += 1
-        // Removed while it grows, so that the array is not copied for each waiter.
+        // Removed from the dictionary first, so that appending does not copy the array.
         guard case .pending(var replies) = entries.removeValue(forKey: key) else {
             entries[key] = .pending([reply])
             return .mustCheck

@@ -22,7 +22,7 @@ package final class MessageDeflater {
     private let level: CInt
     /// On the heap, because zlib keeps a pointer to it.
     private var stream: UnsafeMutablePointer<z_stream>?
-    /// Whether the message had any byte so far.
+    /// Whether the message has any bytes so far.
     private var hasContent = false
 
     /// - Parameters:

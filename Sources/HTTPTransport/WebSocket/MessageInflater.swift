@@ -36,14 +36,14 @@ package final class MessageInflater {
     private var limit = 0
     /// The number of bytes of this message so far.
     package private(set) var produced = 0
-    /// How much of the tail was put back.
+    /// How many bytes of the tail have been fed back.
     private var tailOffset = 0
     /// The input so far ended with a final block, at a byte boundary.
     private var isBehindFinalBlock = false
     private var failure: WebSocketFailure?
 
-    /// A peer that exceeds its window is not always detected, because zlib has the window plus the output of one call; the result
-    /// is still the message, or a failure.
+    /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
+    /// current call. The result is then still the message, or a failure.
     ///
     /// - Parameters:
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
