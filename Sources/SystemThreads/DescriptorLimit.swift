@@ -18,10 +18,11 @@ import Musl
 /// Some descriptors are reserved for short-lived use inside the library: one for each thread that looks up a host name or opens a
 /// file, three for each disk lane, three for each event loop, and a dozen for the standard streams, libdispatch and the network
 /// monitors. Of the rest, a quarter is left to the app, three eighths, up to 4,096, are for files that stay open (``FileBudget``),
-/// and the remainder is for connections (`ConnectionBudget`). Occasional descriptors come out of the app's quarter: the connections
-/// of libunbound, Kerberos and proxy scripts, and one connection to the daemon for each background session.
+/// and the remainder is for connections (`ConnectionBudget`). Descriptors that are needed only now and then come out of the app's
+/// quarter: those for connections of libunbound, Kerberos and proxy scripts, and for one connection to the daemon per background
+/// session.
 package enum DescriptorLimit {
-    /// The number of files that may be opened, read or written at a time.
+    /// The maximum number of files that are opened, read or written at a time.
     package static let threadsForFiles = 16
     private static let lanes = 4
     private static let others = 12
@@ -53,7 +54,7 @@ package enum DescriptorLimit {
 
     private static let mostFiles = 4_096
 
-    /// The number of host names that may be looked up at a time: `getaddrinfo` opens a socket.
+    /// The maximum number of host names that are looked up at a time: `getaddrinfo` opens a socket.
     package static func threadsForNames(_ limit: Int = system()) -> Int { min(64, max(4, limit / 16)) }
 
     private static let setAside: Int = {

@@ -16,8 +16,8 @@ import Synchronization
 /// in a queue when the budget is used up; uses that can do without a descriptor do not wait.
 ///
 /// A load that has a connection may wait for a file, and a load that has a file may wait for a connection. To rule out a deadlock,
-/// loads of the second kind get at most ``Part/half`` of the files. The other half is reserved for loads that, while they have
-/// their file, wait only for their server, the app and the disk (``Part/whole``).
+/// loads of the second kind get at most half of the files (``Part/half``). The other half is reserved for loads that, while they
+/// have their file, wait only for their server, the app and the disk (``Part/whole``).
 package final class FileBudget: Sendable {
     /// The part of the budget that a load may use.
     package enum Part: Sendable {
@@ -94,7 +94,7 @@ package final class FileBudget: Sendable {
         return isThere ? FileRoom(self, part, count) : nil
     }
 
-    /// Asks for a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
+    /// Requests a descriptor for a file: returns it at once, or calls `made` with it later, on any thread.
     package func ask(_ part: Part, _ made: @escaping Made) -> Answer {
         let limit = limit
         let place = state.withLock { state -> Ticket? in
@@ -107,7 +107,7 @@ package final class FileBudget: Sendable {
         return .inLine(place)
     }
 
-    /// Leaves the queue; a descriptor that is already being handed over still arrives.
+    /// Leaves the queue; `made` may still be called if a descriptor is already being handed over.
     package func leave(_ place: Ticket) {
         _ = state.withLock { $0.leave(place.part, place.number) }
     }
@@ -124,7 +124,7 @@ package final class FileBudget: Sendable {
 }
 
 extension FileBudget.State {
-    /// Whether no queued load comes before another one of this part.
+    /// Whether no queued load takes precedence over a new request for this part.
     fileprivate func hasNoLine(before part: FileBudget.Part) -> Bool {
         lines.whole.waiting.isEmpty && (part == .whole || lines.half.waiting.isEmpty)
     }
@@ -152,7 +152,8 @@ extension FileBudget.State {
         part == .whole ? lines.whole.waiting.removeValue(forKey: number) : lines.half.waiting.removeValue(forKey: number)
     }
 
-    /// Hands free descriptors to the waiters: those that have a connection first, but one of the others after every seven of them.
+    /// Hands free descriptors to the waiters: first to loads that have a connection, but to one of the others after every seven of
+    /// those.
     fileprivate mutating func serve(_ limit: Int) -> [(FileBudget.Made, FileBudget.Part)] {
         var served: [(FileBudget.Made, FileBudget.Part)] = []
         while true {

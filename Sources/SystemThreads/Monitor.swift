@@ -15,7 +15,8 @@ import Musl
 
 /// A lock with a condition variable, which `Mutex` lacks.
 package final class Monitor: @unchecked Sendable {
-    // Sendable because the two pointers never change, and the mutex and condition they point at are made for use by many threads.
+    // Sendable because the two pointers never change, and the mutex and condition variable that they point to may be used by many
+    // threads.
     private let lock = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
 

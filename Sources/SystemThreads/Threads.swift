@@ -29,7 +29,7 @@ package enum Threads {
 
     /// Starts a thread that ends when `life` returns.
     ///
-    /// It blocks all signals: the app's handlers run on the app's threads.
+    /// It blocks all signals, so that the app's signal handlers run on the app's threads.
     ///
     /// - Parameters:
     ///   - name: The name that system tools show; at most 15 bytes.

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A serial thread for work that waits for a disk.
+/// Runs work that waits for a disk, one step after the other, on a thread of its own.
 ///
 /// Sendable because all mutable state is read and changed inside `monitor.locked`.
 package final class WorkThread: @unchecked Sendable {
@@ -27,7 +27,7 @@ package final class WorkThread: @unchecked Sendable {
             defer { isRunning = true }
             return !isRunning
         }
-        // If the system cannot create a thread, run the work here.
+        // If the system cannot create a thread, run the work on this one.
         if mustStart, Threads.start(name, { self.live() }) == nil { live() }
     }
 
