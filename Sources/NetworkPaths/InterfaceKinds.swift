@@ -16,7 +16,7 @@ import Musl
 
 /// Determines the kind of an interface from sysfs.
 struct InterfaceKinds {
-    /// Where sysfs is mounted; tests use another directory.
+    /// The mount point of sysfs; tests use another directory.
     let root: String
 
     func kind(of name: String) -> NetworkPath.Interface.Kind {
@@ -30,7 +30,7 @@ struct InterfaceKinds {
         case "wwan": return .cellular
         default: break
         }
-        // Older wireless drivers have these; an interface with a device that is neither is hardware such as Ethernet.
+        // Older wireless drivers have these; any other interface with a device is hardware such as Ethernet.
         if exists(folder + "/wireless") || exists(folder + "/phy80211") { return .wifi }
         return exists(folder + "/device") ? .wired : .other
     }

@@ -22,7 +22,7 @@ struct InterfaceTable {
     private(set) var links: [Int: Link] = [:]
     private struct Address: Hashable {
         var bytes: [UInt8]
-        /// Of link or host scope: it is not routable beyond the link.
+        /// Whether the scope is link or host, so that the address is not routable beyond the link.
         var isLocal: Bool
     }
 

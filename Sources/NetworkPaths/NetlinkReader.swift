@@ -88,7 +88,8 @@ struct NetlinkReader {
         }
         guard let found, found.count == length else { return nil }
         if isGone { return .addressIsGone(index: index, bytes: Array(bytes[found])) }
-        // Unusable are tentative addresses (0x40) that are not optimistic (0x04), and duplicates of another host's address (0x08).
+        // Tentative addresses (0x40) that are not optimistic (0x04) are unusable, as are duplicates of another host's address
+        // (0x08).
         let isUsable = flags & 0x08 == 0 && (flags & 0x40 == 0 || flags & 0x04 != 0)
         return .address(index: index, bytes: Array(bytes[found]), scope: bytes[body.lowerBound + 3], isUsable: isUsable)
     }

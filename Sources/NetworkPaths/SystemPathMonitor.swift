@@ -27,7 +27,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     /// The monitor of the whole process.
     package static let shared = SystemPathMonitor()
 
-    /// How long further changes are gathered after the first, in milliseconds.
+    /// How long to gather further changes after the first one, in milliseconds.
     private static let pause: CInt = 100
 
     /// RTM_GETLINK and RTM_GETADDR.
@@ -42,7 +42,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     private var newWatchers: Set<Int> = []
     private var nextWatcher = 0
     private var path: NetworkPath?
-    /// What NetworkManager reports, if it is running.
+    /// The facts that NetworkManager reports, if it is running.
     private var managed: NetworkManager.Facts?
     private var hasBegun = false
     /// The eventfd that wakes the thread; negative if there is none.
@@ -107,7 +107,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private enum Way { case none, unknown, by(Int) }
 
-    /// Addresses that are neither local nor on a nearby network: two of a root name server.
+    /// Two addresses of a root name server, which is neither local nor on a nearby network.
     ///
     /// Nothing is sent to them.
     private static let farAddresses: [[UInt8]] = [
@@ -160,7 +160,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         while true {
             let socket = cls_netlink_open()
             guard socket >= 0 else {
-                // Perhaps there is no free descriptor. ``NetworkView`` limits how long loads wait for a path.
+                // Perhaps no descriptor is free. ``NetworkView`` limits how long loads wait for a path.
                 pauses += 1
                 _ = cls_wait(-1, event, min(1_000 << min(pauses, 6), 60_000))
                 continue
@@ -206,7 +206,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
     }
 
     private func read(_ manager: NetworkManager?) {
-        // Signals that arrived during the calls are consumed here, because they no longer make the descriptor readable.
+        // D-Bus signals that arrived during the calls are consumed here, because they no longer make the descriptor readable.
         for _ in 0..<4 {
             let facts = manager?.read()
             lock.locked { managed = facts }
@@ -261,7 +261,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
 
     private func publish(_ table: InterfaceTable) {
         let routes = Self.defaultRoutes
-        // NetworkManager reports whether the primary connection is metered: that is the interface of the default route.
+        // NetworkManager reports whether the primary connection is metered, which is the interface of the default route.
         let isMetered = lock.locked { managed?.isMetered } ?? false
         let new = table.path(
             defaultRoutes: routes,
@@ -270,7 +270,7 @@ package final class SystemPathMonitor: NetworkMonitoring, @unchecked Sendable {
         let told: [@Sendable (NetworkPath) -> Void] = lock.locked {
             path = new
             newWatchers = []
-            // Notify all watchers even if the path is unchanged: loads may wait for something that is not part of it.
+            // Notify all watchers even if the path is unchanged: loads may wait for a change that it does not represent.
             return watchers.sorted { $0.key < $1.key }.map(\.value)
         }
         for watcher in told { watcher(new) }
