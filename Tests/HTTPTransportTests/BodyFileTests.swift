@@ -90,7 +90,7 @@ import Testing
                 let length = opens ? try body.openNow().length : try BodyFile.findNow(path: file.path, as: version).length
                 #expect(length == 1_000 && isSame)
             } catch {
-                #expect(!isSame && error.kind == .cannotOpenFile && error.message.contains("order it again"))
+                #expect(!isSame && error.kind == .cannotOpenFile && error.message.contains("create the upload again"))
             }
         }
     }

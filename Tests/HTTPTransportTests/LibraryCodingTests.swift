@@ -207,7 +207,7 @@ import Testing
         #expect(throws: DecodingFailure.self) { try decode(Self.zstandard, ["br"], step: 7) }
         #expect(throws: DecodingFailure.self) { try decode(Self.brotli, ["zstd"], step: 7) }
         // A frame of zstd 0.7, which libraries read that were built for it.
-        #expect(throws: DecodingFailure.corrupt("it does not begin as zstd does")) {
+        #expect(throws: DecodingFailure.corrupt("it does not start like zstd data")) {
             try decode([0x27, 0xB5, 0x2F, 0xFD, 0, 0, 0, 0], ["zstd"], step: 8)
         }
     }

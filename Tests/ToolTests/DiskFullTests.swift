@@ -128,7 +128,7 @@ struct DiskFullTests {
         }) { server in
             let result = try await Tool.run(["download", "-o", "file.bin", server.url("/a").absoluteString], in: folder)
             #expect(result.code == 63, "\(result.errors)")
-            #expect(result.errors.contains("beyond the limit"), "\(result.errors)")
+            #expect(result.errors.contains("exceeds the limit"), "\(result.errors)")
             #expect(try folder.names == [])
         }
     }

@@ -57,7 +57,7 @@ struct ErrorMessageTests {
             reply: [.write("HTTP/1.1 200 OK\r\nA : b\r\n\r\n"), .close]),
         Row(
             testDescription: "a broken body", code: 61,
-            text: "the body is not what its content coding demands: incorrect header check",
+            text: "the body does not match its content coding: incorrect header check",
             reply: .ok("not gzip at all", [("Content-Encoding", "gzip")])),
         Row(
             testDescription: "a time-out", code: 28, text: "the load took longer than 0.3 s (--max-time)",
@@ -78,7 +78,7 @@ struct ErrorMessageTests {
             scheme: "https", greeting: [.awaitBytes(1), .write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
         Row(
             testDescription: "closed in the handshake", code: 35,
-            text: "securing the connection to 127.0.0.1: the server closed the connection in the TLS handshake",
+            text: "securing the connection to 127.0.0.1: the server closed the connection during the TLS handshake",
             scheme: "https", greeting: [.awaitBytes(1), .close]),
         Row(
             testDescription: "an alert", code: 35,

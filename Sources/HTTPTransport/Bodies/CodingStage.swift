@@ -85,7 +85,7 @@ final class CodingStage {
         switch coding.first(start) {
         case .isShort: return false
         case .frame: break
-        case .other: throw .corrupt("it does not begin as \(coding.name) does")
+        case .other: throw .corrupt("it does not start like \(coding.name) data")
         }
         guard let decode = coding.makeDecoder(start) else { throw .outOfMemory }
         isSlow = coding.isSlow(first)

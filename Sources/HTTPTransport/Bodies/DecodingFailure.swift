@@ -26,13 +26,13 @@ package enum DecodingFailure: Error, Sendable, Hashable {
 
     package var message: String {
         switch self {
-        case .tooManyCodings(let count): "the body has \(count) content codings, more than \(ContentDecoder.maximumCodings)"
+        case .tooManyCodings(let count): "the body has \(count) content codings; the limit is \(ContentDecoder.maximumCodings)"
         case .truncated: "the body ends before its content coding does"
-        case .corrupt(let reason): "the body is not what its content coding demands: \(reason)"
-        case .bomb(let coded, let decoded): "\(coded) bytes of the body expand to more than \(decoded), which is beyond the limit"
+        case .corrupt(let reason): "the body does not match its content coding: \(reason)"
+        case .bomb(let coded, let decoded): "\(coded) bytes of the body expand to more than \(decoded), which exceeds the limit"
         case .bombs(let coded, let decoded):
-            "\(coded) bytes of the body expand to \(decoded), and with other bodies in memory that do as well this is beyond the limit"
-        case .outOfMemory: "no memory for decoding the body"
+            "\(coded) bytes of the body expand to \(decoded), which together with other bodies in memory exceeds the limit"
+        case .outOfMemory: "there is not enough memory to decode the body"
         }
     }
 

@@ -60,7 +60,7 @@ private final class Inflater {
     private func decode(_ source: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> LibraryCoding.Step {
         if isBetweenMembers {
             guard inflateReset(stream) == Z_OK else {
-                return .init(read: 0, written: 0, outcome: .failed(.corrupt("zlib cannot start again")))
+                return .init(read: 0, written: 0, outcome: .failed(.corrupt("zlib cannot be reset")))
             }
             isBetweenMembers = false
         }

@@ -94,7 +94,7 @@ extension Dialer {
         func start() {
             guard let port = [peer.port, destination.port].first(where: { !(1...65_535 ~= $0) }) else { return prepare() }
             loop.assumeIsolated().execute { [self] in
-                finish(.failure(LoadError(.cannotConnectToHost, "connecting to \(peer.host): \(port) is no port")))
+                finish(.failure(LoadError(.cannotConnectToHost, "connecting to \(peer.host): \(port) is not a valid port")))
             }
         }
 
@@ -149,7 +149,7 @@ extension Dialer {
             if let winner { loop.execute { winner.close(promise: nil) } }
             winner = nil
             cancel()
-            completion(.failure(LoadError(.cancelled, "nobody waits any more for the connection to \(route.host):\(route.port)")))
+            completion(.failure(LoadError(.cancelled, "no load waits for the connection to \(route.host):\(route.port) anymore")))
         }
 
         func finish(_ result: Result<DialledChannel, LoadError>) {

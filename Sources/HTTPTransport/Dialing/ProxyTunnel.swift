@@ -66,7 +66,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             attempt.unsent = nil
             tunnel.ask(unsent ?? attempt.credential?.value ?? advice.adviser?.authorization(for: attempt))
         } catch {
-            tunnel.finish(.failure(tunnel.failure("the connection broke", cause: error)))
+            tunnel.finish(.failure(tunnel.failure("the connection failed", cause: error)))
         }
     }
 
@@ -95,7 +95,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 try RequestSerializer.encode(head, into: $0)
             }
         } catch {
-            return finish(.failure(failure("\(authority) cannot be asked for: \(error)", cause: error, isRefusal: true)))
+            return finish(.failure(failure("the CONNECT request cannot be written: \(error)", cause: error, isRefusal: true)))
         }
         refusal = nil
         refusalBytes = 0
@@ -146,14 +146,14 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             early = buffer
             rest = 0
         }
-        guard rest == 0 else { return finish(.failure(failure("it sent bytes that nobody asked for"))) }
+        guard rest == 0 else { return finish(.failure(failure("it sent unexpected bytes"))) }
         if let refusal { answer(refusal) } else { opened() }
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         if isThinking { return context.close(promise: nil) }
         if closedUnheard { return dialAgain(sent) }
-        finish(.failure(failure("the connection broke", cause: error)))
+        finish(.failure(failure("the connection failed", cause: error)))
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -181,7 +181,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
             consent = head
         case .body(let range):
             refusalBytes += range.count
-            if refusalBytes > Self.maximumRefusal { finish(.failure(failure("it refused with a body without end"))) }
+            if refusalBytes > Self.maximumRefusal { finish(.failure(failure("the body of its refusal is too long"))) }
         }
     }
 
@@ -199,7 +199,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
                 switch answer {
                 case .failure(let error): finish(.failure(error))
                 case .success(nil):
-                    let reason = "the proxy \(proxy) demands authentication for a tunnel to \(authority) (407)"
+                    let reason = "the proxy \(proxy) requires authentication for a tunnel to \(authority) (407)"
                     finish(.failure(LoadError(.userAuthenticationRequired, reason)))
                 case .success(let authorization?):
                     if mayGoOn, context?.channel.isActive == true { ask(authorization) } else { dialAgain(authorization) }
@@ -218,7 +218,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         do {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
         } catch {
-            return finish(.failure(failure("the connection broke", cause: error)))
+            return finish(.failure(failure("the connection failed", cause: error)))
         }
         isThinking = true
         awaits(false)
@@ -248,7 +248,7 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
     /// Makes the error. After a refusal the proxy is not at fault: it works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
-            .cannotConnectToHost, "having the proxy \(proxy) make a tunnel to \(authority): \(reason)", cause: cause
+            .cannotConnectToHost, "opening a tunnel to \(authority) through the proxy \(proxy): \(reason)", cause: cause
         )
         error.isOfProxy = !isRefusal
         return error

@@ -37,7 +37,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
             handler.perform(handler.machine.handle(.started), context)
         } catch {
             channel.close(promise: nil)
-            handler.finish(.failure(handler.failure("the connection broke", cause: error)))
+            handler.finish(.failure(handler.failure("the connection failed", cause: error)))
         }
     }
 
@@ -67,7 +67,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
         context.close(promise: nil)
-        finish(.failure(failure("the connection broke", cause: error)))
+        finish(.failure(failure("the connection failed", cause: error)))
     }
 
     func handlerRemoved(context: ChannelHandlerContext) { finish(.failure(failure("the connection was closed"))) }
@@ -89,7 +89,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
             try context.channel.syncOptions?.setOption(.autoRead, value: false)
         } catch {
             context.close(promise: nil)
-            return finish(.failure(failure("the connection broke", cause: error)))
+            return finish(.failure(failure("the connection failed", cause: error)))
         }
         let completion = completion
         self.completion = nil
@@ -117,7 +117,7 @@ final class SOCKSTunnel: ChannelInboundHandler, RemovableChannelHandler {
         _ reason: String, _ kind: LoadError.Kind = .cannotConnectToHost, cause: (any Error)? = nil, isOfProxy: Bool = true
     ) -> LoadError {
         var error = LoadError(
-            kind, "having the SOCKS proxy \(proxy) connect to \(authority): \(reason)", cause: cause)
+            kind, "connecting to \(authority) through the SOCKS proxy \(proxy): \(reason)", cause: cause)
         error.isOfProxy = isOfProxy
         return error
     }

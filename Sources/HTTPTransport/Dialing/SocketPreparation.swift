@@ -94,7 +94,7 @@ struct SocketPreparation {
     /// Describes the error in terms of the session's configuration.
     func explain(_ error: any Error) -> any Error {
         guard let localAddress, (error as? IOError)?.errnoCode == EADDRNOTAVAIL else { return error }
-        return Refusal(reason: "\(localAddress.ipAddress ?? "") is no address that this machine can connect from")
+        return Refusal(reason: "this machine cannot connect from the address \(localAddress.ipAddress ?? "")")
     }
 
     /// The name as the kernel expects it: 15 bytes and a zero.

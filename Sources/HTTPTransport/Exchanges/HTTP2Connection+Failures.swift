@@ -42,7 +42,7 @@ struct HTTP2Standing {
     /// Returns whether it is the first GOAWAY.
     mutating func take(_ new: GoAway) throws(HTTP2Failure) -> Bool {
         guard new.lastStream <= goAway?.lastStream ?? .max else {
-            throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the one before")
+            throw HTTP2Failure(code: .protocolError, message: "a GOAWAY names a later stream than the previous one")
         }
         defer { goAway = new }
         return goAway == nil

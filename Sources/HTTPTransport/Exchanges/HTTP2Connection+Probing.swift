@@ -34,7 +34,7 @@ extension HTTP2Connection {
                 pool?.capacityChanged(isBarred ? 0 : peer.capacity ?? initialCapacity ?? 1, of: self, isLasting: false)
             case .doubt: pool?.isDoubtful(self)
             case .giveUp:
-                let message = "receiving the response from \(facts.peer): the server does not answer on this connection any more"
+                let message = "receiving the response from \(facts.peer): the server no longer responds on this connection"
                 networkIsLost(LoadError(.connectionLost, message))
             }
         }

@@ -57,7 +57,7 @@ extension HTTP2Connection {
         case .windowUpdate(let id, let increment): try widen(id, by: Int(increment), now: now)
         case .pushPromise:
             // "A client that has set this parameter to 0 … MUST treat the receipt of a PUSH_PROMISE frame as a connection error."
-            throw HTTP2Failure(code: .protocolError, message: "the server pushes, which was forbidden to it")
+            throw HTTP2Failure(code: .protocolError, message: "the server sent PUSH_PROMISE although push is disabled")
         case .ignored: try spend(now)
         case .malformed(let failure):
             try spend(now)
@@ -161,7 +161,7 @@ extension HTTP2Connection {
         for stream in refused {
             numbers.reset(stream.id)
             let message =
-                "sending the request to \(facts.peer): the server takes no more on this connection (\(goAway.code.name))"
+                "sending the request to \(facts.peer): the server accepts no more requests on this connection (\(goAway.code.name))"
             giveUp(stream, LoadError(.connectionLost, message), evidence: standing.evidence)
         }
     }

@@ -173,8 +173,8 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         throw LoadError(
             .dataLengthExceedsMaximum,
             """
-            sending the request to \(facts.peer): its header fields come to \(size) bytes, and the server takes \(limit) \
-            (SETTINGS_MAX_HEADER_LIST_SIZE): send fewer or shorter ones, cookies included
+            sending the request to \(facts.peer): its header fields have \(size) bytes, but the server accepts only \(limit) \
+            (SETTINGS_MAX_HEADER_LIST_SIZE): send fewer or shorter fields, including cookies
             """)
     }
 
@@ -295,7 +295,7 @@ package final class HTTP2Connection: ChannelInboundHandler, HTTPConnection {
         // "A sender MUST NOT send a SETTINGS_ENABLE_CONNECT_PROTOCOL parameter with the value of 0 after previously sending a value
         // of 1."
         if settings.enableConnectProtocol == false, peer.allowsExtendedConnect {
-            throw HTTP2Failure(code: .protocolError, message: "SETTINGS_ENABLE_CONNECT_PROTOCOL goes from 1 to 0")
+            throw HTTP2Failure(code: .protocolError, message: "SETTINGS_ENABLE_CONNECT_PROTOCOL changes from 1 to 0")
         }
         let (change, capacity) = peer.take(settings)
         if let change {

@@ -182,19 +182,19 @@ final class HTTP2Stream: ExchangeCarrier {
         exchange.record.receivedHead(Int64(section.listBytes))
         guard !exchange.hasHead else {
             guard section.mayBeTrailers, endsStream else {
-                return Objection(.protocolError, "a second header section is no trailer section")
+                return Objection(.protocolError, "the second header section is not a trailer section")
             }
             exchange.received(section.headers.isEmpty ? nil : section.headers)
             return nil
         }
-        guard let status = section.status else { return Objection(.protocolError, "a response has no :status") }
+        guard let status = section.status else { return Objection(.protocolError, "the response has no :status") }
         let head = ResponseHead(majorVersion: 2, minorVersion: 0, status: status, headers: section.headers)
         if 100...199 ~= status { return receiveInformational(head, endsStream: endsStream) }
         return receiveFinal(head, endsStream: endsStream)
     }
 
     private func receiveInformational(_ head: ResponseHead, endsStream: Bool) -> Objection? {
-        guard !endsStream else { return Objection(.protocolError, "a stream ends with an informational response") }
+        guard !endsStream else { return Objection(.protocolError, "the stream ends with an informational response") }
         guard exchange?.receivedInformational(head) == true else {
             let limit = Exchange.maximumInformationalResponses
             return Objection(
@@ -239,7 +239,7 @@ final class HTTP2Stream: ExchangeCarrier {
         guard mayHaveContent, received <= expectedLength ?? .max else {
             return Objection(
                 .protocolError,
-                mayHaveContent ? "the content is longer than Content-Length says" : "a response has content that may have none")
+                mayHaveContent ? "the content is longer than Content-Length says" : "the response must not have content")
         }
         exchange.record.receivedBody(Int64(piece.readableBytes))
         receivedSinceGrowth += piece.readableBytes

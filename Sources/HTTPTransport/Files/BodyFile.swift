@@ -78,11 +78,11 @@ package struct BodyFile: Sendable {
 
     private func check(_ source: FileSource) throws(LoadError) {
         if let version, source.version != version {
-            throw LoadError(.cannotOpenFile, "\(path) has changed since its upload was ordered; order it again")
+            throw LoadError(.cannotOpenFile, "\(path) has changed since its upload was created; create the upload again")
         }
         guard source.length == found.size else {
             throw LoadError(
-                .cannotOpenFile, "\(path) changed before it was sent: it has \(source.length) bytes, \(found.size) were announced"
+                .cannotOpenFile, "\(path) changed before it was sent: it has \(source.length) bytes instead of \(found.size)"
             )
         }
     }
@@ -94,7 +94,7 @@ package struct BodyFile: Sendable {
         Result { () throws(LoadError) in try FileSource.openNow(path: path) }.flatMap { source in
             defer { source.close() }
             guard source.identity == identity else {
-                return .failure(LoadError(.cannotOpenFile, "reading \(path): another file has taken its place"))
+                return .failure(LoadError(.cannotOpenFile, "reading \(path): the file was replaced by another one"))
             }
             return source.readNow(offset: offset, count: count)
         }

@@ -41,7 +41,7 @@ extension FileSink {
                 throw LoadError(.cannotCreateFile, "creating a file in \(directory): \(error)", cause: error)
             }
         }
-        throw LoadError(.cannotCreateFile, "creating a file in \(directory): no free name")
+        throw LoadError(.cannotCreateFile, "creating a file in \(directory): no unused name was found")
     }
 
     /// Reopens a file that ``close(_:)`` left, if it is unchanged: a regular file of the same owner with the same length.
@@ -58,7 +58,7 @@ extension FileSink {
             facts.size == length, cls_seek_to(descriptor, length) == length
         else {
             _ = cls_close(descriptor)
-            throw LoadError(.cannotOpenFile, "opening \(path): not the file of \(length) bytes that was left there")
+            throw LoadError(.cannotOpenFile, "opening \(path): it is no longer the partial file of \(length) bytes")
         }
         return try opened(descriptor, path, written: length, expectedLength, isFresh: false, room)
     }

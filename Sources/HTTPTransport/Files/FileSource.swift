@@ -70,7 +70,7 @@ package final class FileSource: Sendable {
             _ = cls_close(descriptor)
             if status < 0 { throw openingFailed(path, status) }
             if facts.kind == 2 { throw LoadError(.fileIsDirectory, "opening \(path): it is a directory") }
-            throw LoadError(.cannotOpenFile, "opening \(path): not a regular file")
+            throw LoadError(.cannotOpenFile, "opening \(path): it is not a regular file")
         }
         let identity = Identity(device: facts.device, inode: facts.inode)
         return FileSource(path: path, version: version(facts), identity: identity, descriptor: descriptor, room: room)
@@ -128,7 +128,7 @@ package final class FileSource: Sendable {
         FileWork.submit(at: place) {
             var facts = cls_file_facts()
             let isSame = cls_file_facts(self.descriptor, &facts) == 0 && Self.version(facts) == self.version
-            let failure = isSame ? nil : LoadError(.cannotOpenFile, "\(self.path) changed while it was sent")
+            let failure = isSame ? nil : LoadError(.cannotOpenFile, "\(self.path) changed while it was being sent")
             loop.execute { answer.value(failure) }
         }
     }
@@ -164,6 +164,6 @@ package final class FileSource: Sendable {
     }
 
     private func shrank(at size: Int64) -> LoadError {
-        LoadError(.cannotOpenFile, "\(path) changed while it was read: it has \(size) bytes, and had \(length)")
+        LoadError(.cannotOpenFile, "\(path) changed while it was being read: it has \(size) bytes instead of \(length)")
     }
 }

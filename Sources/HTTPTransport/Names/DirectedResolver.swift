@@ -52,17 +52,17 @@ struct DirectedResolver: Resolver {
             guard localFamily != nil else {
                 return .failure(
                     LoadError(
-                        .cannotConnectToHost, "connecting from \(address): that is no address that this machine can connect from")
+                        .cannotConnectToHost, "connecting from \(address): this machine cannot connect from that address")
                 )
             }
-            return .failure(Self.none(host, "of the family of \(address), from which it is to be connected to"))
+            return .failure(Self.none(host, "of the family of \(address), the address to connect from"))
         }
         guard let given = options.givenAddresses(host: host, port: port) else { return nil }
         var addresses: [SocketAddress] = []
         for text in given {
             guard let address = SystemResolver.address(text, port: port) else {
                 return .failure(
-                    LoadError(.cannotConnectToHost, "looking up \(host): the address given for it, '\(text)', is none"))
+                    LoadError(.cannotConnectToHost, "looking up \(host): the configured address '\(text)' is not an IP address"))
             }
             if address.protocol == family { addresses.append(address) }
         }
@@ -83,12 +83,13 @@ struct DirectedResolver: Resolver {
         // A NUL would truncate the path.
         guard !path.utf8.contains(0), !path.isEmpty else {
             return .failure(
-                LoadError(.cannotConnectToHost, "connecting to a socket at '\(path.prefix { $0 != "\0" })': that is no path"))
+                LoadError(
+                    .cannotConnectToHost, "connecting to a socket at '\(path.prefix { $0 != "\0" })': that is not a valid path"))
         }
         guard let address = try? SocketAddress(unixDomainSocketPath: path) else {
             return .failure(
                 LoadError(
-                    .cannotConnectToHost, "connecting to a socket at \(path): the path is longer than the system takes, 107 bytes"
+                    .cannotConnectToHost, "connecting to a socket at \(path): the path is longer than 107 bytes, the system's limit"
                 )
             )
         }

@@ -188,7 +188,7 @@ package final class NameLookups: Sendable {
                     carryOut(answered(question, ask(question.host, family)))
                 }
                 guard !hasThread else { continue }
-                let error = LoadError(.dnsLookupFailed, "looking up \(question.host): the system has no thread for it")
+                let error = LoadError(.dnsLookupFailed, "looking up \(question.host): the system cannot create a thread for it")
                 steps += answered(question, Finding(.failure(error)))
             }
         }
@@ -218,7 +218,7 @@ extension NameLookups.State {
             case .refuse(let caller):
                 .answer(
                     [calls.removeValue(forKey: caller)].compactMap { $0 },
-                    .failure(LoadError(.dnsLookupFailed, "too many names wait to be looked up"))
+                    .failure(LoadError(.dnsLookupFailed, "too many host name lookups are queued"))
                 )
             }
         }

@@ -93,7 +93,7 @@ package struct SystemResolver: Resolver {
     package func forget() { lookups.forget() }
 
     /// Created once, because every connection to a literal address needs it.
-    private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it is one of the other family")
+    private static let otherFamily = LoadError(.cannotFindHost, "looking up an address: it belongs to the other family")
 
     /// The answer for a host that needs no lookup.
     private static func known(

@@ -135,7 +135,7 @@ package final class NetworkView {
             guard !prohibited.isEmpty else { return .any }
             return .refused(
                 LoadError(
-                    .notConnectedToInternet, "it cannot be told what network leads to \(address), and not every one is allowed"))
+                    .notConnectedToInternet, "the network that leads to \(address) is unknown, and not every network is allowed"))
         }
         guard path.isSatisfied || !monitor.speaksForLoopback else {
             return .refused(LoadError(.notConnectedToInternet, "there is no network"))
@@ -144,7 +144,7 @@ package final class NetworkView {
         let bound = source.flatMap { source in path.interfaces.first { $0.name == source } }
         guard !prohibited.isEmpty, let interface = bound ?? monitor.interface(to: address, in: path) else { return .any }
         if interface.isUnknown {
-            return .refused(LoadError(.notConnectedToInternet, "it cannot be told which network leads to \(address)"))
+            return .refused(LoadError(.notConnectedToInternet, "the network that leads to \(address) is unknown"))
         }
         guard let objection = prohibited.objection(to: interface) else { return .any }
         if source == nil,
@@ -154,7 +154,8 @@ package final class NetworkView {
             return .by(other.name)
         }
         var error = LoadError(
-            .notConnectedToInternet, "\(interface.name) leads to \(address), and is \(objection): that is not allowed")
+            .notConnectedToInternet,
+            "the network interface \(interface.name) leads to \(address) but is \(objection), which is not allowed")
         error.networkObjection = objection
         return .refused(error)
     }

@@ -106,7 +106,7 @@ extension ConnectionPool {
             do {
                 connection = try makeConnection(dialled, id)
             } catch {
-                return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed at once", cause: error))
+                return dialFailed(id, LoadError(.cannotConnectToHost, "the connection was closed immediately", cause: error))
             }
             entries[id]?.connection = connection
             entries[id]?.dial = nil

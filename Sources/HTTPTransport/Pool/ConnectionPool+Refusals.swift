@@ -58,7 +58,7 @@ extension ConnectionPool {
     func giveUp(_ connection: HTTP2Connection) {
         guard let origin = entries[ConnectionID(connection.id)]?.origin else { return }
         let count = FruitlessConnections.most
-        let message = "connecting to \(connection.facts.peer): the server took no request on \(count) connections in a row"
+        let message = "connecting to \(connection.facts.peer): the server accepted no request on \(count) connections in a row"
         let waiting = leases.values.filter { $0.origin == origin }.sorted { $0.id.number < $1.id.number }
         for lease in waiting {
             perform(machine.handle(.withdrawn(lease.id)))

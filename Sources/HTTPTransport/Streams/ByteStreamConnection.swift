@@ -177,7 +177,7 @@ package final class ByteStreamConnection: ChannelInboundHandler, HTTPConnection 
     package var evidenceBeforeRequest: RetryEvidence { .none }
 
     package func begin(_ message: OutgoingMessage, control: LoadControl) throws(LoadError) -> Exchange {
-        throw LoadError(.unknown, "a stream task's connection carries no HTTP")
+        throw LoadError(.unknown, "the connection of a stream task cannot carry HTTP")
     }
 
     package func framedHead(of message: OutgoingMessage) -> RequestHead { message.head }

@@ -45,7 +45,7 @@ enum TLSFailure {
         }
         if let error = error as? IOError {
             return (
-                .secureConnectionFailed, "the connection broke in the TLS handshake: \(PrintableFailure.text(error.errnoCode))"
+                .secureConnectionFailed, "the connection failed during the TLS handshake: \(PrintableFailure.text(error.errnoCode))"
             )
         }
         let text = "\(error)".uppercased()
@@ -63,7 +63,7 @@ enum TLSFailure {
             return (.secureConnectionFailed, "the server does not know this host name")
         }
         if text.contains("EOF DURING") || (error as? ChannelError) == .eof {
-            return (.secureConnectionFailed, "the server closed the connection in the TLS handshake")
+            return (.secureConnectionFailed, "the server closed the connection during the TLS handshake")
         }
         return (.secureConnectionFailed, "the TLS handshake failed" + (PrintableFailure.text(error).map { ": " + $0 } ?? ""))
     }
@@ -75,18 +75,18 @@ enum TLSFailure {
         let range = versionName(minimum) + (newest.map { $0 > minimum ? " to \(versionName($0))" : "" } ?? " or newer")
         let offer = "the server does not offer \(range), which"
         guard demanded > 0x0301, demanded >= policy.minimumVersion, isTooOld || newest == nil else {
-            return "\(offer) the session's configuration demands"
+            return "\(offer) the session's configuration requires"
         }
-        let who = demanded > policy.minimumVersion ? "" : "the session's configuration demands, and so does "
+        let who = demanded > policy.minimumVersion ? "" : "the session's configuration and "
         let advice = key("NSExceptionMinimumTLSVersion", of: terms.host)
-        return "\(offer) \(who)App Transport Security\(who.isEmpty ? " demands" : ""): \(advice) may allow an older one"
+        return "\(offer) \(who)App Transport Security require\(who.isEmpty ? "s" : ""): \(advice) may allow an older version"
     }
 
     private static func aboutCiphers(_ terms: Terms) -> String {
         let reason = "the server refused the handshake (no common cipher or signature algorithm)"
         guard terms.demands.requiresForwardSecrecy, !terms.policy.requiresForwardSecrecy else { return reason }
         let advice = key("NSExceptionRequiresForwardSecrecy", of: terms.host)
-        return "\(reason); App Transport Security wants a cipher with forward secrecy: \(advice), set to false, allows others"
+        return "\(reason); App Transport Security requires a cipher with forward secrecy: to allow others, set \(advice) to false"
     }
 
     /// The failure if the error is an alert because the client's certificate is missing or was rejected (RFC 8446, section 6.2).
@@ -95,7 +95,7 @@ enum TLSFailure {
     static func aboutClientCertificate(_ error: any Error, _ shown: Shown) -> (LoadError.Kind, String)? {
         let text = "\(error)".uppercased()
         if text.contains("CERTIFICATE_REQUIRED") {
-            return (.clientCertificateRequired, "the server demands a client certificate")
+            return (.clientCertificateRequired, "the server requires a client certificate")
         }
         guard text.contains("ALERT") else { return nil }
         if shown.certificate {
@@ -108,7 +108,7 @@ enum TLSFailure {
         }
         // Before TLS 1.3 there was no separate alert for a missing certificate.
         guard shown.wasAsked, text.contains("HANDSHAKE_FAILURE") || text.contains("BAD_CERTIFICATE") else { return nil }
-        return (.clientCertificateRequired, "the server asked for a client certificate, and refused to go on without")
+        return (.clientCertificateRequired, "the server asked for a client certificate, and refused the connection without one")
     }
 
     private static func versionName(_ number: UInt16) -> String { "TLS 1.\(max(0, Int(number) - 0x0301))" }

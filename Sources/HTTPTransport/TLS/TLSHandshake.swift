@@ -125,14 +125,15 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
     /// Names the App Transport Security key that would let the app's decision stand, if there is one.
     private func hint(on failure: TrustFailure) -> String {
         let loads = TLSFailure.key("NSExceptionAllowsInsecureHTTPLoads", of: server.host)
-        let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host) + ", set to false,"
+        let keys = TLSFailure.key("NSExceptionRequiresForwardSecrecy", of: server.host)
         let lead = "; the app trusts it, but App Transport Security"
         switch failure.reason {
         case .pins, .unchecked: return ""
         case .weakKey where demands.requiresStrongKeys, .weakSignature where demands.requiresStrongKeys:
-            return "\(lead) wants stronger ones: \(keys) gives that up\(demands.enforcesTrust ? ", beside \(loads)" : "")"
+            let more = demands.enforcesTrust ? ", and \(loads) to true" : ""
+            return "\(lead) requires stronger ones: to allow weaker ones, set \(keys) to false\(more)"
         default:
-            return demands.enforcesTrust ? "\(lead) lets nobody trust less than the system does: \(loads) would" : ""
+            return demands.enforcesTrust ? "\(lead) also requires the system to trust it: to change that, set \(loads) to true" : ""
         }
     }
 

@@ -30,7 +30,7 @@ package final class MessageDeflater {
     ///   - takesContextOver: Whether the window spans messages; optional if negotiated.
     ///   - level: From 1, the fastest, to 9; -1 is zlib's default.
     package init(windowBits: Int, takesContextOver: Bool, level: Int = -1) {
-        precondition(9...15 ~= windowBits, "zlib compresses with windows from 9 to 15 bits")
+        precondition(9...15 ~= windowBits, "zlib supports compression windows of 9 to 15 bits")
         self.windowBits = windowBits
         self.takesContextOver = takesContextOver
         self.level = CInt(level)
@@ -50,7 +50,7 @@ package final class MessageDeflater {
     ///
     /// The end of the message is written with its last piece, which may be empty.
     package func deflate(_ bytes: UnsafeRawBufferPointer, endsMessage: Bool, into output: inout ByteBuffer) {
-        guard let stream else { preconditionFailure("a message is deflated that did not begin") }
+        guard let stream else { preconditionFailure("deflate(_:endsMessage:into:) was called before begin()") }
         if !bytes.isEmpty { hasContent = true }
         guard hasContent else {
             // "If the next … message is empty, … the 1 octet 0x00" (section 7.2.3.6).

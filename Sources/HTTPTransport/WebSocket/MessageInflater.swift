@@ -49,7 +49,7 @@ package final class MessageInflater {
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.
     ///   - takesContextOver: Whether the window spans messages.
     package init(windowBits: Int, takesContextOver: Bool) {
-        precondition(8...15 ~= windowBits, "a window has from 8 to 15 bits")
+        precondition(8...15 ~= windowBits, "a window must have 8 to 15 bits")
         self.windowBits = windowBits
         self.takesContextOver = takesContextOver
     }
@@ -138,9 +138,9 @@ package final class MessageInflater {
             // "Both 0 and 1 may be used for BFINAL", and "the next DEFLATE block follows" (section 7.2.1); the window is kept.
             // zlib's manual does not mention this function, but its header does, and the documented way copies the window each
             // time.
-            guard inflateResetKeep(stream) == Z_OK else { throw Self.corrupt("zlib cannot go on") }
+            guard inflateResetKeep(stream) == Z_OK else { throw Self.corrupt("zlib cannot be reset") }
             isBehindFinalBlock = true
-        case Z_MEM_ERROR: throw WebSocketFailure(code: 1011, message: "there is no memory for inflating messages")
+        case Z_MEM_ERROR: throw WebSocketFailure(code: 1011, message: "there is not enough memory to inflate messages")
         default: throw Self.corrupt(stream.pointee.msg.map { String(cString: $0) } ?? "zlib says \(status)")
         }
         return isFull || offset < bytes.count
@@ -158,7 +158,7 @@ package final class MessageInflater {
         made.initialize(to: z_stream())
         guard inflateInit2_(made, CInt(-windowBits), zlibVersion(), CInt(MemoryLayout<z_stream>.size)) == Z_OK else {
             made.deallocate()
-            throw WebSocketFailure(code: 1011, message: "there is no memory for inflating messages")
+            throw WebSocketFailure(code: 1011, message: "there is not enough memory to inflate messages")
         }
         stream = made
         return made

@@ -91,8 +91,8 @@ import URLLoading
         try folder.write([1], to: "file")
         let rows = [
             (folder.path + "/none", "no such file or directory"), (folder.path + "/file", "connection refused"),
-            (folder.path, "connection refused"), ("/tmp/" + String(repeating: "x", count: 108), "107 bytes"), ("", "no path"),
-            ("/tmp/a\0b", "no path"),
+            (folder.path, "connection refused"), ("/tmp/" + String(repeating: "x", count: 108), "107 bytes"),
+            ("", "not a valid path"), ("/tmp/a\0b", "not a valid path"),
         ]
         for (path, reason) in rows {
             try await withSession {
@@ -198,8 +198,8 @@ import URLLoading
             (true, "no-such-one", "the interface 'no-such-one' cannot be used: no such device"),
             (true, "", "the interface '' does not exist"),
             (true, "a-name-that-is-too-long", "does not exist"), (true, "lo\0", "does not exist"),
-            (false, "192.0.2.1", "192.0.2.1 is no address that this machine can connect from"),
-            (false, "here", "here: that is no address that this machine can connect from"),
+            (false, "192.0.2.1", "this machine cannot connect from the address 192.0.2.1"),
+            (false, "here", "here: this machine cannot connect from that address"),
         ]
     )
     func `what this machine has not is a failure that says so`(_ isInterface: Bool, _ name: String, _ reason: String) async throws
