@@ -175,7 +175,7 @@ final class RequestBodyPump {
         }
     }
 
-    /// It is the file's turn; a suspended load passes it on, and asks again later.
+    /// Opens the file when its turn has come; a suspended load releases the reservation, and requests another one later.
     private func gotRoom(_ room: FileRoom, for file: BodyFile) {
         guard line != nil else { return }
         leaveLine()

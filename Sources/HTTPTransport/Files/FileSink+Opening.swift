@@ -44,7 +44,7 @@ extension FileSink {
         throw LoadError(.cannotCreateFile, "creating a file in \(directory): no unused name was found")
     }
 
-    /// Reopens a file that ``close(_:)`` left, if it is unchanged: a regular file of the same owner with the same length.
+    /// Reopens a file that an earlier sink kept, if it is still a regular file of the same owner with the same length.
     package static func reopenNow(
         path: String, length: Int64, expectedLength: Int64? = nil, room: FileRoom? = nil
     ) throws(LoadError) -> FileSink {

@@ -117,7 +117,7 @@ package final class FileSink: Sendable {
         return outstanding < Self.outstandingLimit
     }
 
-    /// Calls back when a good part of the outstanding bytes is written.
+    /// Calls back when at most half of ``outstandingLimit`` is still to be written.
     package func room(_ done: @escaping Done<Void>) { wait(untilOutstanding: Self.outstandingLimit / 2, done) }
 
     /// Calls back when everything is handed to the system.

@@ -65,8 +65,8 @@ extension ConnectionPool {
 
     /// Fails the requests of loads that wait for a connection through a silent proxy and have another way.
     ///
-    /// This affects all of them: a dial may serve many loads, and the next dial would have the same problem. A dial without waiting
-    /// loads is then cancelled.
+    /// All of them fail, because a dial may serve many loads, and the next dial would have the same problem. A dial that no load
+    /// waits for is then cancelled.
     private func passBy(_ proxy: ProxyServer, _ origin: OriginID) {
         // No load times out while the app is asked about one of the connections.
         guard !machine.appIsAsked(origin) else { return }
