@@ -14,8 +14,8 @@ let settings: [SwiftSetting] = [
 
 /// Without NonisolatedNonsendingByDefault.
 ///
-/// A public protocol's `async` requirement that is `nonisolated(nonsending)` cannot be met by an isolated method, so that a `@MainActor`
-/// delegate would not compile. The façade writes it where its own functions want it.
+/// An isolated method cannot implement a `nonisolated(nonsending)` requirement of a public protocol, so a `@MainActor` delegate would not
+/// compile. The façade writes `nonisolated(nonsending)` where its own functions need it.
 let facadeSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -24,7 +24,7 @@ let facadeSettings: [SwiftSetting] = [
     .treatAllWarnings(as: .error),
 ]
 
-/// In tests, sockaddr_in and the like come from whichever C module was imported first, which MemberImportVisibility objects to.
+/// In tests, types such as sockaddr_in come from the C module that was imported first, which MemberImportVisibility rejects.
 let testSettings: [SwiftSetting] = [
     .swiftLanguageMode(.v6),
     .enableUpcomingFeature("ExistentialAny"),
@@ -45,7 +45,7 @@ let crypto: Target.Dependency = .product(name: "Crypto", package: "swift-crypto"
 let cryptoExtras: Target.Dependency = .product(name: "CryptoExtras", package: "swift-crypto")
 let structuredFields: Target.Dependency = .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers")
 
-// What a trait is for is fetched and built where the trait is on, and nowhere else.
+// The dependency of a trait is only fetched and built if the trait is on.
 let grdb: Target.Dependency = .product(name: "GRDB", package: "GRDB.swift", condition: .when(traits: ["Daemon"]))
 let logging: Target.Dependency = .product(name: "Logging", package: "swift-log", condition: .when(traits: ["Logging"]))
 let metrics: Target.Dependency = .product(name: "Metrics", package: "swift-metrics", condition: .when(traits: ["Metrics"]))
@@ -60,10 +60,10 @@ let metricsTestKit: Target.Dependency = .product(
 let inMemoryTracing: Target.Dependency = .product(
     name: "InMemoryTracing", package: "swift-distributed-tracing", condition: .when(traits: ["Tracing"]))
 
-/// One room of docs/ARCHITECTURE.md.
+/// A module of docs/ARCHITECTURE.md.
 ///
-/// What it may import is what it lists here; `Scripts/check` holds the sources to it.
-func room(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
+/// It may only import the modules that it lists here; `Scripts/check` verifies that.
+func module(_ name: String, _ dependencies: [Target.Dependency] = [], settings: [SwiftSetting] = settings) -> Target {
     .target(name: name, dependencies: dependencies, swiftSettings: settings)
 }
 
@@ -76,18 +76,18 @@ func example(_ name: String) -> Target {
 }
 
 var targets: [Target] = [
-    // Pure rooms: no I/O, no clock, no lock.
-    room("HTTPWire"),
-    room("HTTPRules", ["HTTPWire", crypto, cryptoExtras, structuredFields]),
-    room("TransportMachines", ["HTTPWire", deque]),
-    room("LoadingModel", ["HTTPWire"]),
-    // Shells.
+    // Pure modules: no I/O, no clock, no lock.
+    module("HTTPWire"),
+    module("HTTPRules", ["HTTPWire", crypto, cryptoExtras, structuredFields]),
+    module("TransportMachines", ["HTTPWire", deque]),
+    module("LoadingModel", ["HTTPWire"]),
+    // Modules with I/O.
     .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
     .target(name: "CLoadingSystem"),
-    room("SystemThreads", ["CLoadingSystem"]),
-    // Certificates, keys and identities as values, and whether a server is to be trusted.
-    room("LoadingTrust", ["HTTPRules", "LoadingModel", x509, asn1, crypto, cryptoExtras]),
-    room(
+    module("SystemThreads", ["CLoadingSystem"]),
+    // Certificates, keys and identities as values; the evaluation of server trust.
+    module("LoadingTrust", ["HTTPRules", "LoadingModel", x509, asn1, crypto, cryptoExtras]),
+    module(
         "HTTPTransport",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemThreads", "CZlib",
@@ -95,28 +95,28 @@ var targets: [Target] = [
             nioCore, nioPosix, nioSSL, nioTLS, x509, asn1, crypto,
         ]
     ),
-    // C libraries that are used where the system has them.
+    // C libraries that are loaded at run time if the system has them.
     .target(name: "CSystemLibraries"),
-    room("SystemLibraries", ["CSystemLibraries"]),
-    // What sessions remember: shared, durable, thread-safe.
-    room(
+    module("SystemLibraries", ["CSystemLibraries"]),
+    // Cookies, cache, credentials and HSTS hosts: shared, durable, thread-safe.
+    module(
         "LoadingStores",
         ["HTTPWire", "HTTPRules", "LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem", crypto, deque]),
-    room(
+    module(
         "LoadingEngine",
         [
             "HTTPWire", "HTTPRules", "TransportMachines", "LoadingModel", "LoadingTrust", "SystemLibraries", "LoadingStores",
             "HTTPTransport", "SystemThreads", nioCore, nioPosix,
         ]
     ),
-    // What hears of requests, each part by a trait: without any of them the room is empty.
-    room("LoadingObservers", ["HTTPRules", "LoadingModel", logging, metrics, tracing]),
-    // Background sessions: what programs and the daemon say to each other.
-    room("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
-    // The program's side: an engine that is in another process.
-    room("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem"]),
-    // The daemon's.
-    room(
+    // Logging, metrics and tracing, each with a trait; the module is empty without them.
+    module("LoadingObservers", ["HTTPRules", "LoadingModel", logging, metrics, tracing]),
+    // Background sessions: the messages between programs and the daemon.
+    module("BackgroundProtocol", ["HTTPWire", "HTTPRules", "LoadingModel", "LoadingStores"]),
+    // The program's side of background sessions.
+    module("BackgroundClient", ["BackgroundProtocol", "LoadingModel", "SystemThreads", "CLoadingSystem"]),
+    // The daemon's side of background sessions.
+    module(
         "BackgroundDaemon",
         [
             "BackgroundProtocol", "BackgroundClient", "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores",
@@ -125,12 +125,12 @@ var targets: [Target] = [
         ]
     ),
     .executableTarget(name: "urlsessiond", dependencies: ["BackgroundDaemon"], swiftSettings: settings),
-    // What networks there are, and what they are like.
-    room("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
-    // The name by which Foundation finds a class of the façade's.
+    // The available networks and their properties.
+    module("NetworkPaths", ["LoadingModel", "SystemLibraries", "SystemThreads", "CLoadingSystem"]),
+    // The symbol by which Foundation finds a class of the façade.
     .target(name: "CFoundationNames"),
-    // Apple's façade.
-    room(
+    // The façade: Apple's API.
+    module(
         "URLLoading",
         [
             "HTTPWire", "HTTPRules", "LoadingModel", "LoadingTrust", "LoadingStores", "NetworkPaths", "LoadingEngine",
@@ -139,10 +139,10 @@ var targets: [Target] = [
         ],
         settings: facadeSettings
     ),
-    // What was loaded as HTTP Archive (HAR).
-    room("URLLoadingArchive", ["URLLoading", "HTTPRules"]),
-    // For the tests of programs that load URLs.
-    room("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", "LoadingEngine", nioCore, nioPosix]),
+    // HTTP Archives (HAR) of loads.
+    module("URLLoadingArchive", ["URLLoading", "HTTPRules"]),
+    // For the tests of programs that use the library.
+    module("URLLoadingTestKit", ["URLLoading", "URLLoadingArchive", "LoadingEngine", nioCore, nioPosix]),
     .executableTarget(
         name: "urlsession",
         dependencies: [
@@ -151,7 +151,7 @@ var targets: [Target] = [
         ],
         swiftSettings: settings
     ),
-    // `swift package urlloading build`: FoundationNetworking means URLLoading, in all of a package's dependencies.
+    // `swift package urlloading build`: makes `import FoundationNetworking` mean URLLoading in all dependencies of a package.
     .plugin(
         name: "DropIn",
         capability: .command(
@@ -159,8 +159,8 @@ var targets: [Target] = [
                 verb: "urlloading",
                 description: "Runs swift build, test or run with every import of FoundationNetworking meaning URLLoading."))),
     // Tests.
-    room("SeededNumbers"),
-    room("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto]),
+    module("SeededNumbers"),
+    module("LoadingTestKit", ["LoadingModel", nioCore, nioPosix, nioTLS, nioSSL, nioEmbedded, x509, asn1, crypto]),
     tests("HTTPWireTests", ["HTTPWire", "SeededNumbers"]),
     tests("HTTPRulesTests", ["HTTPRules", "HTTPWire", "SeededNumbers"]),
     tests("TransportMachinesTests", ["TransportMachines", "HTTPWire", "SeededNumbers"]),
@@ -191,13 +191,13 @@ var targets: [Target] = [
         "LoadingStoresTests", ["LoadingStores", "LoadingModel", "HTTPRules", "HTTPWire", "LoadingTestKit", "SeededNumbers"]
     ),
     tests("URLLoadingTests", ["URLLoading", "LoadingStores", "LoadingTestKit", "SeededNumbers", httpTypes, openCombine]),
-    // Has tests where traits are on.
+    // Its tests need traits.
     tests(
         "LoadingObserversTests",
         [
             "URLLoading", "LoadingTestKit", logging, metrics, metricsTestKit, tracing, inMemoryTracing,
         ]),
-    // A client as older programs are: Swift 5 mode, no upcoming features. It warns, as on Apple's platforms, that a delegate is Sendable.
+    // A client in Swift 5 mode without upcoming features. As on Apple's platforms, it gets a warning that a delegate is Sendable.
     .testTarget(
         name: "SwiftFiveTests",
         dependencies: ["URLLoading", "LoadingTestKit"],
@@ -206,21 +206,21 @@ var targets: [Target] = [
     tests("URLLoadingArchiveTests", ["URLLoadingArchive", "URLLoading", "LoadingTestKit"]),
     tests("URLLoadingTestKitTests", ["URLLoadingTestKit", "URLLoadingArchive", "URLLoading", "LoadingTestKit"]),
     tests("ToolTests", ["LoadingTestKit", "urlsession", "urlsessiond"]),
-    // What Scripts/crash-test kills.
+    // The program that Scripts/crash-test kills.
     .executableTarget(name: "TransferProgram", dependencies: ["URLLoading"], path: "Tests/TransferProgram"),
-    // The dimensions of a load, and a plain model of what comes of it; the program that holds the library to it.
+    // The dimensions of a load, a model of the expected results, and the program that compares the library with it.
     .target(name: "CombinationModel", path: "Tests/CombinationModel", swiftSettings: testSettings),
     .executableTarget(
         name: "CombinationProgram", dependencies: ["URLLoading", "CombinationModel", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/CombinationProgram", swiftSettings: testSettings),
     tests("CombinationTests", ["CombinationModel", "CombinationProgram", "LoadingTestKit", "SeededNumbers", "urlsessiond"]),
-    // Histories of requests, deploys and kills on one home folder: the rules, and what carries the steps out.
+    // Histories of requests, deployments and kills with one home folder: the rules, and the program that carries out the steps.
     .target(name: "HistoryModel", dependencies: ["SeededNumbers"], path: "Tests/HistoryModel", swiftSettings: testSettings),
     .executableTarget(
         name: "HistoryProgram", dependencies: ["HistoryModel", "URLLoading", "LoadingTestKit", "SeededNumbers"],
         path: "Tests/HistoryProgram", swiftSettings: testSettings),
     tests("HistoryTests", ["HistoryModel", "LoadingTestKit", "HistoryProgram", "urlsession", "urlsessiond"]),
-    // Each folder of Examples/ is a package for who copies it. Here its sources share the build, and belong to no product.
+    // Each folder of Examples/ is a package of its own, to be copied. Here its sources share the build, and belong to no product.
     example("ResumableDownload"),
     example("FanOut"),
     example("EventStream"),
@@ -241,7 +241,7 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/apple/swift-crypto", from: "4.5.2"),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
     .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
-    // Of traits alone.
+    // Only with traits.
     .package(url: "https://github.com/groue/GRDB.swift", from: "7.10.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
     .package(url: "https://github.com/apple/swift-metrics", from: "2.13.0"),
@@ -250,7 +250,7 @@ var dependencies: [Package.Dependency] = [
     .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
 ]
 
-// Fuzzers see `package` declarations, so they live here; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
+// Fuzz targets are in this package because they use `package` declarations; only `FUZZING=1 swift build --sanitize=fuzzer` builds them.
 if ProcessInfo.processInfo.environment["FUZZING"] != nil {
     func fuzzer(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
         .executableTarget(
@@ -298,7 +298,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzIdentity", ["LoadingTrust", "LoadingModel"]),
         fuzzer("FuzzServerCertificate", ["URLLoading"]),
         fuzzer("FuzzBackgroundMessages", ["BackgroundProtocol", "LoadingModel"]),
-        // Of the tool, which no other program can import: in their folders are links to its parsers.
+        // An executable cannot be imported: the folders of these targets contain links to the parsers of the tool.
         fuzzer("FuzzNetrc", []),
         fuzzer("FuzzAddressGlob", []),
         fuzzer("FuzzConfiguration", []),
@@ -307,7 +307,7 @@ if ProcessInfo.processInfo.environment["FUZZING"] != nil {
         fuzzer("FuzzHTTP2Frames", ["HTTPWire"]),
         fuzzer("FuzzHPACK", ["HTTPWire", nioCore, .product(name: "NIOHPACK", package: "swift-nio-http2")]),
     ]
-    // For comparison alone: programs that use the library do not fetch it.
+    // Only for comparison: programs that use the library do not fetch it.
     dependencies.append(.package(url: "https://github.com/apple/swift-nio-http2", from: "1.46.0"))
 }
 
