@@ -17,7 +17,8 @@ import Synchronization
 struct AppRetries {
     private var count = 0
 
-    /// The app's retries and those of ``HTTPRules/RetryPolicy`` do not multiply: once the app's have begun, there are no others.
+    /// Whether the app's rules have caused a retry. From then on ``HTTPRules/RetryPolicy`` retries nothing, so that the two do not
+    /// multiply.
     var hasBegun: Bool { count > 0 }
 
     /// The pause before another attempt in seconds, or nil if the failure is the result.

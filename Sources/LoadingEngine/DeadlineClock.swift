@@ -12,10 +12,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Ends loads whose timeout has passed: carries out the decisions of ``DeadlineMachine``, with one timer for all loads of the
-/// session.
+/// Ends loads whose timeout has passed. Executes the decisions of ``DeadlineMachine``, with one timer for all loads of the session.
 ///
-/// Each load's `LoadControl` records progress, which costs one store; the timer reads it when it fires.
+/// Each load's `LoadControl` records progress with a single store; the timer reads it when it fires.
 final class DeadlineClock {
     struct LoadPart {
         /// The load's slot in the clock.
@@ -24,15 +23,15 @@ final class DeadlineClock {
 
     private let loop: any EventLoop
     private let turns: LoopTurns
-    // Unchecked because every load is added and removed; the machine and the table do not call back into the clock.
+    // Unchecked for speed, since every load uses them; the machine and the table do not call back into the clock.
     @exclusivity(unchecked) private var machine = DeadlineMachine()
     /// The loads by the slots that the machine assigned.
     @exclusivity(unchecked) private var watched: [Load?] = []
     private var timer: Scheduled<Void>?
-    /// Tells the time in place of the system; nil outside tests.
+    /// Replaces the system's clock; nil outside tests.
     private let clock: SteppedClock?
     private var follower: Int?
-    /// When the loop heard of the last steps of that clock, and the time since.
+    /// The clock's steps: when the loop was notified of each, and the clock's elapsed time.
     private var steps: [(instant: NIODeadline, elapsed: Int64)] = []
 
     private static let pause = TimeAmount.milliseconds(50)
@@ -73,7 +72,7 @@ final class DeadlineClock {
         for load in watched {
             guard let load else { continue }
             var idleSince = load.control.idleSince(now: now)
-            // A load that is paused is checked again after a while, however little time it has left.
+            // A paused load is checked again after a while, even if it has little time left.
             if load.control.isOnHold, let timeout = Self.nanoseconds(load.requestTimeout) {
                 idleSince = max(idleSince, now + Self.pause - .nanoseconds(timeout))
             }
@@ -85,7 +84,7 @@ final class DeadlineClock {
     private func perform(_ actions: [DeadlineMachine.Action]) {
         for action in actions {
             switch action {
-            // Each step of a test's clock looks what is due.
+            // With a test's clock no timer is needed: each step checks what is due.
             case .startTimer where clock != nil: break
             case .startTimer(let instant):
                 timer?.cancel()
@@ -116,9 +115,9 @@ final class DeadlineClock {
         return Int64(seconds * 1e9)
     }
 
-    // MARK: A test's clock
+    // MARK: Test clock
 
-    /// The instant in nanoseconds, by the clock that the session has.
+    /// Converts an instant to nanoseconds of the session's clock.
     private func time(of instant: NIODeadline) -> Int64 {
         guard clock != nil else { return Int64(clamping: instant.uptimeNanoseconds) }
         return steps.last { $0.instant <= instant }?.elapsed ?? steps.first?.elapsed ?? 0
@@ -143,10 +142,10 @@ final class DeadlineClock {
 
     private func stepped(to elapsed: Int64) {
         let now = NIODeadline.now()
-        // An instant before those that are kept is taken for the first of them.
+        // Instants older than the first kept step are treated as that step.
         if steps.count == Self.maximumSteps { steps.removeFirst(steps.count / 2) }
         steps.append((now, elapsed))
-        // The server did not keep these waiting.
+        // The time of the step does not count as idle time of paused loads.
         for load in watched where load?.control.isOnHold == true { load?.control.markProgress(now) }
         fire()
     }

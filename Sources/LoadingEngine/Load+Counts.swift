@@ -44,11 +44,11 @@ extension Load {
         body.expected = expected
     }
 
-    /// Reports the counts from now on, and those that were not reported before.
+    /// Starts reporting counts, beginning with those that were not reported before.
     func beginTellingCounts() {
         add([.sentBytes, .receivedBytes])
         if let sent = transaction?.sentBodyBytes, sent > 0 { tellSent(0, total: sent) }
-        // Downloads have always reported the response, and streams have asked about it.
+        // Downloads always report the response, and streamed loads have asked about it.
         if collects, let response { tell(.response(response)) }
         if body.received > 0 { tell(.wrote(bytes: 0, total: body.received, expected: body.expected)) }
     }

@@ -18,7 +18,7 @@ import NIOCore
 ///
 /// Confined to the session's event loop.
 final class Load: LoopCallee {
-    /// The maximum of delivered bytes that the client has not processed yet: two pieces of a fast body.
+    /// The maximum number of delivered bytes that the client has not processed yet: two pieces of a fast body.
     static let creditWindow = 1_572_864
 
     let id: TaskID
@@ -36,11 +36,11 @@ final class Load: LoopCallee {
     private var earlierTransactions: [Transaction] = []
     /// The app canceled the load and wants to resume it later.
     private(set) var wantsResumeData = false
-    /// The client knows that the load waits or waited for a network.
+    /// The client was told that the load waits for a network.
     private var toldThatItWaits = false
-    /// The hop of a load that waits without a task.
+    /// The hop at which a load without a task waits.
     private var departed: Hop?
-    /// The engine that the waiting hop belongs to; a task would retain it as well.
+    /// The engine of the waiting hop. Retained, as a task would retain it.
     private var engine: SessionEngine?
     /// Bytes that were delivered to the client and not processed yet.
     private var outstandingBytes = 0
@@ -97,7 +97,7 @@ final class Load: LoopCallee {
         control.exchange?.priorityChanged(priority)
     }
 
-    /// The load's priority for connections: background loads never delay other loads.
+    /// The load's priority for connections. Background loads never delay other loads.
     var connectionPriority: Float {
         order.request.needs.joined(with: session.policy.needs).service == .background ? order.priority - 2 : order.priority
     }
@@ -107,7 +107,7 @@ final class Load: LoopCallee {
 
     func add(_ interests: TaskOrder.Interests) { order.interests.formUnion(interests) }
 
-    /// Keeps the response that is delivered, or that accompanies the error.
+    /// Stores the response that is delivered, or that accompanies the error.
     func take(_ response: LoadResponse?) { self.response = response }
 
     func cancel(producingResumeData: Bool) {
@@ -117,14 +117,14 @@ final class Load: LoopCallee {
 
     var isDownload: Bool { if case .download = order.delivery { true } else { false } }
     var collects: Bool { if case .collect = order.delivery { true } else { false } }
-    /// Whether responses to a hop are stored, and stored responses answer it.
+    /// Whether the load uses the cache for a hop, to store its response and to answer it.
     ///
-    /// Not if the hop asks to switch protocols, since no stored response can, and not if it asks for the state of an upload.
+    /// Not if the hop asks to switch protocols, which no stored response can do, and not if it asks for the state of an upload.
     func usesCache(_ hop: Hop) -> Bool { !isDownload && !asksToSwitch(hop) && !hop.goesToUpload }
 
-    /// Whether the connection is to be taken over by another protocol: by a WebSocket, or by the one in the app's request.
+    /// Whether the hop asks the server to switch protocols: to a WebSocket, or to the protocol that the app's request names.
     ///
-    /// The app's request to one server does not apply to another server that a redirect leads to.
+    /// A redirect to another server drops the app's own `Upgrade`.
     func asksToSwitch(_ hop: Hop) -> Bool {
         webSocket != nil
             || !collects && wants(.upgrades) && isStreamed && hop.request.hasField(.upgrade) && !hop.followUp.leftOrigin
@@ -169,12 +169,12 @@ final class Load: LoopCallee {
     }
 
     func wants(_ interest: TaskOrder.Interests) -> Bool {
-        // Not by `contains`, which is not inlined for an option set of another module.
+        // `contains` is not inlined for an option set of another module.
         order.interests.rawValue & interest.rawValue == interest.rawValue
     }
 
-    /// The time of the last progress in seconds since the reference date; the load uses it for its decisions, to avoid reading the
-    /// clock.
+    /// The time of the last progress, in seconds since the reference date. The load bases its decisions on it instead of reading
+    /// the clock.
     var now: Double { session.seconds(control.lastProgress) }
 
     /// The session's proxies, unless this load fetches a proxy script.
@@ -199,7 +199,7 @@ final class Load: LoopCallee {
 
     /// Asks the client and waits for its answer, or for the end of the load.
     ///
-    /// The request timeout does not run meanwhile, because it applies to the server.
+    /// The request timeout is paused meanwhile: it limits only the server.
     func ask(_ question: TaskQuestion) async throws(LoadError) -> TaskAnswer {
         try control.check()
         let slot = NIOLoopBoundBox(nil as TaskAnswer?, eventLoop: session.loop)

@@ -9,14 +9,14 @@
 import HTTPTransport
 import LoadingModel
 
-/// The stages of a load in the order in which a request passes them: the list in `init` is the system in seven lines.
+/// The stages of a load, in the order in which a request passes them: the list in `init` is the whole system.
 ///
-/// A request goes down the list and its response comes back up. A stage that does not apply to a hop is skipped, and the last stage
-/// that is reached produces the response: which one that is depends on the hop, since a redirect may lead from the network to a
-/// class of the app.
+/// A request goes down the list and its response comes back up. A stage that does not apply to a hop is skipped. The last stage
+/// that a hop reaches produces its response; this may differ for each hop, since a redirect may lead from the network to the app's
+/// own `URLProtocol` class.
 ///
-/// There are two ways through the list, with the same steps of the stages: ``proceed(_:in:)`` as far as no task is needed, and from
-/// there ``answer(_:in:)``, which a task awaits.
+/// The list can be run in two ways, with the same stages: ``proceed(_:in:)`` runs it without a task, as far as that is possible;
+/// ``answer(_:in:)`` continues from there in a task.
 final class LoadPlan {
     private let followUp: FollowUpStage
     private let lower: LowerStages
@@ -33,14 +33,14 @@ final class LoadPlan {
         )
     }
 
-    /// Produces the response for a hop from its current position, including the hops that follow from it.
+    /// Returns the response to a hop, starting at its current position; it may be the response to a later hop.
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         try await followUp.answer(hop, in: load, then: lower)
     }
 
-    /// Takes a load's first hop from its current position as far as possible without a task.
+    /// Runs a load's first hop from its current position, as far as possible without a task.
     ///
-    /// A response returned here only has to be delivered; if the load needs a task, ``answer(_:in:)`` continues from here.
+    /// A response returned here is ready to be delivered. If the load needs a task, ``answer(_:in:)`` continues from here.
     func proceed(_ hop: Hop, in load: Load) -> StageStep {
         do throws(LoadError) {
             let step = try (hop.takePlace() ?? lower).step(hop, in: load)
@@ -53,11 +53,10 @@ final class LoadPlan {
     }
 }
 
-/// A stage and all that follow it, in one object, so that a waiting load remembers its position in one word.
+/// A stage and all stages below it, in one object, so that a waiting load stores its position in one pointer.
 final class LowerStages {
-    /// The first of them.
     private let stage: any LoadStage
-    /// Nil if the first is the last.
+    /// Nil for the last stage.
     private let next: LowerStages?
 
     init(_ first: any LoadStage, _ others: any LoadStage...) {
@@ -72,18 +71,18 @@ final class LowerStages {
         self.next = next
     }
 
-    /// The only way to the next stage.
+    /// The only way to the stages below.
     // Inlined, because every waiting load would otherwise keep another frame.
     @inline(__always)
     func answer(_ hop: Hop, in load: Load) async throws(LoadError) -> Answer {
         if !hop.isStopped, case .answered(let answer) = try step(hop, in: load) { return answer }
         let place = hop.takePlace() ?? self
-        // The last stage calls no other.
+        // The last stage ignores `next`.
         return try await place.stage.answer(hop, in: load, then: place.next ?? place)
     }
 
-    /// Takes the hop to the first stage that produces a response or has to wait; the hop then keeps that position.
-    // Not a loop, whose variables would be retained and released for each stage.
+    /// Runs the hop down to the first stage that produces a response or has to wait; the hop then stays at that stage.
+    // Not a loop: its variables would be retained and released for each stage.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         let step = try stage.step(hop, in: load)

@@ -12,7 +12,7 @@ import LoadingStores
 import NIOCore
 
 extension LoopSlot {
-    /// Runs work on another thread, by `submit`, and waits for its result.
+    /// Runs work on the thread that `submit` chooses, and waits for its result.
     static func run(
         in control: LoadControl, by submit: (@escaping @Sendable () -> Void) -> Void, _ work: @escaping @Sendable () -> Value
     ) async throws(LoadError) -> Value {
@@ -21,8 +21,8 @@ extension LoopSlot {
         return try await slot.wait()
     }
 
-    /// Waits as long as a load with this request timeout waits for an optional disk access, or while the disk is making progress;
-    /// returns nil after that.
+    /// Waits for an optional disk access: for a time that depends on the load's request timeout, and longer while the disk makes
+    /// progress. Returns nil after that.
     func waitForDisk(
         in control: LoadControl, timeout: Double, isMoving: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {

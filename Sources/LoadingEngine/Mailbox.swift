@@ -32,8 +32,8 @@ final class Mailbox: Sendable {
         var waitingForCredit = 0
     }
 
-    /// The credit for which the loop is woken: half of what a load may have outstanding, so that a waiting load is woken before its
-    /// client has processed everything.
+    /// The credit at which the loop is woken: half of a load's credit window, so that a waiting load continues before its client
+    /// has processed everything.
     private static let creditStep = Load.creditWindow / 2
     /// The maximum number of queued messages with credit.
     private static let mostCredits = 16
@@ -51,8 +51,8 @@ final class Mailbox: Sendable {
 
     /// Returns credit for processed data.
     ///
-    /// A wake-up costs about as much as processing a piece of data, so the loop is woken only if a load waits for credit, and then
-    /// not for small amounts; a load finds the queued credit before it waits.
+    /// A wakeup costs about as much as processing a piece of data. The loop is therefore woken only if a load waits for credit, and
+    /// not for small amounts; a load checks for queued credit before it waits.
     func post(credit bytes: Int, of task: TaskID) -> Bool {
         state.withLock { state in
             state.credit += bytes
@@ -68,12 +68,12 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Notes that a load waits for credit until ``endWaitingForCredit()``, and returns its queued credit, which may suffice.
+    /// Records that a load waits for credit until ``endWaitingForCredit()``. Returns its queued credit, which may suffice.
     func beginWaitingForCredit(of task: TaskID) -> Int {
         state.withLock { state in
             state.waitingForCredit += 1
             var found = 0
-            // If there are more messages, the loop was woken for them.
+            // With more messages than this, the loop has already been woken.
             for index in state.messages.indices.suffix(Self.mostCredits).reversed() {
                 guard case .command(.consumed(let bytes), task) = state.messages[index] else { continue }
                 state.messages.remove(at: index)
@@ -86,7 +86,7 @@ final class Mailbox: Sendable {
 
     func endWaitingForCredit() { state.withLock { $0.waitingForCredit -= 1 } }
 
-    /// Exchanges the queued messages for an empty array, whose capacity is reused for the next messages.
+    /// Swaps the queued messages with an empty array, whose capacity is reused for the next messages.
     func take(into messages: inout [Message]) {
         state.withLock { state in
             state.isAwaited = false

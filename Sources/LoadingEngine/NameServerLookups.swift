@@ -14,8 +14,8 @@ import TransportMachines
 
 /// Host name lookups by a session's own name servers, instead of the system's resolver.
 ///
-/// They have their own threads and their own cache, because results from elsewhere do not count. Results are cached for the time
-/// that the servers specify.
+/// They have their own threads, and their own cache, because results from the system's resolver must not be used. Results are
+/// cached for the TTL that the servers specify.
 enum NameServerLookups {
     static func resolver(_ servers: [String]) -> SystemResolver {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil

@@ -12,10 +12,10 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-// Where loads report their requests. Without the traits the methods are empty, and their calls are optimized away.
+// Reports requests to observers. Without the SwiftPM traits, the methods are empty and their calls are optimized away.
 
 #if Logging || Metrics || Tracing
-/// What a load has reported of its requests.
+/// What a load has reported about its requests.
 struct Observation {
     /// The number of requests.
     fileprivate var count = 0
@@ -26,7 +26,7 @@ struct Observation {
 #endif
 
 extension TaskOrder {
-    /// Makes another order's observer observe this one, which serves the same task.
+    /// Uses the observer of another order, which serves the same task.
     mutating func observe(with other: TaskOrder) {
         #if Logging || Metrics || Tracing
         observer = other.observer
@@ -56,7 +56,7 @@ extension Transaction {
 
     /// Reports that the response head has arrived.
     ///
-    /// After a switch of protocols, the request is over.
+    /// A switch of protocols ends the request.
     @inline(__always)
     func observeAnswer() {
         #if Logging || Metrics || Tracing
@@ -77,7 +77,7 @@ extension Transaction {
     #if Logging || Metrics || Tracing
     /// Reports the end of the request when the load failed.
     ///
-    /// A redirect that is not followed was received nevertheless.
+    /// A redirect that is not followed is no failure of the request: its response was received.
     fileprivate func observeEnd(of error: LoadError) {
         let isAnswered = exchange?.record.responseEnd != nil && 300...399 ~= response?.head?.status ?? 0
         observeEnd(isAnswered ? nil : error)

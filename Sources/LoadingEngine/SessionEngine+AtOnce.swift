@@ -16,9 +16,10 @@ import LoadingStores
 
 /// Responses that need no event loop: fresh ones from the cache, returned on the caller's thread.
 extension SessionEngine {
-    /// Returns the response that a load would produce, if it is simple enough to be indistinguishable: for a GET without a range, a
-    /// fresh response that needs no follow-up, does not vary and is in memory, the process's or the kernel's; on a thread that runs
-    /// loads, only the process's.
+    /// Returns a fresh cached response on the caller's thread, if it is what a load would return.
+    ///
+    /// Only for a GET without a range, if the response needs no follow-up, has no `Vary`, and is in memory: in the process's cache
+    /// or, unless the calling thread runs loads, the kernel's page cache.
     package nonisolated func answerAtOnce(_ request: LoadRequest) -> (response: LoadResponse, data: Data)? {
         guard answersAtOnce, let cache = stores.cache, request.method == "GET" else { return nil }
         let now = stores.clock?.seconds ?? WallClock.now()
@@ -45,7 +46,7 @@ extension SessionEngine {
         return (LoadResponse(url: url, kind: .http(head), expectedLength: length), data)
     }
 
-    /// A host whose policy has not been read yet may require an upgrade.
+    /// Also true while the host's HSTS policy has not been read yet.
     private nonisolated func mustUpgrade(_ origin: Origin, _ now: Double) -> Bool {
         guard !origin.isSecure, policy.usesStrictTransportSecurity, let store = stores.strictTransportSecurity else {
             return false

@@ -43,15 +43,14 @@ extension SessionEngine: LoadingService, LoopCallee {
         if let attend = entrance.attend { attend() } else { assumeIsolated { $0.attend() } }
     }
 
-    /// The entrance for callers on the loop that are not isolated to the actor: the runtime's check of the isolation costs more
-    /// than the call.
+    /// Lets callers on the loop in without the runtime's isolation check, which costs more than the call.
     //
     // `@unchecked`: accessed only on the loop.
     final class Entrance: @unchecked Sendable {
         fileprivate(set) var attend: (() -> Void)?
     }
 
-    /// How many messages are processed before other work on the loop gets its turn: starting a load takes about 20 µs.
+    /// The number of messages processed before other work on the loop gets its turn. Starting a load takes about 20 µs.
     private static let messagesAtOnce = 256
 
     /// Processes the posted messages, unless that is already in progress.
@@ -62,7 +61,7 @@ extension SessionEngine: LoadingService, LoopCallee {
 
     private func attendNow() {
         mailbox.take(into: &messages)
-        // Messages are moved out rather than copied, and therefore from the end.
+        // Reversed, so that messages can be moved out from the end instead of being copied.
         if messages.count > 1 { messages.reverse() }
         attend(part: 0)
     }
@@ -78,9 +77,9 @@ extension SessionEngine: LoadingService, LoopCallee {
             executor.turns.whenNext(isUrgent: true) { self.assumeIsolated { $0.attend(part: part + 1) } }
             return
         }
-        // The capacity that a burst needed is not kept.
+        // Releases the capacity that a burst needed.
         if messages.capacity > 128 { messages = [] }
-        // Messages posted since the first part have not woken the loop.
+        // While parts were being processed, new messages did not wake the loop.
         if part > 0 { attendNow() }
     }
 

@@ -25,9 +25,9 @@ extension SessionEngine {
 
     private func proxies(for url: URL, _ id: TaskID) async throws(LoadError) -> [URL?] {
         let order = TaskOrder(id: id, request: LoadRequest(url: url), delivery: .stream)
-        // Waits like a load, with the same limits, and sends nothing.
+        // Waits like a load, with the same timeouts, but sends nothing.
         guard let load = accept(order, Nobody()) else { throw .cancelled }
-        // A command that arrived before the load existed had no effect.
+        // If the Swift task was cancelled before the load existed, the command had no effect.
         if Task.isCancelled { load.cancel(producingResumeData: false) }
         do throws(LoadError) {
             var proxies: [URL?] = []
@@ -42,7 +42,7 @@ extension SessionEngine {
         }
     }
 
-    /// A client that ignores events and has no answers.
+    /// Ignores events, and answers questions with the default.
     private final class Nobody: LoadClient {
         func tell(_ event: TaskEvent) {}
         func ask(_ question: TaskQuestion, reply: @escaping @Sendable (TaskAnswer) -> Void) {

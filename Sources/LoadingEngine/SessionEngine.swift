@@ -17,15 +17,14 @@ import TransportMachines
 package enum LoopChoice: Sendable {
     /// The next loop of the process's group, shared with other sessions.
     case dealt
-    /// A loop outside the group that runs no code of the app: for sessions that a thread waits for.
+    /// A loop outside the group, which runs no app code: for sessions that a thread blocks on.
     case apart
 }
 
 /// Runs the loads of one session, in this process.
 ///
-/// All of a session's mutable state, from the loads to the sockets, is confined to one event loop, and this actor runs on that
-/// loop: the code below the façade takes no locks. Other threads post to the mailbox (`SessionEngine+Mailbox.swift`), which keeps
-/// their order.
+/// All mutable state of a session, from loads to sockets, is confined to one event loop, which is also this actor's executor. No
+/// code below the façade takes a lock. Other threads post to the mailbox (`SessionEngine+Mailbox.swift`), which keeps their order.
 package actor SessionEngine {
     nonisolated let executor: LoopExecutor
     /// The loop that every load of the session runs on.
@@ -35,12 +34,13 @@ package actor SessionEngine {
     nonisolated let policy: SessionPolicy
     nonisolated let stores: SessionStores
     nonisolated let security: AppTransportSecurity
-    /// Whether fresh responses may be returned on the caller's thread: the session's own fields do not affect caching.
+    /// Whether fresh cached responses may be returned on the caller's thread: the session's own header fields do not affect
+    /// caching.
     nonisolated let answersAtOnce: Bool
-    // Unchecked members are used by every load; their methods do not call back into the engine.
-    /// The messages taken from the mailbox; the array is reused for its capacity.
+    // Unchecked members are used by every load; the engine is not called back by their methods.
+    /// The messages taken from the mailbox. The array is reused for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
-    /// Some messages wait for their turn.
+    /// Whether taken messages are still being processed.
     var isAttending = false
     private let session: SessionFacts
     private let resolver: SystemResolver
@@ -50,7 +50,7 @@ package actor SessionEngine {
     @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
     /// Ended loads whose clients have not been notified.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
-    /// The clients that are being notified; the array is reused for its capacity.
+    /// The clients that are being notified. The array is reused for its capacity.
     @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
     private var isInvalidated = false
 
@@ -135,14 +135,14 @@ package actor SessionEngine {
         }
     }
 
-    /// In one turn of the loop, so that a released connection is not assigned to another load that is about to be canceled.
+    /// Runs in one turn of the loop, so that no released connection is assigned to a load that is about to be canceled.
     func cancelAllNow() {
         for load in loads.values where !load.order.endsUpload { load.cancel(producingResumeData: false) }
     }
 
     func stopTakingOrders() {
         isInvalidated = true
-        // No task of the app remains that could end the session's own loads.
+        // The session's own loads are canceled too: no task of the app is left that could cancel them.
         for load in loads.values where BackgroundRevalidation.isBackground(load.id) && !load.order.endsUpload {
             load.control.abort(.cancelled)
         }
@@ -169,7 +169,7 @@ package actor SessionEngine {
         }
     }
 
-    /// The alternative services of an origin, for clients of other protocols.
+    /// Returns the alternative services of an origin, for clients of other protocols.
     package func alternatives(of origin: Origin) -> [AlternativeService] {
         session.alternatives.services(of: origin, now: session.seconds(.now()))
     }
@@ -178,8 +178,8 @@ package actor SessionEngine {
 
     /// Starts a load.
     ///
-    /// Most loads only wait for their connection and for the head of their response, and the rest is done at once: these get a task
-    /// only if there is something else to wait for. A task with its frames and returns costs as much as parsing the response.
+    /// Most loads wait only for their connection and the response head, and can then finish immediately. They run without a task,
+    /// because a task costs as much as parsing the response. A task is created only for a load that has to wait for something else.
     func start(_ order: TaskOrder, client: any LoadClient) {
         guard let load = accept(order, client) else { return }
         guard load.collects, !load.control.isSuspended, load.order.earliestBegin == nil, load.order.upload?.resuming == nil else {
@@ -199,19 +199,18 @@ package actor SessionEngine {
         case .waits: load.park(hop, of: self)
         case .proceed, .needsTask: attend(load, departed: hop)
         case .answered(let answer):
-            // A body that has not arrived completely is awaited.
+            // The rest of the body is awaited in a task.
             if !isDelivered(answer, of: load) { Task.immediate(executorPreference: executor) { await deliver(answer, of: load) } }
         }
     }
 
-    /// Creates the task of a load on the loop, which it uses for its entire lifetime, and starts it at once.
+    /// Creates and starts the load's task, which stays on the loop for its lifetime.
     ///
-    /// The body of the task is a load from beginning to end, as the app sees it. In a separate method it would start one turn
-    /// later: a task started this way is on its actor, but for the runtime not yet on its executor, which a call of such a method
-    /// ensures.
+    /// The task's closure is the whole load as the app sees it. It is not a separate method: the runtime does not consider an
+    /// immediate task to be on its executor yet, so a call of an isolated method would start one turn later.
     ///
-    /// Code that waits is separate from code that does not: every local variable of an async function that is live across a wait
-    /// takes space in the task's memory, for each of perhaps ten thousand waiting loads.
+    /// Code that waits is kept apart from code that does not: each local variable that is live across an `await` takes memory in
+    /// the task, and ten thousand loads may be waiting.
     private func attend(_ load: Load, departed hop: Hop? = nil) {
         Task.immediate(executorPreference: executor) {
             if hop == nil,
@@ -228,7 +227,7 @@ package actor SessionEngine {
         }
     }
 
-    /// Ends a load whose whole body is available and collected; returns whether it did.
+    /// Ends a load whose whole body has arrived and is collected. Returns whether it did.
     private func isDelivered(_ answer: Answer, of load: Load) -> Bool {
         do throws(LoadError) {
             guard let body = try DataDelivery.whole(answer, of: load) else { return false }
@@ -239,7 +238,7 @@ package actor SessionEngine {
         return true
     }
 
-    /// The parts that most loads do not need.
+    /// The load's steps in the cases that most loads do not need.
     @inline(never)
     private func runApart(_ load: Load) async {
         do throws(LoadError) {
@@ -304,7 +303,7 @@ package actor SessionEngine {
             sentBodyBytes: load.transaction.map { $0.sentOffset + $0.sentBodyBytes } ?? 0, receivedBodyBytes: load.body.received
         )
         ended.append((load.client, outcome))
-        // Loads that end in one turn of the loop are reported together: waking a thread many times costs more than the loads.
+        // Clients of loads that end in the same turn are notified together: waking a thread for each costs more than the loads.
         if ended.count == 1 { executor.afterwards { self.tellEnded() } }
         if isInvalidated, loads.isEmpty { pool.shutDown() }
     }
@@ -325,9 +324,9 @@ package actor SessionEngine {
         try await load.control.waitWhileSuspended()
         guard let begin = load.order.earliestBegin else { return }
         if session.seconds(.now()) < begin {
-            // The time until then is the app's own: no timeout counts it.
+            // The app asked for this delay, so no timeout applies to it.
             deadlines.remove(load)
-            // A clock may be set back meanwhile.
+            // The clock may be set back meanwhile.
             while true {
                 let left = begin - session.seconds(.now())
                 guard left > 0 else { break }
@@ -343,7 +342,7 @@ package actor SessionEngine {
         case .cancel: throw .cancelled
         case .replace(let request):
             load.replaceRequest(request)
-            // Its timeout may differ.
+            // The new request's timeout may differ.
             deadlines.remove(load)
             deadlines.add(load, now: load.control.lastProgress)
             load.tell(.requestChanged(request))
@@ -371,7 +370,7 @@ package actor SessionEngine {
     }
 }
 
-/// The key of a load in its session, which numbers its loads.
+/// The key of a load in its session: the number of its task.
 private struct LoadNumber: NumberedIdentifier {
     let number: TaskID
 

@@ -13,7 +13,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// The state that all loads of a session share.
+/// The state shared by all loads of a session.
 final class SessionFacts {
     let policy: SessionPolicy
     let headers: OutgoingHeaders
@@ -31,7 +31,7 @@ final class SessionFacts {
     var start: ((TaskOrder, any LoadClient) -> Void)?
     /// Sends a command to such a load.
     var command: ((TaskCommand, TaskID) -> Void)?
-    /// Continues a load without a task after it was woken.
+    /// Continues a load that waits without a task.
     var proceed: ((NIOLoopBound<Load>) -> Void)?
     /// The last target that was parsed from a URL without a user: apps often request the same URL repeatedly.
     // Unchecked, because it is only read and set as a whole.
@@ -40,22 +40,22 @@ final class SessionFacts {
     var revalidating: Set<String> = []
 
     /// Servers that refused HTTP/2.
-    // Unchecked because every request checks it, and additions are single statements.
+    // Unchecked because every request checks it; each insertion is a single statement.
     @exclusivity(unchecked) private(set) var http1Origins: Set<Origin> = []
 
-    /// Whether, for the same URL, the session may reach a server that other sessions would not reach or would not accept.
+    /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
     let leavesSystemsWay: Bool
     /// Responses that are stored for this session only; nil until there is one.
-    // Unchecked because every request checks it, and it is only set as a whole.
+    // Unchecked because every request checks it; it is only replaced as a whole.
     @exclusivity(unchecked) var own: OwnResponses?
     /// A digest of the session's own roots, independent of their order.
     private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
-    /// Hosts that require TLS, learned over connections that other sessions might not accept; nil until there is one.
+    /// Hosts that require TLS, learned over connections that other sessions might not accept. Nil until there is one.
     private(set) var ownSecurity: HSTSStore?
 
     /// Nil if all requests go directly.
     let proxies: SessionProxies?
-    /// In memory for every session; no dial uses them yet.
+    /// Kept in memory in every session; dials do not use them yet.
     var alternatives = AlternativeServices()
 
     init(
@@ -79,7 +79,7 @@ final class SessionFacts {
     /// The maximum number of remembered servers that refused HTTP/2.
     private static let maximumHTTP1Origins = 1_024
 
-    /// The server requires HTTP/1.1 from now on.
+    /// Records that the server requires HTTP/1.1.
     func noteHTTP1(_ origin: Origin) {
         if http1Origins.count >= Self.maximumHTTP1Origins { http1Origins = [] }
         http1Origins.insert(origin)
@@ -88,7 +88,7 @@ final class SessionFacts {
     /// The time of day of an instant, in seconds since the reference date.
     func seconds(_ instant: NIODeadline) -> Double { stores.clock?.seconds ?? WallClock.seconds(instant) }
 
-    /// Waits a number of seconds of the session's time.
+    /// Waits a number of seconds by the session's clock.
     func wait(_ seconds: Double, in control: LoadControl) async throws(LoadError) {
         let length = Int64(min(max(0, seconds), 1e9) * 1e9)
         let bound = NIOLoopBound(control, eventLoop: loop)
@@ -112,7 +112,7 @@ final class SessionFacts {
         }
     }
 
-    /// Returns the store for hosts that only this session knows; creates it if needed.
+    /// The HSTS store of this session only; created if needed.
     func keepingOwnSecurity() -> HSTSStore {
         if let ownSecurity { return ownSecurity }
         let made = HSTSStore(path: nil)
@@ -120,26 +120,26 @@ final class SessionFacts {
         return made
     }
 
-    /// Removes what only this session knows.
+    /// Removes the responses and HSTS hosts that are stored for this session only.
     func forgetOwn() {
         own = nil
         ownSecurity = nil
     }
 
-    /// Whether a request may use the stores: their files were read, which happens off the loop.
+    /// Whether the stores were read from their files, which happens off the loop. Requests wait for that.
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady
     }
 }
 
-/// The results of processing a URL, which the session reuses.
+/// What was computed from a URL, for reuse by the session.
 final class KnownTarget {
     let text: String
     let target: RequestTarget
     /// Why App Transport Security forbids the URL; nil if it does not.
     let refusal: String?
-    /// The fields of a GET for the URL without fields of its own, once there was such a request.
+    /// The header fields of a plain GET for the URL, once there was such a request.
     // Unchecked, because it is only read and set as a whole.
     @exclusivity(unchecked) private var plainFields: HeaderBlock??
 
@@ -149,7 +149,7 @@ final class KnownTarget {
         self.refusal = refusal
     }
 
-    /// The fields of a GET without fields of its own (``OutgoingHeaders/plain(for:)``).
+    /// The header fields of a GET that has none of its own (``OutgoingHeaders/plain(for:)``).
     func plainFields(by headers: OutgoingHeaders) -> HeaderBlock? {
         if let plainFields { return plainFields }
         let fields = headers.plain(for: target)
@@ -160,7 +160,7 @@ final class KnownTarget {
 
 /// The state of a session's proxies.
 final class SessionProxies {
-    /// The rules that choose the route of a request.
+    /// The rules that choose the proxy of a request.
     let rules: ProxyRules
     /// The proxies that recently could not be reached.
     var failed = FailedProxies()
@@ -170,7 +170,7 @@ final class SessionProxies {
 }
 
 extension ProxyServer {
-    /// The credential from the settings that name the proxy.
+    /// The user and password from the setting that names the proxy.
     var credential: LoadCredential? {
         user.map { LoadCredential(.password(user: $0, password: password ?? ""), persistence: .forSession) }
     }

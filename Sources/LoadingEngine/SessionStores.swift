@@ -22,7 +22,7 @@ package struct SessionStores: Sendable {
     package var credentials: CredentialStore?
     /// Seals a credential for resume data under a persistent key; nil if the cache's key is used.
     package var resumeSeal: (@Sendable (String) -> String)?
-    /// What tells the time in place of the system; nil outside tests.
+    /// Replaces the system's clocks; nil outside tests.
     package var clock: SteppedClock?
 
     package init(
@@ -38,7 +38,7 @@ package struct SessionStores: Sendable {
     /// Whether the stores that every request needs were read from their files.
     var areReady: Bool { (cookies?.isReady ?? true) && (strictTransportSecurity?.isReady ?? true) }
 
-    /// Reads these files on another thread, and calls back on another thread.
+    /// Reads these files, and calls back, on another thread.
     func prepare(_ done: @escaping @Sendable () -> Void) {
         let (cookies, strictTransportSecurity) = (cookies, strictTransportSecurity)
         let afterCookies = { @Sendable in

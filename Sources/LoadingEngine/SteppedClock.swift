@@ -10,9 +10,9 @@
 import HTTPWire
 import Synchronization
 
-/// Time that stands still until a test moves it; a session's timeouts, pauses and stores use it in place of the system's clocks.
+/// A clock that only a test advances. A session uses it for timeouts, pauses and stores instead of the system's clocks.
 package final class SteppedClock: Sendable {
-    /// Called for each step with the nanoseconds since the start; calls `done` when the work that is due has been done.
+    /// Called for each step with the nanoseconds since the start. Must call `done` when the work that was due is done.
     package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
 
     private struct Wait {
@@ -60,14 +60,14 @@ package final class SteppedClock: Sendable {
     /// The time of day, in seconds since the reference date of `Date`.
     package var seconds: Double { start + Double(elapsed) / 1e9 }
 
-    /// Advances the time; returns when the work that is due has been done, and due waits have been woken.
+    /// Advances the time. Returns when all due work is done and all due waits were woken.
     package func step(by nanoseconds: Int64) async {
         let (elapsed, followers) = state.withLock { state in
             let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
             state.elapsed = overflow ? .max : sum
             return (state.elapsed, Array(state.followers.values))
         }
-        // Followers first: a load that is paused must not count the step as idle time.
+        // Followers first: the step must not count as idle time of a paused load.
         for follower in followers {
             await withCheckedContinuation { continuation in follower(elapsed) { continuation.resume() } }
         }
@@ -81,7 +81,9 @@ package final class SteppedClock: Sendable {
 
     // MARK: Followers
 
-    /// - Returns: The follower's number, and the time since the start, after which it is told of every step.
+    /// Adds a follower, which is called for every step from now on.
+    ///
+    /// - Returns: The follower's number, and the nanoseconds since the start.
     package func add(_ follower: @escaping Follower) -> (number: Int, elapsed: Int64) {
         state.withLock { state in
             let number = state.number()
@@ -94,9 +96,9 @@ package final class SteppedClock: Sendable {
 
     // MARK: Waits
 
-    /// Calls back at a time, or immediately if it has passed.
+    /// Calls back at a time, or immediately if that has passed.
     ///
-    /// - Returns: What ``cancel(_:)`` takes.
+    /// - Returns: The argument for ``cancel(_:)``.
     package func wait(until end: Int64, isTimeout: Bool = false, _ wake: @escaping @Sendable () -> Void) -> Int? {
         let (number, satisfied) = state.withLock { state -> (Int?, [Watcher]) in
             guard state.elapsed < end else { return (nil, []) }
@@ -109,6 +111,8 @@ package final class SteppedClock: Sendable {
         return number
     }
 
+    /// Cancels a wait.
+    ///
     /// - Returns: Whether the wait had not ended.
     @discardableResult
     package func cancel(_ number: Int?) -> Bool {
@@ -123,7 +127,7 @@ package final class SteppedClock: Sendable {
         try await sleep(until: elapsed.addingSaturating(Int64(min(max(0, seconds), 1e9) * 1e9)), isTimeout: isTimeout)
     }
 
-    /// Waits until the time has come.
+    /// Waits until a time.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
     package func sleep(until end: Int64, isTimeout: Bool = false) async throws {
@@ -140,7 +144,7 @@ package final class SteppedClock: Sendable {
         try Task.checkCancellation()
     }
 
-    /// Waits until at least `count` waits for this clock, not counting timeouts, exist at the same time.
+    /// Waits until at least `count` waits for this clock are pending at the same time, not counting timeouts.
     ///
     /// - Throws: `CancellationError` where the Swift task is cancelled first.
     package func waits(atLeast count: Int) async throws {
@@ -161,7 +165,7 @@ package final class SteppedClock: Sendable {
     }
 }
 
-/// A Swift task that sleeps by a ``SteppedClock``: it is woken once, by the clock or because it is cancelled.
+/// A Swift task that sleeps by a ``SteppedClock``. It is woken once: by the clock, or by cancellation.
 private final class Sleeper: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Void, Never>?

@@ -12,25 +12,25 @@ import SystemLibraries
 
 /// The content codings that installed system libraries can decode: brotli (RFC 7932) and zstd (RFC 8878).
 package enum SystemCodings {
-    /// In the order in which servers are told of them.
+    /// In the order in which `Accept-Encoding` lists them.
     ///
-    /// The first use opens the libraries, which takes 0.2 ms, or as long as the disk needs: a session opens them on the thread that
-    /// creates it, before its first request.
+    /// The first use opens the libraries, which takes 0.2 ms plus the time of reading them from disk. A session does that on the
+    /// thread that creates it, before its first request.
     package static let all: [LibraryCoding] = [
         Codec.brotli.map { LibraryCoding(name: "br", isSlow: hasWideWindow, by: $0) },
         Codec.zstandard.map { LibraryCoding(name: "zstd", isFrame: isFrameOfZstandard, by: $0) },
     ].compactMap { $0 }
 
-    /// The `Accept-Encoding` of requests that have none of their own.
+    /// The `Accept-Encoding` of requests that do not set the field.
     package static let acceptEncoding = DefaultHeaders.acceptEncoding(all.map(\.name))
 
     /// Brotli windows of 8 and 16 MiB (RFC 7932, section 9.1), for which the decoder is slow.
     ///
-    /// It produces up to a window ahead of what is requested: if the data repeat one byte, such a call takes 25 ms; with 4 MiB it
-    /// takes 6 ms.
+    /// It decodes up to a whole window ahead of the requested output: for data that repeat one byte, such a call takes 25 ms; with
+    /// a window of 4 MiB, 6 ms.
     private static func hasWideWindow(_ start: UInt8) -> Bool { start & 1 == 1 && start >> 1 & 7 >= 6 }
 
-    /// A frame or a skippable frame (RFC 8878, sections 3.1.1 and 3.1.2); formats from before the RFC do not count.
+    /// A zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2). Formats older than the RFC are not supported.
     private static func isFrameOfZstandard(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }
 }
 

@@ -9,16 +9,16 @@
 package import HTTPRules
 import SystemLibraries
 
-/// The proxies of the system's settings: from the environment, as curl reads it, or else from the settings of a GNOME desktop.
+/// The system's proxies: from the environment, as curl reads it, or otherwise from the settings of a GNOME desktop.
 package enum SystemProxies {
     private static let schema = "org.gnome.system.proxy"
 
     /// Returns the rules, or nil if no proxy is used.
     ///
-    /// Blocks on a GNOME desktop while its settings are read; on other systems no library is opened for them.
+    /// Blocks on a GNOME desktop while its settings are read; elsewhere, no library is opened for that.
     package static func rules(_ environment: [String: String]) -> ProxyRules? {
         if let rules = ProxyText.environment({ environment[$0] }) { return rules }
-        // A list of names; desktops with GNOME's settings list it beside their own.
+        // `XDG_CURRENT_DESKTOP` is a list of names; other desktops that use GNOME's settings list it, too.
         guard environment["XDG_CURRENT_DESKTOP"]?.split(separator: ":").contains("GNOME") == true else { return nil }
         return desktop()
     }

@@ -13,7 +13,7 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// One request and its response while it runs; becomes a ``TransactionTimeline`` when the task is over.
+/// One request and its response, while it runs. Becomes a ``TransactionTimeline`` when the task is over.
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline
@@ -25,11 +25,11 @@ final class Transaction {
     @exclusivity(unchecked) var sent: SentFields?
     /// The length of the sent body, or -1 if it was not known.
     var sentBodyLength: Int64 = 0
-    /// The number of the body's bytes that earlier requests have sent.
+    /// The number of body bytes that earlier requests have sent.
     var sentOffset: Int64 = 0
     /// For loads without an exchange (`file:`, `data:`, the app's own protocols).
     var end: NIODeadline?
-    /// The connection of a stream or to an FTP server, which has no exchange.
+    /// The connection of a stream, or to an FTP server: these have no exchange.
     var connection: ConnectionFacts?
     /// When the transfer was requested from an FTP server, and when it began.
     var asked: NIODeadline?
@@ -99,7 +99,7 @@ final class Transaction {
 }
 
 extension TransactionTimeline {
-    /// Sets the connection's facts, and its times unless the connection was made for another transaction.
+    /// Sets the connection's facts, and its timing unless it was made for an earlier transaction.
     fileprivate mutating func note(_ facts: ConnectionFacts) {
         connection = facts
         isProxyConnection = facts.isToProxy

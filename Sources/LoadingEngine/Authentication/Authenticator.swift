@@ -13,27 +13,27 @@ import HTTPWire
 import LoadingModel
 import LoadingTrust
 
-/// Authenticates one load to one server or proxy: tracks the offered schemes, the attempts, and what the next request carries.
+/// Authenticates one load to one server or proxy. Tracks the offered schemes, the attempts, and what the next request carries.
 ///
 /// Confined to the session's event loop.
 final class Authenticator {
     let place: AuthenticationScopes.Peer
     var flow: AuthenticationFlow
-    /// The URL's credential is tried once per scheme; a ticket is tried once.
+    /// The schemes with which the URL's credential was tried. It is tried once per scheme, and a Kerberos ticket once.
     var triedGiven: Set<AuthenticationScheme> = []
     var hasTriedTicket = false
-    /// A protection space's stored credential is tried only once, too, if the app is not asked.
+    /// The protection spaces whose stored credential was tried. It is tried once if the app is not asked.
     var triedStored: Set<AuthenticationScopes.ID> = []
     /// The proof for the next request; nil before the first challenge is answered.
     private(set) var proof: Proof?
     /// The NTLM or Negotiate token to send, once.
     private var token: [UInt8]?
     private var negotiate: NegotiateContext?
-    /// A handshake with several legs has a connection of its own.
+    /// The holder of the handshake's own connection; set for handshakes with several legs.
     private(set) var holder: ConnectionHolder?
-    /// The handshake has no connection yet.
+    /// Whether the handshake still needs a connection.
     private var wantsConnection = false
-    /// The credential came from this load's own challenge, and not from the session or another load.
+    /// Whether the credential came from this load's own challenge, not from the session or another load.
     var answeredItself = false
     /// The number of answered challenges.
     private(set) var answers = 0
@@ -46,7 +46,7 @@ final class Authenticator {
     /// The last request carried a credential that the server could refuse.
     private var wasCarried = false
     private var knowsNegotiate = false
-    /// The proof of this load's last request; other loads advance the count of the same nonce.
+    /// The proof of this load's last request. Other loads advance the count of the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Peer) {
@@ -124,7 +124,7 @@ final class Authenticator {
 
     /// Creates the initial Negotiate token; returns false without a ticket or with a wrong password.
     ///
-    /// Before there is a connection, the server is assumed to show the same certificate as last time.
+    /// Without a connection yet, the server is assumed to present the same certificate as last time.
     func beginNegotiate(_ facts: ConnectionFacts?, in control: LoadControl) async throws(LoadError) -> Bool {
         if !place.isProxy, let binding = Self.binding(facts) { proof?.binding = binding }
         let context = NegotiateContext(
@@ -138,7 +138,7 @@ final class Authenticator {
         return token != nil
     }
 
-    /// Begins a handshake on a connection of its own, even for a credential that was accepted on other connections.
+    /// Begins a handshake on its own connection, even for a credential that was accepted on other connections.
     func beginNTLM() {
         guard let proof, proof.scheme == .ntlm else { return }
         beginHandshake()
@@ -151,16 +151,16 @@ final class Authenticator {
     }
 
     /// Whether a challenge says nothing about the credential: the request did not carry it, or carried it preemptively on one of
-    /// the credential's connections, where no further leg could follow.
+    /// the credential's connections, where the handshake cannot continue.
     ///
-    /// Such a connection may be new and not authenticated yet; or the server drops authentication, requires a channel binding, or
-    /// its response was lost.
+    /// Such a connection may be new and not authenticated yet; or the server no longer considers it authenticated, requires a
+    /// channel binding, or its response was lost.
     var mustStartOver: Bool {
         guard let proof, proof.scheme.hasLegs else { return false }
         return !wasCarried || holder == nil || holder == proof.holder
     }
 
-    /// Forgets what was sent, but not the credential; the next answer starts with it.
+    /// Forgets the handshake, but not the credential: the next answer uses it first.
     func startOver() {
         refused()
         flow.startsOver()
@@ -246,7 +246,8 @@ final class Authenticator {
         )
     }
 
-    /// The holder whose connection carries the next request: the handshake's, or an authenticated one; nil for any connection.
+    /// Returns the holder whose connection carries the next request: the handshake's, or one that is authenticated. Nil for any
+    /// connection.
     func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
         guard let proof, let shared = proof.holder else { return nil }
         if holder == nil || holder == shared {
@@ -255,13 +256,13 @@ final class Authenticator {
             beginNTLM()
         }
         guard let holder else { return shared }
-        // The connection that is not authenticated, or no longer is, is probably the most recently used one.
+        // The connection that is not authenticated, or no longer, is probably the most recently used one.
         if wantsConnection { pool.moveIdle(route.held(by: shared), to: route.held(by: holder)) }
         wantsConnection = false
         return holder
     }
 
-    /// The handshake is complete: its connection joins those that are authenticated with the credential.
+    /// The handshake is complete: its connection joins those that the credential has authenticated.
     func settle(_ route: Route, in pool: ConnectionPool) {
         guard let own = holder, let shared = proof?.holder, own != shared else { return }
         pool.move(route.held(by: own), to: route.held(by: shared))
@@ -286,7 +287,7 @@ final class Authenticator {
 }
 
 extension Route {
-    /// The same route, by a holder's connections.
+    /// The same route, limited to a holder's connections.
     func held(by holder: ConnectionHolder?) -> Route {
         guard holder != nil || details != nil else { return self }
         var route = self

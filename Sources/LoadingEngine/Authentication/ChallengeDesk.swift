@@ -13,11 +13,11 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Answers the challenges of servers and proxies with the URL's user info, a Kerberos ticket, a credential of the session or its
+/// Answers the challenges of servers and proxies: with the URL's user info, a Kerberos ticket, a credential of the session or its
 /// storage, or the app's answer.
 enum ChallengeDesk {
     private enum Choice {
-        /// Nil is the ticket of the user who runs the process.
+        /// Nil is the Kerberos ticket of the user who runs the process.
         case use(LoadCredential?)
         case another
         /// There is no credential that the scheme could use.
@@ -34,7 +34,7 @@ enum ChallengeDesk {
         /// The credential from the URL or from the proxy settings.
         var given: LoadCredential?
         var facts: ConnectionFacts?
-        /// The number of answered challenges when this one arrived.
+        /// The number of challenges that the authenticator had answered when this one arrived.
         private let answers: Int
 
         init(
@@ -50,8 +50,9 @@ enum ChallengeDesk {
             answers = authenticator.answers
         }
 
-        /// Two loads may be asked by the proxy of one tunnel, the second after the first has left; the first answer then still
-        /// arrives.
+        /// Whether another load has answered meanwhile.
+        ///
+        /// A tunnel's proxy may ask two loads, the second because the first one has left; the first load's answer may still arrive.
         var isAnswered: Bool { authenticator.answers != answers }
     }
 
@@ -64,7 +65,7 @@ enum ChallengeDesk {
         try await authenticator.lookForNegotiate(offers, in: load.control)
         let sent = authenticator.proof
         var startsOver = authenticator.mustStartOver
-        // With the same scheme, whatever else is offered.
+        // Starting over uses the same scheme, even if others are offered.
         var first = startsOver ? offers.filter { sent?.isFor($0.0, $0.1) == true } : []
         if startsOver { authenticator.startOver() }
         if let sent, sent.scheme == .basic, authenticator.isOnTrial, offers.contains(where: { sent.isFor($0.0, $0.1) }) {
@@ -119,7 +120,7 @@ enum ChallengeDesk {
         let authenticator = context.authenticator
         let realm = scheme.hasLegs ? nil : challenge.realm
         let place = authenticator.place
-        // Answered meanwhile, or for the whole session.
+        // Another load has answered meanwhile, or the session has the credential.
         if failures == 0 || !authenticator.answeredItself,
             let proof = load.session.credentials.proof(for: place, scheme: scheme, realm: realm), proof.credential != refused
         {
@@ -169,11 +170,11 @@ enum ChallengeDesk {
         _ id: AuthenticationScopes.ID, _ kept: LoadCredential?, _ refused: LoadCredential?, _ authenticator: Authenticator
     ) -> Choice {
         if let kept, kept.kind != refused?.kind, authenticator.triedStored.insert(id).inserted { return .use(kept) }
-        // Without a ticket, or with one that is not accepted, other schemes may be used.
+        // Without a ticket, or if it is not accepted, other schemes may be used.
         return id.scheme == .negotiate && kept == nil && refused == nil ? .unavailable : .nothing
     }
 
-    /// The protection space by which the app and its storage know a challenge's credentials.
+    /// The protection space under which the app and its storage know a challenge's credentials.
     ///
     /// Basic without a realm, which RFC 7617, section 2, does not allow, uses the host as its realm, as Apple does.
     private static func space(
@@ -198,7 +199,8 @@ enum ChallengeDesk {
         return store.lookup(space)
     }
 
-    /// A credential was accepted: later requests carry it, and the storage keeps it if its persistence asks for that.
+    /// Records that a credential was accepted: later requests of the session carry it, and the storage keeps it if its persistence
+    /// says so.
     static func accepted(_ authenticator: Authenticator, path: String, in load: Load) {
         load.session.credentials.close(authenticator)
         guard let proof = authenticator.proof else { return }

@@ -14,17 +14,17 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// The questions of proxies about connections that are made for the load; the app gets them one at a time.
+/// The challenges of proxies whose tunnels are made for the load. They are answered one at a time.
 struct TunnelQuestions {
     fileprivate var questions: [Load.TunnelQuestion] = []
 
     var isEmpty: Bool { questions.isEmpty }
 
-    /// The load asks for another connection: the earlier questions have been passed on to other loads.
+    /// Called when the load asks for another connection: its earlier questions have been passed on to other loads.
     mutating func forget() { questions = [] }
 }
 
-/// A load answers for its session while it waits for a connection to be made.
+/// While a load waits for a connection, it answers the questions of that connection's handshake for its session.
 extension Load: HandshakeAdviser {
     package var judgesServers: Bool { wants(.challenges) }
 
@@ -51,8 +51,7 @@ extension Load: HandshakeAdviser {
         let space = space(server, .clientCertificate)
         let line = control.line
         stored(for: space) { [self] proposed in
-            // The storage may have taken time: meanwhile the load may have left the queue, and joined it again for another
-            // connection.
+            // The storage may have taken time. The load may have left the queue meanwhile, and queued again for another connection.
             guard line != nil, control.line === line, control.failure == nil else { return }
             guard wants(.challenges) else { return show(proposed, to: server, reply) }
             var question = ChallengeQuestion(space)
@@ -117,7 +116,7 @@ extension Load: HandshakeAdviser {
         let authenticator = authenticator(for: tunnel)
         if authenticator.proof == nil, let proof = session.credentials.proof(for: authenticator.place, path: "/") {
             authenticator.use(proof)
-            // A tunnel is a connection of its own.
+            // Each tunnel is a new connection, which needs its own handshake.
             authenticator.beginNTLM()
         }
         return authenticator.field(method: "CONNECT", uri: tunnel.authority)
@@ -157,17 +156,17 @@ extension Load: HandshakeAdviser {
         return made
     }
 
-    /// Indirect, so that loads without a question, and the frames that check, reserve no space for it.
+    /// Indirect, so that loads without a question, and the frames that check for one, reserve no space for it.
     indirect enum TunnelQuestion {
-        /// The proxy refuses and asks for a credential.
+        /// The proxy asks for a credential.
         case whoAsks(ChallengeDesk.Context, authority: String, reply: (Result<String?, LoadError>) -> Void)
-        /// The proxy made the tunnel: checks the proxy's own proof.
+        /// The proxy opened the tunnel; its own proof has to be checked.
         case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers for a tunnel that this load waits for; called by the load, which may wait for the app or a KDC.
+    /// Answers a question about a tunnel that this load waits for. Runs in the load, which may wait for the app or a KDC.
     ///
-    /// A load that has ended does not answer: when it leaves, the next queued load is asked.
+    /// A load that has ended does not answer; the next queued load is asked instead.
     ///
     /// Not inlined, because every waiting load would reserve space for it.
     @inline(never)

@@ -12,9 +12,9 @@ import NIOPosix
 import Synchronization
 import SystemLibraries
 
-/// One Negotiate handshake (RFC 4559) through GSSAPI, which may contact a KDC and therefore runs off the loop.
+/// A Negotiate handshake (RFC 4559) through GSSAPI. It may contact a KDC, and therefore runs off the loop.
 final class NegotiateContext {
-    /// Each leg blocks a thread until the KDC responds, so these threads are used for nothing else.
+    /// Each leg may block its thread until the KDC responds, so these threads do nothing else.
     private static let threads: NIOThreadPool = {
         let threads = NIOThreadPool(numberOfThreads: 8)
         threads.start()

@@ -14,10 +14,11 @@ import NIOCore
 
 /// A challenge that waits for the app's answer, or whose answer is being tried.
 ///
-/// Other loads of the session with the same challenge wait for it and use the same credential, so that many concurrent loads do not
-/// ask the app many times.
+/// Other loads of the session with the same challenge wait for it and use the same credential, so that the app is asked once for
+/// many concurrent loads.
 ///
-/// Each load has to ask for itself if the answer cannot be shared (no credential, a credential for a single request, or cancelled).
+/// An answer that cannot be shared applies to one load only, and the others ask for themselves: no credential, a credential for a
+/// single request, or a cancelled challenge.
 /// Confined to the session's loop.
 final class OpenQuestion {
     /// Two loads may share an answer if both the space and the refused credential are the same.
@@ -32,7 +33,7 @@ final class OpenQuestion {
     }
 
     let subject: Subject
-    /// The authenticator of the load that asks; nil when that load is gone.
+    /// The authenticator of the load that asks; nil once that load is gone.
     private(set) weak var asker: Authenticator?
     private(set) var isAnswered = false
     private var credential: LoadCredential?
@@ -43,10 +44,10 @@ final class OpenQuestion {
         self.asker = asker
     }
 
-    /// Whether there is an answer to wait for or to share.
+    /// Whether the answer is still pending, or can be shared.
     var isOpen: Bool { asker != nil && (!isAnswered || credential != nil) }
 
-    /// Returns nil if the app's side does not know the question.
+    /// Asks the app, or waits for another load that asks the same question. Returns nil if the client cannot answer it.
     static func ask(
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load
@@ -79,7 +80,7 @@ final class OpenQuestion {
         guard !isAnswered else { return credential }
         let slot = LoopSlot<Void>(control)
         waiting.append(slot)
-        // Another load asks the app on behalf of this one, too.
+        // The app is being asked for this load as well.
         control.hold(now: .now())
         defer { control.letGo(now: .now()) }
         try await slot.wait()

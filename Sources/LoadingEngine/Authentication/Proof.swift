@@ -18,7 +18,7 @@ final class Proof {
     /// Nil for the Kerberos ticket of the user who runs the process.
     let credential: LoadCredential?
     var digest: DigestSession?
-    /// The holder of the connections that were authenticated with it (NTLM, Negotiate).
+    /// The holder of the connections that this credential has authenticated (NTLM, Negotiate).
     let holder: ConnectionHolder?
     /// The channel binding of the last connection on which Negotiate began.
     var binding: ChannelBinding?

@@ -22,22 +22,22 @@ enum RequestAuthentication {
             case first
             /// The proxy of the previous hop; nil if that hop was sent without one.
             case proxy(of: RouteDetails?)
-            /// No proxy anymore: the load switched to another proxy, or to none, and the field is not used again even for the
-            /// first.
+            /// None: the load switched to another proxy, or to none. The field is not sent again, not even to the first proxy.
             case none
         }
 
         private var addressee = Addressee.first
-        /// How the load authenticates with the server and with a proxy, once one of them asked or is known to ask.
+        /// The load's authentication with the server and with a proxy. Set once one of them has sent a challenge, or is known to
+        /// send one.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
-        /// The hop's route, unless it is the plain one to its server.
+        /// The hop's route; nil for the plain route to its server.
         fileprivate(set) var route: Route?
 
         /// Whether the load authenticates with a server or proxy.
         var isUsed: Bool { server != nil || proxy != nil }
 
-        /// Whether the load answers a challenge of the server, even one of an earlier load: then no other `Authorization` is sent.
+        /// Whether the load answers a challenge of the server, even one of an earlier load. No other `Authorization` is sent then.
         var isAnswered: Bool { server?.proof != nil }
 
         /// Whether ``prepare(_:in:)`` has to wait for something.
@@ -46,16 +46,17 @@ enum RequestAuthentication {
         /// Whether the load switched from its first proxy to another, or to none.
         var leftFirstProxy: Bool { if case .none = addressee { true } else { false } }
 
-        /// Whether the request's own `Proxy-Authorization` is sent: to the proxy that it was for, unless that proxy has refused it.
+        /// Whether the request's own `Proxy-Authorization` is sent: only to the proxy that it was for, and until that proxy refuses
+        /// it.
         var mayShowOwn: Bool { !leftFirstProxy && proxy?.proof == nil }
 
-        /// The hop takes another route: credentials for the proxy are not sent elsewhere.
+        /// The hop takes another route: the proxy's credentials must not be sent there.
         mutating func leftProxy() {
             proxy = nil
             addressee = .none
         }
 
-        /// The hop goes through this proxy: credentials for another proxy are not sent to it.
+        /// The hop uses this proxy: credentials for another proxy must not be sent to it.
         fileprivate mutating func turn(to server: ProxyServer?) {
             if case .proxy(let earlier) = addressee {
                 let isSame = server.flatMap { earlier?.proxy?.isSame(as: $0) } ?? false
@@ -75,7 +76,7 @@ enum RequestAuthentication {
         var afterRedirect: HopPart {
             var part = HopPart()
             part.proxy = proxy
-            // A hop without a route was not sent.
+            // A hop without a route was never sent.
             part.addressee = leftFirstProxy ? .none : route.map { .proxy(of: $0.details) } ?? addressee
             return part
         }
@@ -98,7 +99,7 @@ enum RequestAuthentication {
         if let proxy = hop.authentication.proxy, proxy.mustBeginNegotiate { _ = try await proxy.beginNegotiate(nil, in: control) }
     }
 
-    /// Finds the credentials that a hop carries before any challenge.
+    /// Chooses the credentials that a hop carries preemptively.
     @inline(__always)
     static func adopt(_ hop: Hop, in load: Load) throws(LoadError) {
         if let proxies = load.proxies, hop.authentication.proxy != nil || hop.request.hasField(.proxyAuthorization) {
@@ -156,7 +157,7 @@ enum RequestAuthentication {
         }
     }
 
-    /// The user of a request, as far as a cache needs to know it.
+    /// The user of a request, in the form that a cache needs.
     @inline(__always)
     static func credential(of hop: Hop) -> SentFields.Credential {
         hop.authentication.server == nil ? .field : answered(hop)
@@ -165,7 +166,7 @@ enum RequestAuthentication {
     @inline(never)
     private static func answered(_ hop: Hop) -> SentFields.Credential {
         guard let proof = hop.authentication.server?.proof else { return .field }
-        // Basic sends the same value each time, as a request with its own field would.
+        // Basic sends the same value each time, like a request's own field.
         if proof.scheme == .basic { return .field }
         guard let user = proof.credential?.user, let password = proof.credential?.password else { return .unknown }
         return .text("\(user)\0\(password)")
@@ -192,7 +193,7 @@ enum RequestAuthentication {
         }
         var requiresHTTP1 = plain.isSecure && load.session.http1Origins.contains(origin)
         if let socket = load.webSocket, !requiresHTTP1, hop.authentication.server == nil, hop.authentication.proxy == nil {
-            // Uses a stream of an established connection that allows it (RFC 8441); no connection is made for that.
+            // An established connection that supports it (RFC 8441) provides a stream; no connection is made for that.
             let shared = special(
                 plain, hop, pool, by: proxy, judge: load.order.connectionHolder, requiresHTTP1: false, load.session.policy)
             if !socket.needsHTTP1, pool.allowsExtendedConnect(shared) { return shared }
@@ -275,7 +276,7 @@ enum RequestAuthentication {
         return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 
-    /// Digest with `auth-int` covers the body; a stream's hash cannot be known before the stream is sent.
+    /// Digest's `auth-int` covers the body. A stream cannot be hashed before it is sent.
     private static func hashBody(
         of hop: Hop, for authenticator: Authenticator, in control: LoadControl
     ) async throws(LoadError) -> Bool {
@@ -307,7 +308,7 @@ enum RequestAuthentication {
         _ authenticator: Authenticator, _ head: ResponseHead, _ answer: Answer, _ hop: Hop, path: String, _ pool: ConnectionPool,
         in load: Load
     ) async throws(LoadError) {
-        // The authentication fields of a stored response belong to the exchange that it came from.
+        // The authentication fields of a stored response belong to the exchange that produced it.
         let headers = answer.transaction.exchange == nil ? HeaderBlock() : head.headers
         do {
             try await authenticator.accepted(headers, in: load.control)

@@ -11,7 +11,7 @@ import HTTPRules
 import HTTPTransport
 import LoadingModel
 
-/// A session's identities: the accepted credentials and the chosen client certificates.
+/// The credentials that servers and proxies accepted from a session, and the client certificates it chose.
 ///
 /// Confined to the session's loop.
 final class SessionCredentials {
@@ -23,7 +23,7 @@ final class SessionCredentials {
     /// The scope of an answer to a request for a client certificate.
     private struct IdentityScope: Hashable {
         var server: ServerName
-        /// Set if a task's own delegate answered: the identity is then used only for its tasks.
+        /// Set if a task's own delegate answered: the identity is then used only for tasks with that delegate.
         var judge: ConnectionHolder?
     }
 
@@ -34,7 +34,7 @@ final class SessionCredentials {
     /// The questions that the app is being asked, and those whose answers are being tried.
     private var questions: [OpenQuestion.Subject: OpenQuestion] = [:]
 
-    /// Nothing was remembered, as in most sessions.
+    /// Whether nothing is remembered, as in most sessions.
     private(set) var isEmpty = true
 
     /// The credential that a request carries before any challenge.
@@ -42,7 +42,7 @@ final class SessionCredentials {
         scopes.scope(for: place, path: path).flatMap { proofs[$0] }
     }
 
-    /// The credential for a space that another load of this session has met.
+    /// The credential for a protection space that another load of this session has used.
     func proof(for place: AuthenticationScopes.Peer, scheme: AuthenticationScheme, realm: String?) -> Proof? {
         proofs[AuthenticationScopes.ID(place: place, scheme: scheme, realm: realm)]
     }
@@ -64,7 +64,7 @@ final class SessionCredentials {
 
     // MARK: FTP
 
-    /// The credential with which the session logged in.
+    /// The credential that an FTP server accepted from the session.
     func login(to server: Origin) -> LoadCredential? { logins[server] }
 
     func remember(_ login: LoadCredential, to server: Origin) {
@@ -84,7 +84,7 @@ final class SessionCredentials {
     }
 
     func remember(_ identity: ClientIdentity, for server: ServerName, judge: ConnectionHolder?) {
-        // An app may create a delegate for each task.
+        // Limited, because an app may create a delegate for each task.
         if identities.count >= 256 { identities = identities.filter { $0.key.judge == nil } }
         identities[IdentityScope(server: server, judge: judge)] = identity
     }
@@ -111,7 +111,7 @@ final class SessionCredentials {
         if questions[question.subject] === question { questions[question.subject] = nil }
     }
 
-    /// The answer to a load's question is accepted or refused.
+    /// Closes the question of a load whose answer was accepted or refused.
     func close(_ authenticator: Authenticator) {
         guard !questions.isEmpty,
             let question = questions.values.first(where: { $0.asker === authenticator && $0.isAnswered })

@@ -13,10 +13,10 @@ import NIOCore
 
 /// Delivers a body in memory: whole, or in pieces within the credit window.
 enum DataDelivery {
-    /// The maximum that is reserved because of the announced length.
+    /// The maximum number of bytes to reserve for an announced length.
     private static let largestReservation: Int64 = 16_777_216
 
-    /// Returns a body that is to be collected and has arrived completely; nil if there is more to do.
+    /// Returns the body if it is collected and has arrived completely; nil otherwise.
     @inline(never)
     static func whole(_ answer: Answer, of load: Load) throws(LoadError) -> TaskOutcome.Body? {
         guard load.collects, let whole = answer.body.takeWhole() else { return nil }
@@ -128,8 +128,8 @@ extension Data {
 
     /// A buffer's readable bytes; shares the buffer's memory if there are many of them.
     ///
-    /// Other slices of the buffer may share that memory too, but it must not be written to anymore: a reader that fills a buffer
-    /// takes a new one for the next read if another owner holds it.
+    /// Other slices of the buffer may share that memory, too, so it must not be written to any more: a reader uses a new buffer for
+    /// its next read while others hold this one.
     init(sharing buffer: ByteBuffer) {
         guard buffer.readableBytes >= Self.smallestShared else {
             self.init(buffer)

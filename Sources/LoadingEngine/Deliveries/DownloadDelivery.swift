@@ -16,7 +16,7 @@ import SystemThreads
 
 /// Writes a body to a temporary file, and keeps the partial file if the download can be resumed.
 enum DownloadDelivery {
-    /// Delivers the response; `earlier` is the resume data of an earlier load's file that the response leaves untouched.
+    /// Delivers the response. `earlier` is the resume data of an earlier load whose file the response leaves untouched.
     @inline(never)
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, beside earlier: Data? = nil, of load: Load
@@ -107,7 +107,7 @@ enum DownloadDelivery {
         return error
     }
 
-    /// The resume data for the case that nothing more is received.
+    /// The resume data in case nothing more is received.
     private static func pointNow(_ download: Download, _ answer: Answer, of load: Load) -> Data? {
         let request = load.order.request
         let isContinuing = !load.resumption.rangeFields.isEmpty
@@ -117,7 +117,8 @@ enum DownloadDelivery {
         return resumePoint(download, answer, download.total, request, in: load)?.encodedIfPossible()
     }
 
-    /// Describes the app's own request, before any redirect: header fields that were dropped for another origin are sent again.
+    /// Describes the app's own request, before any redirect. Its header fields are sent again, even if a redirect to another origin
+    /// dropped them.
     private static func resumePoint(
         _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest, in load: Load
     ) -> ResumePoint? {
@@ -157,11 +158,12 @@ enum DownloadDelivery {
         default: break
         }
         if case .ftp(let file) = answer.response.kind {
-            // A file of unknown size may be text, whose transferred bytes differ from the file's.
+            // A file of unknown size may be text, whose line endings are converted: the received bytes then differ from those of
+            // the file.
             return file.size != nil && file.modified != nil && answer.response.expectedLength >= 0
         }
         guard let head = answer.response.head else { return false }
-        // Redirects may have changed both; the next attempt starts with the app's own request.
+        // A redirect may have changed the method or the fields, and the next attempt starts with the app's own request.
         guard ordered.method == "GET", !ordered.headers.contains("Range") else { return false }
         let request = answer.transaction.request
         return ResumeDecision.mayResume(

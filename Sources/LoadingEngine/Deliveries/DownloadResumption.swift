@@ -15,7 +15,7 @@ import SystemThreads
 
 /// Resumes a download where an earlier load stopped, or starts over if it cannot be resumed.
 struct DownloadResumption {
-    /// The partial file of the earlier load, which the response's body continues.
+    /// The earlier load's partial file, which the response continues.
     struct Start {
         let sink: FileSink
         let offset: Int64
@@ -25,9 +25,9 @@ struct DownloadResumption {
     }
 
     struct LoadPart {
-        /// `Range` and `If-Range` of a resumed download; added to every hop, since a redirect leads to the same file.
+        /// `Range` and `If-Range` of a resumed download. Added to every hop, since a redirect leads to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
-        /// The partial file that an FTP server is to continue.
+        /// The partial file that an FTP server should continue.
         fileprivate(set) var file: EarlierFile?
     }
 
@@ -53,7 +53,7 @@ struct DownloadResumption {
         case instead
         /// Into a new file, while the old one is kept for the next attempt.
         case beside
-        /// Nowhere: the existing file is complete, and came with this response.
+        /// Nowhere: the existing file is already complete. The earlier response is delivered with it.
         case nowhere(ResumePoint.Response, FileSink)
     }
 
@@ -78,7 +78,7 @@ struct DownloadResumption {
         path = directory + "/" + point.temporaryFileName
     }
 
-    /// Whether two URLs may name the same file; signed links differ in their queries.
+    /// Whether two URLs may name the same file. Their queries may differ, as those of signed links do.
     private static func isOfSameResource(_ url: URL, _ other: URL) -> Bool {
         guard let target = try? RequestTarget(url), let earlier = try? RequestTarget(other) else { return url == other }
         return target.origin == earlier.origin && target.path.prefix { $0 != "?" } == earlier.path.prefix { $0 != "?" }
@@ -105,7 +105,8 @@ struct DownloadResumption {
         }
     }
 
-    /// Finishes a download that was already complete: the task gets the earlier response; the new one appears only in its metrics.
+    /// Finishes a download that was already complete. The task receives the earlier response; the new one appears only in its
+    /// metrics.
     private func finish(
         _ sink: FileSink, _ earlier: ResumePoint.Response, in load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {
@@ -135,7 +136,7 @@ struct DownloadResumption {
                     path: path, length: point.receivedByteCount, expectedLength: point.totalByteCount, room: room)
             }
         } catch {
-            // The file may still be opened, which does not change it.
+            // The load ended while the file may still be being opened, which does not change it.
             if var ended = load.control.failure {
                 ended.resumeData = data
                 throw ended
@@ -146,10 +147,10 @@ struct DownloadResumption {
                 error.resumeData = data
                 throw error
             }
-            // The file was deleted: nothing is lost by starting over.
+            // The partial file is gone: start over.
             return (try await wholeAnswer(plan, in: load), .instead)
         }
-        // No response can continue a part whose source is unknown.
+        // A part whose source is unknown cannot be continued by any response.
         let isKnown = point.source.voucher != nil
         load.resumption.file = isKnown ? EarlierFile(point) : nil
         load.resumption.rangeFields = isKnown ? ResumeDecision.requestFields(for: point) : []
@@ -157,7 +158,7 @@ struct DownloadResumption {
             let answer = try await wholeAnswer(plan, in: load)
             return try await judge(answer, continuing: sink, plan, in: load)
         } catch {
-            // Nothing was written: the next attempt can resume at the same place.
+            // Nothing was written, so the next attempt can resume at the same offset.
             var error = error
             _ = await sink.waitAtEnd(in: load.control, for: sink.close)
             if !sink.hasFailed { error.resumeData = data }

@@ -14,27 +14,27 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Describes the source of a download, and decides whether a load whose response has another source may continue it.
+/// Describes where the bytes of a download came from, and decides whether a response from elsewhere may continue it.
 ///
-/// Every hop that led to the response counts, since a redirect decides where the bytes come from. A hop in clear text has no
-/// voucher for its server; over TLS the voucher is the system's roots, the session's own roots, or, if the app overruled them, the
-/// server's own key. The client certificate that was shown and a substitute for the URL's endpoint are part of the voucher. Loads
-/// with equal vouchers accept each other's servers. The session's other TLS requirements, pins included, apply to the stored bytes
-/// as to a connection.
+/// Every hop that led to the response counts, since a redirect decides where the bytes come from. For each hop over TLS, the
+/// description contains a voucher for its server: the system's roots, the session's own roots, or, if the app overruled them, the
+/// server's key. The voucher also covers the client certificate and a substitute for the URL's endpoint. Loads with equal vouchers
+/// accept each other's servers. A hop in clear text has no voucher for its server. The session's other TLS requirements, including
+/// pins, apply to the stored bytes as they would to a connection.
 ///
-/// A credential of the session, or one that answered a challenge, is sealed under keys that are not part of the resume data: the
-/// process's, and the longer-lived one of the cache or the daemon. If no key is the same, or if only Kerberos knows the user, the
-/// credential cannot be shown to be the same.
+/// A credential of the session, or one that answered a challenge, is sealed with keys that are not part of the resume data: the key
+/// of the process, and a longer-lived key of the cache or the daemon. If the keys have changed, or if only Kerberos knows the user,
+/// the credentials cannot be compared and are treated as different.
 enum DownloadSource {
-    /// A cache without a directory has a key of its own; this cache's key serves as the process's.
+    /// The key of the process: a cache without a directory creates its own.
     private static let processSeal = ResponseCache(memoryCapacity: 0, diskCapacity: 0, directory: nil).seal
 
     // MARK: Sources
 
-    /// Returns the source of a response; unknown if not all of it came from the network.
+    /// The source of a response; unknown unless all of it came from the network.
     @inline(never)
     static func of(_ answer: Answer, in load: Load) async -> ResumePoint.Source {
-        // A response that a stored part completes has the status 200 instead of 206.
+        // A response that was completed with a stored part has the status 200 instead of 206.
         guard answer.transaction.exchange?.receivedHead.status == answer.response.head?.status else {
             return ResumePoint.Source()
         }
@@ -55,7 +55,7 @@ enum DownloadSource {
         return source
     }
 
-    /// Whether the existing part has the same source as the load's response, and came by connections that the load would accept.
+    /// Whether the existing part and the load's response have the same source, and the load would accept the connections of both.
     @inline(never)
     static func mayContinue(_ point: ResumePoint, by answer: Answer, in load: Load) async -> Bool {
         let session = load.session
@@ -132,7 +132,7 @@ enum DownloadSource {
             }
         }
         guard !secrets.isEmpty else { return isRequests ? .request : .none }
-        // A length prefix delimits each of them.
+        // Each text is preceded by its length, so that they cannot be confused.
         let text = secrets.sorted().map { "\($0.utf8.count) \($0)" }.joined()
         let seals = await seals(of: "resume data \(isRequests) \(text)", in: load)
         return seals.isEmpty ? .unknown : .sealed(seals)
@@ -153,7 +153,7 @@ enum DownloadSource {
 }
 
 extension ConnectionOptions {
-    /// Describes the substitute for an origin's own endpoint.
+    /// Describes the endpoint that replaces an origin's own.
     fileprivate func substitution(of origin: Origin) -> [String] {
         let destination = destination(host: origin.host, port: origin.port)
         return ["path", unixSocketPath ?? "", "to", destination.host, String(destination.port), "names"] + nameServers

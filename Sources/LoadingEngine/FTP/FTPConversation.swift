@@ -19,9 +19,9 @@ import TransportMachines
 ///
 /// ``FTPMachine`` decides the order of the steps. Confined to the session's event loop.
 final class FTPConversation {
-    /// How long to wait for a reply that may say why the data connection was lost.
+    /// How long to wait for a reply that may explain why the data connection was lost.
     private static let reasonPatience = TimeAmount.seconds(2)
-    /// How long the server has to close the control connection.
+    /// How long to wait for the server to close the control connection.
     private static let endPatience = TimeAmount.seconds(2)
     /// The maximum size of a delivered piece.
     private static let pieceSize = 262_144
@@ -37,15 +37,15 @@ final class FTPConversation {
     private var control: ByteStreamConnection?
     private var data: ByteStreamConnection?
     private var beginning: FTPMachine.Beginning?
-    /// The number of bytes that went through the data connection.
+    /// The number of bytes transferred on the data connection.
     private var count: Int64 = 0
-    /// The machine has been told of the end of the control connection, and of the data connection.
+    /// Whether the machine was notified of the end of the control connection, and of the data connection.
     private var hasToldEnd = false
     private var hasToldDataEnd = false
     private var dataFailure: LoadError?
     private var timer: Scheduled<Void>?
     private var reasonIsLate = false
-    /// The server's replies are not valid FTP.
+    /// Whether a reply was not valid FTP.
     private var isNoFTP = false
     private var isClosed = false
 
@@ -74,7 +74,7 @@ final class FTPConversation {
 
     private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
 
-    /// Performs the next action or reply; returns false if there is none yet.
+    /// Performs the next action, or processes the next reply. Returns false if there is neither.
     private func advance() async throws(LoadError) -> Bool {
         try load.control.check()
         if let action = actions.popFirst() {
@@ -90,7 +90,7 @@ final class FTPConversation {
         case .secure: try await secureControl()
         case .findLogin(let refusal):
             let (user, password) = try await login.next(after: refusal, in: load)
-            // The server may have closed the connection while the app was asked.
+            // The server may have closed the connection while the app was being asked.
             if refusal != nil, control?.isGone != false {
                 control?.close()
                 machine = FTPMachine(plan)
@@ -173,8 +173,8 @@ final class FTPConversation {
     }
 
     private func connectData(to port: Int) async throws(LoadError) -> ByteStreamConnection {
-        // Uses the control connection's route and peer address, since several servers may share the name; a proxy resolves the name
-        // itself.
+        // Uses the control connection's route and peer address, because several servers may share the name. A proxy resolves the
+        // name itself.
         let address = control?.facts.isToProxy == false ? control?.facts.remoteAddress : nil
         do throws(LoadError) {
             let connection = try await connection(to: port, use: .fresh, at: address)
@@ -226,7 +226,7 @@ final class FTPConversation {
         }
     }
 
-    /// The data connection was lost; a reply may still say why.
+    /// The data connection was lost. A reply may still explain why.
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasToldDataEnd = true
@@ -234,7 +234,7 @@ final class FTPConversation {
         tell(.dataFailed)
     }
 
-    /// Tells the machine that nothing more comes, unless more data arrive first.
+    /// Tells the machine, after a time, that no more data or reply is coming, unless more data arrive first.
     private func giveUp(after patience: TimeAmount, at count: Int64? = nil) {
         timer?.cancel()
         let bound = NIOLoopBound((conversation: self, control: load.control), eventLoop: load.session.loop)
@@ -251,7 +251,7 @@ final class FTPConversation {
 
     // MARK: Data
 
-    /// Returns the next piece of the retrieved file; nil once all of it has arrived and the server has confirmed that.
+    /// Returns the next piece of the retrieved file, or nil once all of it has arrived and the server has confirmed that.
     func next() async throws(LoadError) -> ByteBuffer? {
         while !machine.isOver || !actions.isEmpty {
             if let data, !load.control.isSuspended, data.readableBytes > 0 {
@@ -274,7 +274,7 @@ final class FTPConversation {
         guard let data, !hasToldDataEnd, data.readableBytes == 0 else { return }
         if data.hasEnded, data.failure == nil {
             hasToldDataEnd = true
-            // Some servers wait for this side to close before they confirm the transfer.
+            // Some servers confirm the transfer only after the client has closed its side.
             data.close()
             tell(.dataEnded(count))
         } else if data.failure != nil {
@@ -282,7 +282,7 @@ final class FTPConversation {
         }
     }
 
-    /// Sends the body, starting at an offset, and waits until the server has stored it.
+    /// Sends the body from an offset, and waits until the server has stored it.
     func store(_ body: OutgoingBody, from offset: Int64) async throws(LoadError) {
         let pieces = UploadPieces(body, from: offset, in: load)
         defer { pieces.close() }
@@ -317,7 +317,7 @@ final class FTPConversation {
         }
         while isTaken == nil { if try await !advance() { await load.control.wait() } }
         guard isTaken == false else { return }
-        // Reports the server's reply about it, or the lost connection.
+        // Throws the error of the server's reply, if there is one; otherwise the connection is lost.
         if !hasToldDataEnd { dataWasLost(nil) }
         while !machine.isOver || !actions.isEmpty { if try await !advance() { await load.control.wait() } }
         throw LoadError(.connectionLost, "the data connection was lost")
@@ -325,7 +325,7 @@ final class FTPConversation {
 
     // MARK: Closing
 
-    /// Closes both connections, and aborts a running transfer first.
+    /// Closes both connections. Aborts a running transfer first.
     ///
     /// Repeated calls have no effect.
     func close() {

@@ -12,7 +12,7 @@ import HTTPTransport
 import LoadingModel
 import LoadingStores
 
-/// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous; after a refusal it asks the app.
+/// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous. After a refusal, asks the app.
 struct FTPLogin {
     private let target: FTPTarget
     private let space: ProtectionSpace
@@ -38,7 +38,7 @@ struct FTPLogin {
             try await first(in: load)
         }
         guard let user = current?.user, let password = current?.password else {
-            // The password does not disclose the user's name or the host name.
+            // The password is a constant: it must not disclose the user's name or the host name.
             return (Array("anonymous".utf8), Array("anonymous@".utf8))
         }
         for text in [user, password] where text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
@@ -65,7 +65,7 @@ struct FTPLogin {
         triedStored = true
         current = stored
         guard load.wants(.challenges) else { return }
-        // The app decides whether the stored credential is used.
+        // The app decides whether to use the stored credential.
         switch try await ask(proposing: stored, in: load) {
         case .useCredential(let credential): current = credential
         case .performDefaultHandling, .rejectProtectionSpace: break
@@ -117,7 +117,7 @@ struct FTPLogin {
         )
     }
 
-    /// The server accepted the login: later loads of the session use it, and the storage keeps it if its persistence asks for that.
+    /// The server accepted the login. Later loads of the session use it, and the storage keeps it if its persistence says so.
     func accepted(in load: Load) {
         guard let current, !isOfURL, current.persistence != .none else { return }
         load.session.credentials.remember(current, to: target.origin)
@@ -125,7 +125,7 @@ struct FTPLogin {
         ChallengeDesk.store(current, for: space, in: load)
     }
 
-    /// The user that the server knows the load by.
+    /// The user under whose name the server sees the load.
     var sentCredential: SentFields.Credential {
         guard let current else { return .field }
         return .text("\(current.user ?? "") \(current.password ?? "")")

@@ -14,11 +14,11 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Loads `ftp:` and `ftps:` URLs (RFC 959): a file, a directory listing, or, for an upload, nothing.
+/// Loads `ftp:` and `ftps:` URLs (RFC 959). The response is a file, a directory listing, or, for an upload, empty.
 ///
 /// A request with a body is an upload, whatever its method.
 final class FTPStage: LoadStage {
-    /// A listing in the server's own format, for which there is no registered media type.
+    /// The media type of a listing in the server's own format; no type is registered for that.
     static let listingType = "text/ftp-dir-listing"
     private let pool: ConnectionPool
 
@@ -113,7 +113,7 @@ final class FTPStage: LoadStage {
 
     private static func expectedLength(of file: FTPFile, _ plan: FTPPlan) -> Int64 {
         if plan.transfer.isStore { return 0 }
-        // Line endings may be converted, so the length of text is not known.
+        // The server may convert the line endings of text, so the length is unknown.
         guard !plan.isText, let size = file.size else { return -1 }
         return size - file.offset
     }

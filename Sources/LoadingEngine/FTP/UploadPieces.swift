@@ -12,14 +12,14 @@ import LoadingModel
 import NIOCore
 import SystemThreads
 
-/// The content of an upload in pieces, for a connection that takes one at a time.
+/// The content of an upload in pieces, for a connection that accepts one at a time.
 final class UploadPieces {
     private static let pieceSize = 131_072
 
     private let body: OutgoingBody
     private let load: Load
     private var offset: Int64
-    /// The number of a stream's bytes that are still to be skipped.
+    /// The number of a stream's bytes that still have to be skipped.
     private var unwanted: Int64
     private var file: FileSource?
 
@@ -93,7 +93,7 @@ final class UploadPieces {
         }
     }
 
-    /// Throws if the file has changed since it was opened: the sent bytes would then match no version of it.
+    /// Throws if the file has changed since it was opened: the server would store a mixture of versions.
     func check() async throws(LoadError) {
         guard let file else { return }
         let slot = LoopSlot<LoadError?>(load.control)

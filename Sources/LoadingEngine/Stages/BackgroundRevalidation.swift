@@ -16,7 +16,7 @@ import NIOCore
 /// Revalidates a response that was served stale, after the app has received it (RFC 5861, section 3: "attempt to revalidate it …
 /// without blocking").
 ///
-/// One revalidation at a time for each URL; the result goes only to the cache.
+/// Each URL has at most one revalidation at a time. Its result goes only to the cache.
 enum BackgroundRevalidation {
     static func isBackground(_ id: TaskID) -> Bool { id < 0 }
 
@@ -26,11 +26,11 @@ enum BackgroundRevalidation {
         guard load.session.revalidating.insert(key).inserted else { return }
         var request = hop.request
         request.cachePolicy = .reloadRevalidatingCacheData
-        // It starts as a separate load, which knows nothing about earlier proxies.
+        // The revalidation starts as a separate load, which does not know that the proxy was abandoned.
         if hop.authentication.leftFirstProxy { request.headers.remove("Proxy-Authorization") }
         let id = BackgroundLoads.next()
         var interests = load.order.interests.intersection([.cookies, .cache, .credentials])
-        // A redirect may lead to a server that the app wants to judge.
+        // The delegate may want to judge the server that a redirect leads to, so redirects are not followed.
         if load.wants(.challenges) { interests.insert(.redirects) }
         var order = TaskOrder(id: id, request: request, delivery: .stream, interests: interests)
         order.observe(with: load.order)

@@ -23,11 +23,11 @@ import NIOCore
 /// Downloads do not use the cache, as on Apple's platforms.
 final class CacheStage: LoadStage {
     struct HopPart {
-        /// What the cache has for this hop, and what to do with it.
+        /// The result of the lookup, and what to do with it.
         fileprivate(set) var found: CachedAnswer?
-        /// Whether the cache may have a response for this hop, which a response that is not stored makes outdated.
+        /// Whether the cache may have a response for this hop. If the hop's response is not stored, that one is outdated.
         fileprivate(set) var mayHaveMore = false
-        /// The session's own responses, if the response was found there.
+        /// The session's own cache, if the response was found there.
         fileprivate var own: ResponseCache?
     }
 
@@ -65,7 +65,7 @@ final class CacheStage: LoadStage {
         case .hit(let hit): return try settle(hop, hit, policy, in: load)
         case .miss: return try settle(hop, nil, policy, in: load)
         case .unavailable:
-            // There may be a stored response nevertheless.
+            // The cache may have a response nevertheless.
             defer { hop.cache.mayHaveMore = true }
             return try settle(hop, nil, policy, in: load)
         case .wait(let lookUp):
@@ -74,7 +74,7 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Whether the response could not be stored because the seal's key has not been read yet.
+    /// Whether a response to this request could not be stored because the key of the seal has not been read yet.
     private func mustReadKey(of cache: ResponseCache, for message: PreparedMessage, _ hop: Hop) -> Bool {
         guard message.head.headers.contains(.authorization) || hop.authentication.server != nil else { return false }
         return Self.sent(hop, message).hasSecrets && !cache.seal.isReady
@@ -84,21 +84,21 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields as compared by the cache in which a response was found for the hop; the app's own cache gets them in
-    /// clear.
+    /// The message's fields in the form in which the cache of the found response compares them. The app's own cache gets them in
+    /// clear text.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
         guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
         return sent.sealed(by: cache.seal) ?? sent.plain
     }
 
-    /// Decides whether the request is sent as usual, is answered, or revalidates or completes a stored response.
+    /// Decides whether to send the request as it is, to answer it, or to revalidate or complete a stored response.
     private func settle(
         _ hop: Hop, _ found: ResponseCache.Hit?, _ policy: CacheDecision.Policy, in load: Load
     ) throws(LoadError) -> StageStep {
         hop.cache.found = nil
         hop.cache.mayHaveMore = found != nil
-        // Only the message contains the session's own fields.
+        // The session's own fields are only in the message.
         guard let message = hop.preparation.message else { return .proceed }
         if found == nil, policy == .useProtocol, !message.outgoing.head.headers.contains(.cacheControl) { return .proceed }
         let hit = found.flatMap {
@@ -109,7 +109,7 @@ final class CacheStage: LoadStage {
             requestHeaders: hit == nil ? message.head.headers : Self.sealed(hop, message, in: load), policy: policy,
             stored: hit?.response, now: load.now
         )
-        // The server has to see the credential; otherwise the session would consider it accepted.
+        // The server must see the credential; a cached response would make the session consider it accepted.
         if let hit, RequestAuthentication.isUntried(hop) {
             decision = decision.validated(hit.response, method: message.head.method)
         }
@@ -142,7 +142,7 @@ final class CacheStage: LoadStage {
         case .asksApp, .pending, nil:
             let found = try await lookUp(hop, in: load)
             let step = try settle(hop, found ?? nil, Self.policy(hop, in: load.session), in: load)
-            // An abandoned lookup says nothing about the cache.
+            // The lookup was abandoned: the cache may have a response.
             if found == nil { hop.cache.mayHaveMore = true }
             if case .answered(let answer) = step { return answer }
         }
@@ -159,13 +159,15 @@ final class CacheStage: LoadStage {
         case .fetch(let fields):
             return try await complete(hit, fields, hop, in: load, then: next)
         case .use, .fail:
-            // Settled already.
+            // Handled by `settle`.
             return try await send(hop, in: load, then: next)
         }
     }
 
-    /// Whether the task waits for the revalidation: because the app has to answer questions, which it does not once the task is
-    /// over, or because a redirect led here, and a load that started here would use the session's credentials.
+    /// Whether the task waits for the revalidation instead of leaving it to the background.
+    ///
+    /// It waits if the app has to answer questions, which it cannot do once the task is over; and after a redirect to another
+    /// origin, because a background load would use the session's credentials there.
     private func mustWait(_ hop: Hop, _ interests: TaskOrder.Interests) -> Bool {
         if hop.followUp.leftOrigin || !interests.isDisjoint(with: [.cache, .cookies]) { return true }
         return interests.contains(.challenges) && hop.preparation.message?.target.origin.isSecure != false
@@ -177,7 +179,7 @@ final class CacheStage: LoadStage {
 
     // MARK: Lookup
 
-    /// Returns the stored response, if there is one; the outer nil means that this is not known.
+    /// Returns the stored response, if there is one. The outer nil means that the result is unknown.
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cache.found else {
             let fields = hop.preparation.message.map { Self.sent(hop, $0).plain } ?? hop.request.headers
@@ -186,12 +188,12 @@ final class CacheStage: LoadStage {
             guard case .cached(let cached?) = try await load.ask(.cachedResponse(request)) else { return nil }
             return StoredAnswer.hit(cached, hop, fields, now: load.now)
         }
-        // A request that accepts only stored responses has no shorter time limit.
+        // A request that accepts only stored responses waits for the disk until its own timeout.
         let isPatient = Self.policy(hop, in: load.session) == .returnCacheDontLoad
         return try await Self.found(by: lookUp, in: load.control, timeout: isPatient ? nil : load.requestTimeout)
     }
 
-    /// Returns the stored response from disk, if there is one; the outer nil means that it takes too long for a load with that
+    /// Returns the stored response from disk, if there is one. The outer nil means that the disk took too long for a load with this
     /// request timeout.
     static func found(
         by lookUp: DiskLookUp, in control: LoadControl, timeout: Double?
@@ -217,7 +219,7 @@ final class CacheStage: LoadStage {
         do {
             answer = try await send(hop, in: load, then: next)
         } catch {
-            // A retry after a stale connection comes first.
+            // If the hop will be retried, that comes first.
             guard load.control.failure == nil, !ResponseTrust.isRefusal(error), !RequestAuthentication.isUntried(hop),
                 !isTriedAgain(error, hop, load.lastAttempt),
                 mayServeStale(hit, status: nil, requestHeaders, policy, now: load.now)
@@ -226,14 +228,14 @@ final class CacheStage: LoadStage {
         }
         guard let head = answer.response.head else { return answer }
         guard head.status == 304 else {
-            // The server has to see a credential that it has just asked for, and that may be the cause of the failure.
+            // The server must see a credential that it has just requested; it may also be the cause of the error.
             guard !RequestAuthentication.isUntried(hop),
                 mayServeStale(hit, status: head.status, requestHeaders, policy, now: load.now)
             else { return answer }
             answer.body.cancel()
             return try StoredAnswer.make(hit, wasValidated: false, hop, in: load)
         }
-        // A 304 that no condition of the cache requested.
+        // The app's own condition caused this 304, not one of the cache.
         guard !fields.isEmpty else { return answer }
         answer.body.cancel()
         let times = answer.transaction.times(in: load.session)
@@ -243,7 +245,7 @@ final class CacheStage: LoadStage {
                 responseTime: times.response
             )
         else {
-            // The 304 concerns another version than the stored one.
+            // The 304 is about another version than the stored one.
             try await replace(hit, by: nil, answer, hop, in: load)
             hop.preparation.restore(unconditional)
             return try await send(hop, in: load, then: next)
@@ -264,8 +266,7 @@ final class CacheStage: LoadStage {
             && Revalidation.mayServeStaleOnError(hit.response, requestHeaders: requestHeaders, status: status, now: now)
     }
 
-    /// Whether a failure only means that a kept connection was gone, or that a proxy with alternatives failed, so that the hop is
-    /// sent again (``FollowUpStage``).
+    /// Whether ``FollowUpStage`` will send the hop again: a kept connection was closed, or a proxy with alternatives failed.
     private func isTriedAgain(_ error: LoadError, _ hop: Hop, _ attempt: NetworkStage.LoadPart) -> Bool {
         error.isOfProxy && hop.proxies.hasAlternatives
             || error.kind == .connectionLost
@@ -279,7 +280,7 @@ final class CacheStage: LoadStage {
 
     /// Replaces the head of a stored response, or removes the response.
     ///
-    /// Only if the new response came over a connection that the stored one could have used as well.
+    /// Does nothing unless the new response came over a connection that could have produced the stored one.
     private func replace(
         _ hit: ResponseCache.Hit, by response: StoredResponse?, _ answer: Answer, _ hop: Hop, in load: Load
     ) async throws(LoadError) {
@@ -299,7 +300,7 @@ final class CacheStage: LoadStage {
         }
     }
 
-    /// Where the response that was found for a hop is kept.
+    /// Where the stored response that was found for a hop is kept.
     static func keeper(of hop: Hop, in load: Load) -> ResponseKeeper? {
         hop.cache.own.map { .store($0) } ?? ResponseTrust.everyonesKeeper(in: load)
     }
@@ -315,7 +316,7 @@ final class CacheStage: LoadStage {
         let answer = try await send(hop, in: load, then: next)
         guard let head = answer.response.head, head.status == 206 || head.status == 416 else { return answer }
         guard head.status == 206, let joined = ResponseCaching.joined(hit, answer, head, hop, in: load) else {
-            // The parts are of different versions, or the response is not usable for the stored one.
+            // The parts belong to different versions, or the response cannot be combined with the stored one.
             answer.body.cancel()
             if let keeper = Self.keeper(of: hop, in: load), keeper.isSame(as: answer.keeper(hop, in: load)) {
                 keeper.store?.remove(key: hit.response.url, only: hit.response)
@@ -341,7 +342,7 @@ final class CacheStage: LoadStage {
         return CacheDecision.Policy.stricter(own, common)
     }
 
-    /// Whether the request's own `Host` names another server than its URL: a response stored for the URL is not from that server.
+    /// Whether the request's own `Host` names another server than its URL. A response stored for the URL is not from that server.
     static func namesAnotherHost(_ hop: Hop) -> Bool {
         guard hop.request.hasField(.host) else { return false }
         guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,
@@ -352,13 +353,13 @@ final class CacheStage: LoadStage {
 }
 
 extension Answer {
-    /// Where the response may be kept; nil if it did not come from the network, or may not be kept.
+    /// Where the response may be stored. Nil if it did not come from the network, or must not be stored.
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
         transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }
 }
 
-/// What the cache has for a hop.
+/// The result of a hop's cache lookup.
 indirect enum CachedAnswer {
     /// The app keeps its own cache and has to be asked.
     case asksApp

@@ -17,7 +17,7 @@ import NIOCore
 
 /// A body that is stored while it is delivered.
 ///
-/// An incomplete body is not kept.
+/// An incomplete body is discarded.
 final class CachingBody: ResponseBody {
     private let body: any ResponseBody
     private let load: Load
@@ -29,11 +29,11 @@ final class CachingBody: ResponseBody {
     private let joint: PartJoint?
     private var window: PartWindow?
     private var writer: EntryWriter?
-    /// The body, if the app needs it: it keeps its own cache, or is asked whether to store.
+    /// The collected body, if the app needs it: the app keeps its own cache, or is asked whether to store the response.
     private var gathered: Data?
     /// Whether the cache may have a response that this one replaces.
     private let mayReplace: Bool
-    /// Apple's system asks only about statuses from 200 to 299; for a redirect there is nothing to decide.
+    /// Apple's system asks the delegate only about statuses from 200 to 299; storing a redirect is not the app's decision.
     private let asksBeforeStoring: Bool
     private var isOver = false
 
@@ -60,7 +60,7 @@ final class CachingBody: ResponseBody {
         if let joint { append(joint.before) }
     }
 
-    /// The app keeps its own cache.
+    /// Whether the response goes to the app's own cache.
     private var isForApp: Bool { keeper.store == nil }
 
     func next() async throws(LoadError) -> ByteBuffer? {
@@ -98,7 +98,7 @@ final class CachingBody: ResponseBody {
         writer?.append(bytes)
         guard gathered != nil else { return }
         gathered?.append(contentsOf: bytes)
-        // Stops collecting a body that is larger than the cache accepts.
+        // Stop collecting a body that is larger than the cache accepts.
         if let count = gathered?.count,
             isForApp ? Int64(count) > load.session.policy.cachedBodyLimit : writer?.isOpen != true
         {
@@ -106,8 +106,8 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The disk is slower than the network: the load waits for it, so that memory use stays limited, but not for a disk that does
-    /// not respond, or for which other loads have waited in vain.
+    /// The disk is slower than the network. The load waits for it, so that memory use stays limited, unless the disk does not
+    /// respond or other loads have already waited for it in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
         guard !writer.isHopeless else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
@@ -147,7 +147,7 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The response with the facts of how it was obtained.
+    /// Adds how the response was obtained: the request's fields and the connection's TLS properties.
     private func obtained(_ response: CachedResponse) -> CachedResponse {
         var response = response
         response.sentFields = sent?.plain
@@ -159,13 +159,13 @@ final class CachingBody: ResponseBody {
         if let writer, writer.isOpen { writer.finish() } else { forget() }
     }
 
-    /// A response that is not kept, because it is too large or the app does not want it, makes the stored one outdated, like a
-    /// response that must not be kept (``ResponseCaching``).
+    /// Removes the stored response. A newer response that is not kept, because it is too large or the app declines it, makes the
+    /// stored one outdated, like a response that must not be kept (``ResponseCaching``).
     private func forget() {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }
 
-    /// The response with a `Date`, since the app's cache knows no other time.
+    /// The response with a `Date`, because the app's cache has no other record of its time.
     ///
     /// "A recipient with a clock that receives a response message without a Date header field MUST record the time it was received
     /// and append a corresponding Date header field" (RFC 9110, section 6.6.1).
@@ -179,14 +179,14 @@ final class CachingBody: ResponseBody {
         let memoryOnly = proposed.storagePolicy == .allowedInMemoryOnly
         var stored = stored
         if let head = proposed.response.head, head.headers != dated.head?.headers {
-            // The app may change who the response is for. The seal was ready when storing began.
+            // The app may have changed the fields that select the response. The seal's key was available when storing began.
             stored.takeHeaders(head.headers, requestHeaders: keeper.fields(of: sent) ?? HeaderBlock())
         }
         guard proposed.data != data || stored != self.stored, let cache = keeper.store else {
             writer?.amend(userInfo: proposed.userInfo, attachment: proposed.attachment, memoryOnly: memoryOnly)
             return finishOrForget()
         }
-        // The app stores something other than what was received.
+        // The app wants to store something other than what was received.
         writer?.abandon()
         let other = cache.writer(
             for: stored, expectedLength: Int64(proposed.data.count), userInfo: proposed.userInfo, attachment: proposed.attachment,

@@ -12,7 +12,7 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Lets the app's own `URLProtocol` classes load a request, before any built-in loader is tried.
+/// Lets the app's own `URLProtocol` classes load a request, before any built-in stage.
 final class CustomProtocolStage: LoadStage {
     func step(_ hop: Hop, in load: Load) -> StageStep { load.wants(.customLoaders) ? .needsTask : .proceed }
 
@@ -38,9 +38,9 @@ final class CustomProtocolStage: LoadStage {
     }
 }
 
-/// What an app's protocol has reported and the load has not processed yet.
+/// What the app's protocol has reported and the load has not processed yet.
 ///
-/// There is no back-pressure for the app's protocol, so this may grow.
+/// An app's protocol has no backpressure, so this may grow.
 final class CustomBody: ResponseBody {
     private let loader: any CustomLoader
     private let load: Load

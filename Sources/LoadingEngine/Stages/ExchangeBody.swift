@@ -17,14 +17,14 @@ final class ExchangeBody: ResponseBody {
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
-    /// The bytes to decode in one turn of the loop, about a millisecond's work; fewer if that takes longer, since a few bytes may
-    /// be expensive.
+    /// The number of bytes to decode in one turn of the loop, about a millisecond's work. Fewer if that takes longer: some input
+    /// expands slowly.
     private static let decodedPerTurn = 262_144
     private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
     private var decodedInTurn = 0
     private var timeInTurn = TimeAmount.zero
-    /// Pieces that another thread has decoded and that were not returned yet; nil for most bodies, since an empty buffer takes
+    /// Pieces that another thread has decoded and that were not returned yet. Nil for most bodies, since an empty buffer takes
     /// memory, too.
     private var decodedElsewhere: CircularBuffer<ByteBuffer>?
 
@@ -53,8 +53,8 @@ final class ExchangeBody: ResponseBody {
         return Data(whole)
     }
 
-    /// Transfers the body directly into a file, if that is possible and worthwhile; returns false if it has to be read piece by
-    /// piece.
+    /// Transfers the body directly into a file, if that is possible and worthwhile. Returns false if the body has to be read in
+    /// pieces.
     func splice(into sink: FileSink, progress: (Int64) -> Void) async throws(LoadError) -> Bool {
         guard decoder == nil, exchange.maySplice else { return false }
         return try await exchange.splice(into: sink) { count in
@@ -64,7 +64,7 @@ final class ExchangeBody: ResponseBody {
         }
     }
 
-    /// The server responds before it has received the whole request, and the client wants to know the progress of the upload.
+    /// Whether the server responds before it has received the whole request, and the client wants progress reports.
     private var isStillSending: Bool { !exchange.hasSentRequest && load.wants(.sentBytes) }
 
     /// Reports the progress of the request's body until the response's body or its end arrives.
@@ -77,7 +77,7 @@ final class ExchangeBody: ResponseBody {
     }
 
     private func next(through decoder: ContentDecoder) async throws(LoadError) -> ByteBuffer? {
-        // Nothing is decoded ahead of demand, so a decompression bomb grows only as fast as it is read.
+        // Decodes only on demand, so a decompression bomb grows only as fast as it is read.
         while true {
             if let piece = decodedElsewhere?.popFirst() { return count(piece) }
             if decodedInTurn >= Self.decodedPerTurn { try await takeTurn() }
@@ -85,7 +85,7 @@ final class ExchangeBody: ResponseBody {
                 if decoder.isSlow {
                     if try await decodeElsewhere(by: decoder) { continue }
                 } else if let piece = try decode(by: decoder) {
-                    // Much was processed without any output.
+                    // Much input was processed without output.
                     guard piece.readableBytes > 0 else {
                         decodedInTurn = Self.decodedPerTurn
                         continue
@@ -123,12 +123,12 @@ final class ExchangeBody: ResponseBody {
         return piece
     }
 
-    /// Decodes one turn's amount on another thread; returns false if more input has to be pushed first.
+    /// Decodes one turn's amount on another thread. Returns false if the decoder needs more input first.
     private func decodeElsewhere(by decoder: ContentDecoder) async throws -> Bool {
         let work = Elsewhere(decoder)
         let slot = LoopSlot<Result<Elsewhere.Found, DecodingFailure>>(load.control)
         let isUnderWay = WorkerThreads.computing.run { slot.fill(work.decode(upTo: Self.decodedPerTurn)) }
-        // No thread is available: slow is better than never.
+        // No thread is available: decode here, slowly.
         guard isUnderWay else {
             decodedElsewhere = CircularBuffer(try work.decode(upTo: 1).get().pieces)
             decodedInTurn = Self.decodedPerTurn
@@ -144,12 +144,12 @@ final class ExchangeBody: ResponseBody {
 
     /// Carries the decoder to another thread.
     ///
-    /// Sendable because the load waits on its event loop until the thread is done; a load that ends earlier leaves the decoder to
-    /// the thread.
+    /// Sendable because the load waits on its event loop until the thread is done. If the load ends earlier, it does not use the
+    /// decoder again.
     private struct Elsewhere: @unchecked Sendable {
         struct Found: Sendable {
             var pieces: [ByteBuffer] = []
-            /// There is no more output until more input is pushed.
+            /// Whether more output requires more input.
             var isSpent = false
         }
 
@@ -171,14 +171,14 @@ final class ExchangeBody: ResponseBody {
                     left -= piece.readableBytes
                 }
             } catch {
-                // The output before the damage is delivered first; the decoder then fails again on the next call.
+                // Output from before the damage is delivered first. The decoder then fails again on the next call.
                 if found.pieces.isEmpty { return .failure(error) }
             }
             return .success(found)
         }
     }
 
-    /// Gives other work on the loop its turn; the load may have been canceled or suspended meanwhile.
+    /// Lets other work on the loop run. The load may have been canceled or suspended meanwhile.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

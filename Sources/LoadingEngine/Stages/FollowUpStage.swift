@@ -13,18 +13,19 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Follows up on responses and failures: redirects, challenges, and retries.
+/// Handles what follows from responses and failures: redirects, challenges, and retries.
 ///
-/// Each follow-up is another hop.
+/// Redirects create another hop; challenges and retries repeat the hop.
 final class FollowUpStage {
     struct HopPart {
-        /// A redirect led away from the load's first origin, even if another led back: secrets for that origin are no longer sent.
+        /// Whether a redirect led away from the load's first origin, even if another led back. Secrets for that origin are then no
+        /// longer sent.
         ///
         /// True from the beginning if the app did not choose that origin.
         fileprivate(set) var leftOrigin: Bool
         /// The number of failed attempts of this hop since the last response.
         fileprivate(set) var failedAttempts = 0
-        /// The number of refusals since then.
+        /// The number of refusals since the last response.
         private var refusals = RefusalCount()
         /// The failure of the first of these attempts.
         fileprivate var firstFailure: (any Error)?
@@ -33,7 +34,7 @@ final class FollowUpStage {
 
         init(leftOrigin: Bool = false) { self.leftOrigin = leftOrigin }
 
-        /// The refusals, including the one of the current attempt if there was one.
+        /// The refusals, including that of the current attempt.
         func refusals(with evidence: RetryEvidence) -> RefusalCount {
             var refusals = refusals
             if case .notProcessed(let refusal) = evidence { refusals.count(refusal) }
@@ -52,7 +53,7 @@ final class FollowUpStage {
     }
 
     struct LoadPart {
-        /// The transactions that ended in a followed redirect, since the load last started from its first request.
+        /// The transactions whose redirects were followed since the load last started with its first request.
         fileprivate(set) var redirected: [Transaction] = []
         /// The number of redirects that were followed before that.
         private var earlierRedirectCount = 0
@@ -60,7 +61,7 @@ final class FollowUpStage {
         fileprivate(set) var retries = AppRetries()
         var redirectCount: Int { earlierRedirectCount + redirected.count }
 
-        /// Starts over with the load's first request; returns whether that differs from the last one.
+        /// Starts over with the load's first request. Returns whether that differs from the last one.
         mutating func beginAnew() -> Bool {
             defer { redirected = [] }
             earlierRedirectCount += redirected.count
@@ -68,16 +69,16 @@ final class FollowUpStage {
         }
     }
 
-    /// The time limit for reading the body of a response that is followed up.
+    /// The time limit for reading the body of a response that another request follows.
     private static let patience = TimeAmount.seconds(1)
 
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    /// Gets the response to the hop from the stages below, and to each hop that follows.
+    /// Gets the response to the hop from the stages below, and to every hop that follows from it.
     ///
-    /// A result that the first hop produced before its load had a task is processed here.
+    /// If the first hop already has a result from before its load had a task, that is processed first.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         var hop = hop
         while true {
@@ -117,12 +118,12 @@ final class FollowUpStage {
 
     // MARK: Failures
 
-    /// Prepares the hop for another attempt, or rethrows the error if there is none.
+    /// Prepares the hop for another attempt, or rethrows the error if no other attempt is allowed.
     private func retryOrThrow(_ error: LoadError, _ hop: Hop, in load: Load) async throws(LoadError) {
         let isOver = load.control.failure != nil
         if error.isOfProxy, !isOver, let proxies = load.proxies, ProxyChoice.goAround(hop, after: error, proxies) { return }
         if error.kind == .clientCertificateRejected, let origin = hop.request.url.flatMap({ Origin($0) }) {
-            // The app is asked again next time, since the choice may have been wrong.
+            // The choice may have been wrong: ask the app again next time.
             let server = ServerName(host: origin.host, port: origin.port)
             load.session.credentials.forgetIdentity(for: server, judge: load.order.connectionHolder)
         }
@@ -141,7 +142,7 @@ final class FollowUpStage {
                 return try await self.pause(pause, in: load)
             }
             var error = error
-            // Without a new stream there is no other attempt.
+            // The app provided no new stream for the retry: report why the first attempt failed.
             if error.kind == .requestBodyStreamExhausted, let first = hop.followUp.firstFailure as? LoadError { error = first }
             if error.url == nil { error.url = hop.request.url }
             throw error
@@ -153,14 +154,14 @@ final class FollowUpStage {
         leaveConnections(of: hop)
     }
 
-    /// Makes the hop use a new connection next, and closes idle ones, which are no better than the one it used.
+    /// Makes the hop use a new connection. Idle connections are closed: they are as stale as the one it used.
     func leaveConnections(of hop: Hop) {
         hop.network.askForNewConnection()
         // The holder of the next connection depends on which connections exist.
         if let route = hop.authentication.route { pool.wentStale(route) }
     }
 
-    /// Waits a number of seconds that do not count as idle time.
+    /// Waits a number of seconds, which do not count as idle time.
     func pause(_ seconds: Double, in load: Load) async throws(LoadError) {
         guard seconds > 0 else { return }
         load.control.hold(now: .now())
@@ -170,21 +171,21 @@ final class FollowUpStage {
 
     // MARK: Responses
 
-    /// Whether the response only has to be delivered.
+    /// Whether the response can be delivered as it is.
     @inline(never)
     func needsNoFollowUp(_ answer: Answer, _ hop: Hop, in load: Load) -> Bool {
         !(load.wants(.cookies) || load.wants(.cache) || hop.authentication.isUsed || mayNeedFollowUp(answer)
             || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
     }
 
-    /// Applies the effects of a response that do not concern the app; returns the next hop, or nil if the response is the result.
+    /// Applies the effects of a response on the stores. Returns the next hop, or nil if the response is the result.
     @inline(never)
     private func nextHop(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
             if hop.network.wasSent, hop.authentication.isUsed {
                 try await RequestAuthentication.settle(answer, hop, pool, in: load)
             }
-            // An app that keeps its own cookies or cache is notified before the next hop needs them.
+            // An app that keeps its own cookies or cache is notified before the next hop uses them.
             if let fields = ResponseSideEffects.cookiesForApp(hop, acceptance: load.session.policy.cookieAcceptance) {
                 _ = try await load.ask(.storeCookies(fields, hop.request))
             }
@@ -195,7 +196,7 @@ final class FollowUpStage {
             }
             return mayNeedFollowUp(answer) ? try await followUp(answer, hop, in: load) : nil
         } catch {
-            // No other code cancels the body.
+            // The body belongs to this stage until it is returned.
             answer.body.cancel()
             throw error
         }
@@ -216,7 +217,7 @@ final class FollowUpStage {
 
     /// Returns the next hop, or nil if the response is the result.
     ///
-    /// Not inlined, because few loads get here.
+    /// Not inlined, because few loads need it.
     @inline(never)
     private func followUp(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         if let request = (answer.body as? CustomBody)?.redirect {
@@ -236,7 +237,7 @@ final class FollowUpStage {
         case 417 where hop.network.askedToContinue && hop.request.body.isReplayable:
             hop.followUp.withoutExpectation = true
             following = hop
-        // A body that can be read only once is requested again.
+        // A stream cannot be sent twice: the app is asked for a new one.
         case 421 where wasMisdirected(hop):
             following = hop
         default:
@@ -265,13 +266,13 @@ final class FollowUpStage {
             return nil
         case .fail(let reason):
             load.take(answer.response)
-            // A stored redirect loop would otherwise persist while its redirects are fresh.
+            // Otherwise, a stored redirect loop would persist while its redirects are fresh.
             if reason == .tooMany { ResponseCaching.forget(url, answer, hop, in: load) }
             throw LoadError(Self.kind(of: reason), Self.message(for: reason, head), url: url)
         case .follow(let proposal):
             if hop.goesToUpload, load.upload?.mayRedirect(hop, to: proposal) != true { return nil }
             var request = hop.request
-            // A main document's redirect changes its site.
+            // If the main document is redirected, the site changes.
             if request.mainDocumentURL == url { request.mainDocumentURL = proposal.url }
             request.url = load.webSocket == nil ? proposal.url : WebSocketLoad.socketURL(proposal.url)
             request.method = proposal.method
@@ -300,7 +301,7 @@ final class FollowUpStage {
         if isOfUpload {
             load.upload?.redirected(hop, to: next)
         } else {
-            // A part remains a part.
+            // If the hop sends a part of an upload, the next one sends the same part.
             if request.method == hop.request.method { next.upload = hop.upload }
             load.followUp.redirected.append(answer.transaction)
             load.tell(.requestChanged(request))
@@ -316,8 +317,8 @@ final class FollowUpStage {
         return next
     }
 
-    /// Reads the rest of a small body, so that the next hop can use the connection; cancels a larger body, or one that does not
-    /// arrive in time, so that the app does not wait for unused data.
+    /// Reads the rest of a small body, so that the next hop can use the connection. Cancels a larger body, and one that does not
+    /// arrive in time: the app does not wait for unused data.
     @inline(never)
     func discard(_ answer: Answer, in control: LoadControl) async {
         let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)
@@ -332,7 +333,7 @@ final class FollowUpStage {
                 taken += piece.readableBytes
             }
         } catch {
-            // The content of a redirect does not matter; a persistent failure appears again on the next hop.
+            // The content of the response does not matter; a persistent failure will reappear on the next hop.
         }
         answer.body.cancel()
     }
@@ -358,7 +359,7 @@ final class FollowUpStage {
 extension RequestBody {
     /// Whether the body can be sent again without asking the app.
     ///
-    /// A stream can be sent again, too, but the app has to be asked for it.
+    /// A stream can also be sent again, but only the app can provide a new one.
     var isReplayable: Bool {
         switch self {
         case .none, .data, .file: true

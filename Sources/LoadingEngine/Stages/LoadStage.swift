@@ -15,15 +15,16 @@ import NIOCore
 
 /// One step of a load.
 ///
-/// It changes the hop on its way to the server, changes the response on its way back, or produces the response itself.
+/// It changes the request on its way to the server, changes the response on its way back, or produces the response itself.
 ///
-/// A stage has no state of its own: the ``Hop`` and the ``Load`` hold what has to be remembered.
+/// A stage is stateless: all state is in the ``Hop`` and the ``Load``.
 protocol LoadStage: AnyObject {
-    /// Does what needs no waiting, and returns where the hop continues; a waiting load keeps the memory of each stage that it is
-    /// in.
+    /// Does the stage's work as far as it need not wait, and returns where the hop continues.
+    ///
+    /// Separate from ``answer(_:in:then:)``, in which a waiting load keeps a frame for each stage that it is in.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep
 
-    /// Produces the response, using the stages below unless this stage does it itself.
+    /// Produces the response, by the stages below or by itself.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer
 }
 
@@ -42,7 +43,7 @@ enum StageStep {
 
 /// One round of a load: a request that is about to be sent.
 ///
-/// Each stage declares its own part of the hop: other code reads it, or changes it by its methods.
+/// Each stage declares its own part of the hop. Other code reads that part, or changes it through its methods.
 final class Hop {
     let number: Int
     private(set) var request: LoadRequest
@@ -57,14 +58,14 @@ final class Hop {
     /// Nil unless the hop belongs to a resumed upload.
     var upload: UploadResumption.HopPart?
 
-    /// The URL is known to have none of the schemes that ``hasScheme(_:or:)`` is called with.
+    /// Whether the URL's scheme is known to start with another letter than those that ``hasScheme(_:or:)`` is called with.
     private var isOfNetwork = false
-    /// The stages from the hop's current position on, if the first of them is to continue it.
+    /// The remaining stages, if the hop stopped at the first of them.
     private var place: LowerStages?
-    /// The hop's result from before its load had a task.
+    /// The hop's result, if it was produced before the load had a task.
     private var outcome: Outcome?
 
-    /// Indirect, because few hops have an outcome.
+    /// Indirect, because few hops have one.
     indirect enum Outcome {
         case answer(Answer)
         case failure(LoadError)
@@ -75,10 +76,9 @@ final class Hop {
         self.request = request
     }
 
-    /// Whether the URL has one of two schemes, which start with d or f.
+    /// Whether the URL has one of two schemes, which must start with d or f.
     ///
-    /// It compares the text because this is called for every network request, and remembers that the scheme starts with another
-    /// letter.
+    /// Called for every network request: it compares text, and remembers when the scheme starts with another letter.
     func hasScheme(_ one: String, or other: String) -> Bool {
         guard !isOfNetwork, let text = request.url?.absoluteString.utf8, let first = text.first else { return false }
         switch first | 0x20 {
@@ -97,18 +97,18 @@ final class Hop {
     func stop(at place: LowerStages) { self.place = place }
     var isStopped: Bool { place != nil }
 
-    /// Returns, once, the stages at which the hop continues.
+    /// Returns the stages at which the hop continues. The next call returns nil.
     func takePlace() -> LowerStages? {
         defer { place = nil }
         return place
     }
 
-    /// Whether the body was sent before, so that the app must be asked for another stream.
+    /// Whether the body was sent before, so that the app has to provide another stream.
     var isRepeated: Bool { number > 0 || network.wasSent }
 
     func keep(_ outcome: Outcome) { self.outcome = outcome }
 
-    /// Returns, once, the hop's result from before its load had a task.
+    /// Returns the result that the hop produced before the load had a task. The next call returns nil.
     func takeOutcome() -> Outcome? { outcome.take() }
 
     /// Changes the request to use TLS.
@@ -120,15 +120,15 @@ final class Hop {
     }
 }
 
-/// A request as it is sent.
+/// A request in the form in which it is sent.
 ///
-/// It is immutable: adding fields creates another one.
+/// Immutable: adding fields creates a new message.
 final class PreparedMessage {
     let outgoing: OutgoingMessage
     let target: RequestTarget
     let route: Route
     #if Logging || Metrics || Tracing
-    /// The fields without an observer's, if it added any.
+    /// The fields without those of an observer, if it added any.
     private var unobserved: HeaderBlock?
     #endif
 
@@ -140,7 +140,7 @@ final class PreparedMessage {
 
     var head: RequestHead { outgoing.head }
 
-    /// The fields that a response is selected by: an observer's fields differ in each request.
+    /// The fields that may select a response. An observer's trace fields differ in each request and are not among them.
     var ownHeaders: HeaderBlock {
         #if Logging || Metrics || Tracing
         if let unobserved { return unobserved }
@@ -156,14 +156,14 @@ final class PreparedMessage {
     }
 
     #if Logging || Metrics || Tracing
-    /// Fields that differ in each request, and by which no response is selected.
+    /// Trace fields: they differ in each request, so no response is selected by them.
     private static let tracesAlone: Set<String> = ["traceparent", "tracestate"]
 
     /// The message with an observer's fields.
     func carrying(_ fields: [(String, String)]) -> PreparedMessage {
         let message = setting(fields)
         var unobserved = head.headers
-        // Other fields select a response as the app's own would.
+        // An observer's other fields may select a response, like the app's own.
         for (name, value) in fields where !Self.tracesAlone.contains(name.lowercased()) { unobserved.set(name, value) }
         message.unobserved = unobserved
         return message

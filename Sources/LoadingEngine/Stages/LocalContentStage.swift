@@ -65,7 +65,7 @@ final class LocalContentStage: LoadStage {
     }
 }
 
-/// A body that is on this machine already.
+/// A body from a local file or from memory.
 final class LocalBody: ResponseBody {
     enum Source {
         case file(LoadedFile)

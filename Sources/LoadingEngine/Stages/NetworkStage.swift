@@ -14,15 +14,15 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Sends the message over a connection of the pool and waits for the head of the response.
+/// Sends the message on a connection of the pool, and waits for the response head.
 final class NetworkStage: LoadStage {
     struct HopPart {
-        /// The message was sent before, at least in part.
+        /// Whether the message was sent before, at least in part.
         fileprivate(set) var wasSent = false
         /// Whether the request expects a 100 (Continue) response.
         fileprivate(set) var askedToContinue = false
         fileprivate var needsNewConnection = false
-        /// Its transaction has begun.
+        /// Whether the hop's transaction has begun.
         fileprivate var hasBegun = false
         /// Watches the proxy that the message was sent to, if there is another route.
         fileprivate var silence: ProxySilence?
@@ -34,26 +34,26 @@ final class NetworkStage: LoadStage {
             self.silence = nil
         }
 
-        /// The hop failed on a kept connection: the next one must be new.
+        /// The hop failed on a kept connection, so the next one must be new.
         mutating func askForNewConnection() { needsNewConnection = true }
     }
 
-    /// What the last attempt did on the wire, for the decision whether to retry.
+    /// What the last attempt did on the wire; used to decide whether to retry.
     struct LoadPart {
         fileprivate(set) var connectionWasReused = false
         fileprivate(set) var receivedAnyBytes = false
-        /// The server's evidence about the attempt.
+        /// What the server said about the attempt.
         fileprivate(set) var evidence = RetryEvidence.none
     }
 
-    /// The number of decoded bytes that are allowed regardless of the expansion ratio.
+    /// The number of decoded bytes that are allowed whatever the expansion ratio.
     static let decodingFloor: Int64 = 67_108_864
 
     let pool: ConnectionPool
 
     init(pool: ConnectionPool) { self.pool = pool }
 
-    /// Sends the message if there is a connection, and returns the response if it has arrived.
+    /// Sends the message if a connection is available, and returns the response if it has arrived.
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         if !hop.network.hasBegun { beginTransaction(hop, in: load) }
         guard let answer = try attempt(hop, in: load) else { return load.tunnels.isEmpty ? .waits : .needsTask }
@@ -61,7 +61,7 @@ final class NetworkStage: LoadStage {
         return .answered(answer)
     }
 
-    /// Waits for everything in one place, so that a waiting load keeps one small frame here.
+    /// All waiting happens here, so that a waiting load keeps one small frame.
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         while true {
             if case .answered(let answer) = try step(hop, in: load) { return answer }
@@ -74,7 +74,7 @@ final class NetworkStage: LoadStage {
     @inline(never)
     private func beginTransaction(_ hop: Hop, in load: Load) {
         hop.network.hasBegun = true
-        // The load's last progress led here.
+        // The time of the load's last progress, which led here.
         let transaction = Transaction(request: hop.request, now: load.control.lastProgress)
         load.begin(transaction)
         transaction.observe(hop, in: load)
@@ -82,15 +82,15 @@ final class NetworkStage: LoadStage {
         load.tunnels.forget()
     }
 
-    /// Does what needs no waiting; returns nil if the load has to wait.
+    /// Makes as much progress as possible without waiting. Returns nil if the load has to wait.
     @inline(never)
     private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
         do {
             return try isAnswered(hop, transaction, in: load) ? try answer(hop, transaction, in: load) : nil
         } catch {
-            // There is no network that the load may use: the load waits for one if its session does. For a proxy script, the loads
-            // that need the script wait.
+            // The load has no network. It waits for one if its session says so; when fetching a proxy script, the loads that need
+            // the script wait instead.
             if error.kind == .notConnectedToInternet, !load.order.isForProxies, load.session.policy.waitsForConnectivity,
                 pool.wait(load.control)
             {
@@ -110,14 +110,14 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Takes the next possible step: to a connection, to the sent request, to the head of the response.
+    /// Makes as much progress as possible: gets a connection, sends the request, receives the response head.
     ///
     /// Returns whether the head has arrived.
     @inline(never)
     private func isAnswered(_ hop: Hop, _ transaction: Transaction, in load: Load) throws(LoadError) -> Bool {
         if let exchange = transaction.exchange { return try isAnswered(exchange, hop, in: load) }
         while let connection = try connection(for: hop, in: load) {
-            // Only one connection is replaced: a server may close whatever it accepts.
+            // Only one connection is replaced this way: a server may close every connection it accepts.
             guard mayCarry(connection, hop) || hop.network.needsNewConnection else {
                 hop.network.needsNewConnection = true
                 connection.giveUp()
@@ -137,7 +137,7 @@ final class NetworkStage: LoadStage {
         }
         if case .offline(let wait) = load.control.phase, !pool.hasEnded(wait) { return nil }
         try load.control.check()
-        // Questions about the connection that it waited for now go to other loads.
+        // The connection that the load waited for asks another load from now on.
         load.tunnels.forget()
         guard !load.control.isSuspended else { return nil }
         let route = try route(of: hop)
@@ -149,8 +149,8 @@ final class NetworkStage: LoadStage {
         return lease.isAnswered ? try pool.take(lease) : nil
     }
 
-    /// Checks the connection before sending a message that could not be sent again (``RetryPolicy``): servers close connections
-    /// without notice.
+    /// Whether the connection may carry the hop's message. If the message could not be sent again (``RetryPolicy``), checks that
+    /// the server has not closed the connection, which happens without notice.
     private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
         RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable) || !connection.isGone
     }
@@ -176,7 +176,7 @@ final class NetworkStage: LoadStage {
             load.control.enter(.exchanging(exchange))
             if load.wants(.sentHeads) { load.tell(.sentHead(connection.framedHead(of: message.outgoing))) }
             if connection.facts.isForwarded { hop.network.silence = ProxySilence(hop, message.route, in: load) }
-            // The message is not needed while the load waits, perhaps with ten thousand others.
+            // The message is released below: ten thousand loads may be waiting.
             transaction.sentBodyLength = message.outgoing.body.length ?? 0
             if let upload = load.upload { upload.sends(hop, as: transaction) }
             if load.session.stores.cache != nil || load.wants(.cache) || !load.collects {
@@ -189,19 +189,17 @@ final class NetworkStage: LoadStage {
             return exchange
         } catch {
             load.lastAttempt.connectionWasReused = true
-            // A shared connection that ends takes no more requests, and the pool has an alternative.
+            // A shared connection that is ending accepts no more requests; the pool has another one.
             if error.kind == .connectionLost { load.lastAttempt.evidence = connection.evidenceBeforeRequest }
             pool.giveBack(connection)
             throw error
         }
     }
 
-    /// Whether the head has arrived.
-    ///
-    /// Reports events to the client meanwhile.
+    /// Whether the head has arrived. Reports events to the client meanwhile.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         if let silence = hop.network.silence { try silence.check(exchange) }
-        // Once more after reporting: a failure may follow the event, and will not wake the load again.
+        // Checked again after reporting: a failure may follow the event without waking the load again.
         while try exchange.hasEvent(), let event = exchange.takeEvent() {
             switch event {
             case .sent(let bytes, let total):

@@ -16,24 +16,24 @@ import LoadingStores
 ///
 /// Confined to the session's loop.
 final class OwnResponses {
-    /// The loads of a session that accept a connection.
+    /// The loads of a session that accept the same connections.
     struct Circle: Hashable {
         enum Voucher: Hashable {
             case roots
-            /// Only the app: the task's own delegate, or nil for the session's delegate.
+            /// Only the app trusts the server: the task's own delegate, or nil for the session's.
             case app(ConnectionHolder?)
         }
 
         var voucher: Voucher
-        /// The fingerprint of the client certificate that was shown.
+        /// The fingerprint of the client certificate that was presented.
         var clientCertificate: Data?
     }
 
-    /// An app may create a delegate for each task.
+    /// Limited, because an app may create a delegate for each task.
     private static let maximumParts = 4
 
     private let whole: ResponseCache
-    /// The most recently used one is last.
+    /// Ordered by last use, the most recent last.
     private var parts: [(circle: Circle, responses: ResponseCache)] = []
 
     init(partOf whole: ResponseCache) { self.whole = whole }
@@ -47,7 +47,7 @@ final class OwnResponses {
     func part(for circle: Circle, making: Bool) -> ResponseCache? {
         if let index = parts.firstIndex(where: { $0.circle == circle }) {
             let part = parts.remove(at: index)
-            // Unless other sessions have created too many since.
+            // Other sessions may have created too many parts since.
             if !part.responses.isRetired {
                 parts.append(part)
                 return part.responses
@@ -70,7 +70,7 @@ final class OwnResponses {
     ///
     /// - Parameters:
     ///   - judge: The load's own judge of servers, if it has one.
-    ///   - identity: The identity that its connection would show.
+    ///   - identity: The identity that the load's connection would present.
     /// - Returns: The parts, most recently used first.
     func parts(admitting judge: ConnectionHolder?, _ identity: ClientIdentity?) -> [ResponseCache] {
         parts.reversed().filter { circle, _ in
@@ -83,7 +83,7 @@ final class OwnResponses {
         }.map(\.responses)
     }
 
-    /// Removes all responses with a key, since a response for everyone replaces them.
+    /// Removes all responses with a key, because one in the shared cache replaces them.
     func remove(key: String) {
         for part in parts { part.responses.remove(key: key) }
     }

@@ -30,10 +30,10 @@ final class PrepareStage: LoadStage {
         mutating func carry(_ fields: [(String, String)]) { message = message?.carrying(fields) }
         #endif
 
-        /// Restores the message from before fields were added.
+        /// Restores an earlier message, without fields that were added since.
         mutating func restore(_ earlier: PreparedMessage?) { message = earlier }
 
-        /// Releases the message, which is being sent or is not sent at all.
+        /// Releases the message, which is being sent or will not be sent.
         mutating func letGo() { message = nil }
     }
 
@@ -58,13 +58,14 @@ final class PrepareStage: LoadStage {
         return try await next.answer(hop, in: load)
     }
 
-    /// Returns the body; the stream of a message that was not sent, for example because a proxy was unreachable, can still be read.
+    /// Returns the body. If the message was never sent, for example because a proxy was unreachable, its stream is still unread and
+    /// is reused.
     private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
         return try await UploadBody.open(hop.request.body, of: hop, in: load)
     }
 
-    /// Composes the message if that needs no waiting: no body has to be opened, and the app has to answer no question.
+    /// Composes the message if that is possible without waiting: there is no body to open and no question for the app.
     @inline(never)
     func step(_ hop: Hop, in load: Load) throws(LoadError) -> StageStep {
         try Self.refuseContent(of: hop.request)
@@ -155,12 +156,12 @@ final class PrepareStage: LoadStage {
             isForProxy: isForwarded && hop.authentication.mayShowOwn
         )
         if hop.followUp.withoutExpectation { headers.remove("Expect") }
-        // The library could not support what an app offers by itself.
+        // The library could not handle a reply to fields that the app adds by itself.
         if let socket = load.webSocket { socket.removeForeignFields(from: &headers) }
         return headers
     }
 
-    /// The hop's target: over TLS if its host requires it (RFC 6797); throws if App Transport Security forbids it.
+    /// The hop's target; upgraded to TLS if its host requires that (RFC 6797). Throws if App Transport Security forbids it.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {
@@ -205,7 +206,7 @@ final class PrepareStage: LoadStage {
         session.policy.usesCookies && hop.request.handlesCookies
     }
 
-    /// The cookies of the session's storage, after those that the app set itself.
+    /// The `Cookie` field: cookies that the app set itself, then those of the session's storage.
     static func cookies(
         for target: RequestTarget, _ hop: Hop, in session: SessionFacts, at instant: NIODeadline
     ) -> String? {
@@ -223,7 +224,7 @@ final class PrepareStage: LoadStage {
             kept = hop.preparation.cookies
         }
         guard let kept else { return nil }
-        // The cookies in `httpAdditionalHeaders` are for requests that have none of their own.
+        // The `Cookie` in `httpAdditionalHeaders` applies to requests that have none of their own.
         let own =
             hop.request.headers.octetText(.cookie) ?? (hop.followUp.leftOrigin ? nil : session.headers.sessionValue("Cookie"))
         guard let own, !own.isEmpty else { return kept }

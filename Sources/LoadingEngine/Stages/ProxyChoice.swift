@@ -11,25 +11,25 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// The route of a hop to its server, if the session has proxies.
+/// Chooses how a hop reaches its server: directly or through one of the session's proxies.
 enum ProxyChoice {
     struct HopPart {
-        /// The remaining routes, the current one first, for one origin, since a hop may still be upgraded to TLS.
+        /// The remaining ways, the current one first. They are for one origin: a later upgrade to TLS needs a new choice.
         fileprivate var ways: ArraySlice<ProxyWay> = []
         fileprivate var origin: Origin?
 
-        /// Whether there is another route if this one fails.
+        /// Whether there is another way if this one fails.
         var hasAlternatives: Bool { ways.count > 1 }
     }
 
-    /// Whether a script has to be asked first, by ``prepare(_:to:by:of:in:)``.
+    /// Whether ``prepare(_:to:by:of:in:)`` has to ask a proxy script first.
     static func mustWait(_ hop: Hop, to target: RequestTarget, by proxies: SessionProxies) -> Bool {
         script(for: target, hop, proxies) != nil
     }
 
-    /// Asks the script, if there is one.
+    /// Asks the proxy script, if there is one.
     ///
-    /// If there is no network to fetch it and the session waits for one, the load waits, too, as it would for its server.
+    /// Without a network to fetch the script, the load waits if its session waits for connectivity, as it would for its server.
     static func prepare(
         _ hop: Hop, to target: RequestTarget, by proxies: SessionProxies, _ pool: ConnectionPool, in load: Load
     ) async throws(LoadError) {
@@ -74,7 +74,7 @@ enum ProxyChoice {
         hop.proxies = HopPart(ways: ways[...], origin: target.origin)
     }
 
-    /// Returns the routes of a load's first hop, without using any of them.
+    /// Returns the ways for a load's first hop, without using any of them.
     static func ways(of load: Load, _ pool: ConnectionPool) async throws(LoadError) -> [ProxyWay] {
         if !load.session.storesAreReady { try await LoopSlot.run(in: load.control, by: load.session.stores.prepare) {} }
         let hop = load.firstHop()
@@ -85,14 +85,14 @@ enum ProxyChoice {
         return Array(hop.proxies.ways)
     }
 
-    /// A response arrived by the hop's route.
+    /// Records that a response arrived through the hop's proxy.
     @inline(never)
     static func noteAnswer(_ hop: Hop, _ proxies: SessionProxies, now: NIODeadline) {
         guard case .proxy(let server) = hop.proxies.ways.first else { return }
         proxies.failed.noteAnswer(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
-    /// The proxy could not be reached, or is silent: switches the hop to its next route, if there is one.
+    /// The proxy could not be reached, or is silent. Switches the hop to its next way; returns false if there is none.
     static func goAround(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// Answers the helper functions of proxy scripts; this may take as long as a host name lookup.
+/// Answers the helper functions of proxy scripts. May take as long as a host name lookup.
 enum ProxyScriptHelper {
     static func answer(_ question: String, _ name: String) -> String? {
         switch question {
@@ -51,13 +51,13 @@ enum ProxyScriptHelper {
         return found
     }
 
-    /// The local address of outgoing connections; finding it sends nothing.
+    /// The local address of outgoing connections. Nothing is sent to find it.
     private static func ownAddress() -> String? {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         defer { close(descriptor) }
-        // Port 9 of an address of TEST-NET-1 (RFC 5737) in the layout of `sockaddr_in`, whose members Swift sees in one module or
-        // another.
+        // An address of TEST-NET-1 (RFC 5737), port 9, in the layout of `sockaddr_in`: which module declares its members for Swift
+        // varies.
         var address: [UInt8] = [0, 0, 0, 9, 192, 0, 2, 1] + Array(repeating: 0, count: 8)
         var length = socklen_t(address.count)
         return address.withUnsafeMutableBytes { bytes in

@@ -15,27 +15,27 @@ import NIOCore
 import Synchronization
 import SystemLibraries
 
-/// The proxy script: fetched once, and run for each hop on a thread of its own.
+/// The session's proxy script. It is fetched once, and runs for each hop on its own thread.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {
     private enum State {
         case none
-        /// The loads that wait for it.
+        /// The loads that wait for the script.
         case loading([LoopSlot<Result<ProxyScriptRunner, ProxyScriptFailure>>])
         case ready(ProxyScriptRunner, since: NIODeadline)
     }
 
     /// How long a load waits for the script to be fetched, and again for its result.
     static let patience = TimeAmount.seconds(10)
-    /// After this time it is fetched again.
+    /// The script is fetched again after this time.
     private static let lifetime = TimeAmount.hours(1)
 
     private var state = State.none
-    /// The fetch in progress was started before the last ``forget()``.
+    /// Whether the fetch in progress was started before the last ``forget()``.
     private var isOutdated = false
 
-    /// Has the next load fetch the script again.
+    /// Makes the next load fetch the script again.
     func forget() {
         switch state {
         case .none: break
@@ -44,7 +44,7 @@ final class ProxyScripts {
         }
     }
 
-    /// Returns the script's routes for a target.
+    /// Returns the ways to a target that the script names, in its order.
     func ways(
         _ script: ProxyScript, for target: RequestTarget, of session: SessionFacts, in control: LoadControl
     ) async throws(LoadError) -> [ProxyWay] {
@@ -70,7 +70,7 @@ final class ProxyScripts {
         switch state {
         case .ready(let runner, let since) where .now() - since < Self.lifetime: return .success(runner)
         case .loading(var waiting):
-            // Avoids copying the list for each load.
+            // Empties the state first, so that the array is not copied for each load.
             state = .none
             waiting.append(slot)
             state = .loading(waiting)
@@ -88,7 +88,7 @@ final class ProxyScripts {
         return try await slot.wait(patience: Self.patience)
     }
 
-    /// Loads the script through the session, without its proxies.
+    /// Fetches the script through the session, but without its proxies.
     private func fetch(_ url: URL, by session: SessionFacts) {
         var request = LoadRequest(url: url)
         request.handlesCookies = false
@@ -189,7 +189,7 @@ final class ProxyScripts {
     }
 }
 
-/// What is wrong with a script; the text follows the script's name.
+/// What is wrong with a script. The text continues a sentence that starts with the script's name.
 struct ProxyScriptFailure: Error {
     let text: String
     /// Why its load failed.
@@ -200,7 +200,7 @@ struct ProxyScriptFailure: Error {
         self.cause = cause
     }
 
-    /// The error of a load that needs the script: without a network it fails or waits as usual.
+    /// The error of a load that needs the script. Without a network, that load fails or waits as usual.
     func error(of script: ProxyScript) -> LoadError {
         let isOffline = cause?.kind == .notConnectedToInternet
         var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)
@@ -219,15 +219,15 @@ enum BackgroundLoads {
 /// A script and the thread that runs it.
 final class ProxyScriptRunner: Sendable {
     private let text: String
-    /// One thread: the script's questions take turns, and delay no other work.
+    /// A single thread: the script answers one question at a time, and delays no other work.
     private let thread = WorkerThreads("url-proxies", maximumCount: 1)
     private let script = Mutex<Result<JavaScript, JavaScript.Failure>?>(nil)
-    /// The question that the thread is processing.
+    /// The thread's current run of the script.
     private let turn = Turn()
 
     init(_ text: String) { self.text = text }
 
-    /// Asks the script and waits for the result; nil if that takes too long.
+    /// Asks the script, and waits for the result. Nil if that takes too long.
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
@@ -251,7 +251,7 @@ final class ProxyScriptRunner: Sendable {
         let known = script.withLock { script in
             if let script { return script }
             let made = Result { () throws(JavaScript.Failure) in
-                // A NUL would end the script.
+                // A NUL would truncate the script.
                 let text = text.replacing("\0", with: " ")
                 return try JavaScript([ProxyScript.helpers, text]) { [turn] question, name in
                     turn.pause { ProxyScriptHelper.answer(question, name) }
@@ -275,7 +275,7 @@ final class ProxyScriptRunner: Sendable {
         }
     }
 
-    /// The thread's current turn, for ``RunningScripts``.
+    /// The thread's current run, for ``RunningScripts``.
     private final class Turn: Sendable {
         private let current = Mutex<RunningScripts.Turn?>(nil)
 
@@ -292,7 +292,7 @@ final class ProxyScriptRunner: Sendable {
         }
     }
 
-    /// A flag that is up until it is lowered.
+    /// A flag that starts raised and can be lowered.
     private final class Flag: Sendable {
         private let state = Atomic(true)
         var isUp: Bool { state.load(ordering: .relaxed) }

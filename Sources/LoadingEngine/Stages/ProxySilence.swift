@@ -11,12 +11,12 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Watches the forwarding proxy of a request, if there is another route and the request may be sent twice.
+/// Watches the forwarding proxy of a request, if there is another way and the request may be sent twice.
 ///
-/// The proxy is silent while no bytes are transferred, as for the request timeout. A body in the kernel's buffer may still be in
-/// transit.
+/// The proxy is silent while no bytes are transferred, as for the request timeout. The kernel may still be sending a buffered body,
+/// so unacknowledged bytes are checked, too.
 final class ProxySilence {
-    /// How long the peer's kernel may acknowledge nothing of the remaining bytes.
+    /// How long the peer may take to acknowledge some of the remaining bytes.
     private static let pause = TimeAmount.seconds(2)
 
     private let proxy: ProxyServer
@@ -30,7 +30,7 @@ final class ProxySilence {
     /// The number of bytes that the peer had not acknowledged at the last check.
     private var unacknowledged: Int64?
 
-    /// Nil if the proxy has no time limit of its own.
+    /// Nil if the proxy gets no time limit of its own.
     init?(_ hop: Hop, _ route: Route, in load: Load) {
         guard let details = route.details, details.hasAlternatives, details.isForwarded, let proxy = details.proxy,
             let proxies = load.proxies,
@@ -59,9 +59,9 @@ final class ProxySilence {
         let before = unacknowledged ?? .max
         unacknowledged = count
         if count > 0, count < before { return patience.begin(for: Self.pause) }
-        // The last bytes were acknowledged only recently.
+        // The last bytes were acknowledged since the previous check.
         if count == 0, before != 0, before != .max { return patience.begin() }
-        // The proxy responds to other loads: it waits for the server, as this load does.
+        // A proxy that responds to other loads is waiting for the server, as this load is.
         let start = now - ProxyPatience.limit
         guard !proxies.failed.hasAnswered(proxy, since: Int64(start.uptimeNanoseconds)) else { return patience.begin() }
         let seconds = ProxyPatience.limit.nanoseconds / 1_000_000_000

@@ -15,8 +15,8 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Stores responses from the network where the rules allow it (RFC 9111, section 3), and removes responses that a response shows to
-/// be outdated (section 4.4).
+/// Stores responses from the network where the rules allow it (RFC 9111, section 3), and removes stored responses that a newer one
+/// invalidates (section 4.4).
 enum ResponseCaching {
     /// Returns a body that is stored while it is delivered; nil if nothing is stored.
     static func keep(
@@ -33,8 +33,8 @@ enum ResponseCaching {
             && Storability.mayStore(
                 requestMethod: "GET", requestHeaders: directives(hop, in: load.session), status: head.status,
                 headers: head.headers)
-        // Most responses: there is nothing to store, and nothing that could be outdated. A response to a request to switch protocols
-        // says nothing about the stored one.
+        // Most responses need nothing: they cannot be stored, and no stored response is outdated. A response to a request to switch
+        // protocols says nothing about the stored one.
         if !mayStore, head.status != 304, hop.request.method == "GET",
             load.asksToSwitch(hop) || !mayReplace(hop, in: load.session)
         {
@@ -51,8 +51,8 @@ enum ResponseCaching {
             update(by: answered)
             return nil
         }
-        // The task asks the app's own cache, and is the same for a redirect and its target: like Apple's system, it offers only
-        // statuses from 200 to 299.
+        // A task keeps its identity across redirects, so an app's cache could not tell a redirect from its target. Like Apple's
+        // system, it is offered only statuses from 200 to 299.
         guard mayStore, (200...299).contains(head.status) || keeper.store != nil else {
             if head.status != 304 {
                 forget(answered, in: load.session)
@@ -116,7 +116,7 @@ enum ResponseCaching {
             body, stored, response, expectedLength: response.expectedLength, answered.hop, answered.keeper, in: load)
     }
 
-    /// Removes a stored response that is outdated, since the origin sent another response that is not stored.
+    /// Removes a stored response that is outdated, because the origin sent a newer one that is not stored.
     private static func forget(_ answered: Answered, in session: SessionFacts) {
         let hop = answered.hop
         guard mayReplace(hop, in: session), !hop.request.hasField(.range), let url = hop.request.url,
@@ -125,7 +125,7 @@ enum ResponseCaching {
         switch answered.head.status {
         case 200...299, 404, 410: cache.remove(key: CacheKey.text(of: url))
         case 300...399:
-            // A redirect replaces a redirect. A stored success may be valid again after a temporary redirect.
+            // Only a stored redirect is replaced. A stored success may become valid again after a temporary redirect.
             withStored(answered) { stored, cache in
                 if !stored.isSuccess { cache.remove(key: stored.url, only: stored) }
             }
@@ -133,16 +133,16 @@ enum ResponseCaching {
         }
     }
 
-    /// Removes a stored redirect that is part of a loop, if the response may do that.
+    /// Removes a stored redirect of a loop, if the response may change that store.
     static func forget(_ url: URL, _ answer: Answer, _ hop: Hop, in load: Load) {
         let keeper = answer.transaction.exchange == nil ? CacheStage.keeper(of: hop, in: load) : answer.keeper(hop, in: load)
         keeper?.store?.remove(key: CacheKey.text(of: url))
     }
 
-    /// Whether there may be a stored response that the hop's response replaces.
+    /// Whether the cache may hold a response that the hop's response replaces.
     static func mayReplace(_ hop: Hop, in session: SessionFacts) -> Bool {
         if hop.cache.mayHaveMore { return true }
-        // A reload did not check for a stored response.
+        // A reload did not look for a stored response.
         return switch CacheStage.policy(hop, in: session) {
         case .reloadIgnoringLocal, .reloadIgnoringLocalAndRemote: true
         case .useProtocol, .returnCacheElseLoad, .returnCacheDontLoad, .reloadRevalidating: false
@@ -151,7 +151,7 @@ enum ResponseCaching {
 
     // MARK: Parts
 
-    /// Stores a part together with an earlier stored part.
+    /// Stores a partial response, combined with an earlier part if there is one.
     private static func join(
         _ body: any ResponseBody, _ part: StoredResponse, _ sentFields: HeaderBlock, _ response: LoadResponse,
         _ answered: Answered,
@@ -161,7 +161,7 @@ enum ResponseCaching {
         let (hop, keeper) = (answered.hop, answered.keeper)
         func join(with hit: ResponseCache.Hit) -> (any ResponseBody)? {
             guard hit.response.security == part.security, let (combined, joint) = joint(hit, part, response) else {
-                // A complete response is worth more than a part.
+                // A stored complete response is not replaced by a part.
                 return hit.response.isComplete && hit.response.isSuccess ? body : nil
             }
             return CachingBody(body, combined, response, expectedLength: joint.length, joint: joint, hop, keeper, in: load)
@@ -178,9 +178,9 @@ enum ResponseCaching {
         }
     }
 
-    /// Combines a stored part with the received rest; nil if they do not fit.
+    /// Combines a stored part with the received rest. Nil if they do not fit.
     ///
-    /// The result is kept only if both parts came over connections that the same loads accept.
+    /// The result is stored only if the same loads accept the connections of both parts.
     static func joined(
         _ hit: ResponseCache.Hit, _ answer: Answer, _ head: ResponseHead, _ hop: Hop, in load: Load
     ) -> Answer? {
@@ -248,7 +248,7 @@ enum ResponseCaching {
     @inline(never)
     private static func renew(by answered: Answered, in session: SessionFacts) {
         let hop = answered.hop
-        // The cache handles the response to its own conditional requests itself.
+        // Responses to the cache's own conditional requests are handled by ``CacheStage``.
         let isOwn = ["If-None-Match", "If-Modified-Since"].contains { name in
             hop.request.headers.contains(name) || session.headers.sessionValue(name) != nil
         }
@@ -267,9 +267,9 @@ enum ResponseCaching {
         }
     }
 
-    /// Calls back with the stored response for a hop, if there is one: at once, or after reading the disk.
+    /// Calls back with the stored response for a hop, if there is one: immediately, or after reading the disk.
     ///
-    /// The app owns its own cache.
+    /// Does nothing for the app's own cache.
     private static func withStored(_ answered: Answered, _ change: @escaping @Sendable (StoredResponse, ResponseCache) -> Void) {
         guard let cache = answered.keeper.store, let url = answered.hop.request.url,
             let requestHeaders = answered.transaction.sent?.sealed(by: cache.seal)
@@ -284,7 +284,7 @@ enum ResponseCaching {
         }
     }
 
-    /// What a hop's request has changed is not what is stored any more (section 4.4).
+    /// Removes the stored responses that an unsafe request has made outdated (section 4.4).
     @inline(never)
     static func invalidate(by head: ResponseHead, of exchange: Exchange, _ hop: Hop, in load: Load) {
         guard let url = hop.request.url else { return }
@@ -311,7 +311,7 @@ extension ResponseCache {
     }
 }
 
-/// How a stored part and a received one fit together: stored bytes, a window of the received ones, stored bytes.
+/// How a stored part and a received part fit together: stored bytes, a window of the received bytes, stored bytes.
 struct PartJoint {
     let before: Data
     let window: Range<Int64>

@@ -23,7 +23,7 @@ enum ResponseSideEffects {
         fileprivate var cookiesForApp: [String] = []
     }
 
-    /// Processes the fields; `isForApp` says that the app keeps the cookies itself.
+    /// Processes the fields. `isForApp` means that the app keeps the cookies itself.
     static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
         if headers.contains(.setCookie) { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
         if headers.contains(.strictTransportSecurity) { keepSecurity(headers, of: hop, exchange, in: session) }
@@ -34,7 +34,7 @@ enum ResponseSideEffects {
     private static func keepCookies(
         _ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool
     ) {
-        // `httpShouldSetCookies` concerns sending; the acceptance policy decides what is stored.
+        // `httpShouldSetCookies` is about sending; the acceptance policy decides what is stored.
         guard hop.request.handlesCookies else { return }
         if isForApp {
             hop.sideEffects.cookiesForApp += headers.octetTexts(of: "Set-Cookie")

@@ -14,15 +14,15 @@ import HTTPWire
 import LoadingModel
 import LoadingStores
 
-/// Decides which stored responses a load may use, and where its own responses are kept.
+/// Decides which stored responses a load may use, and where the load's own responses are stored.
 ///
-/// Stores that other sessions read (``SessionStores``) take only responses from connections that every session would have accepted:
-/// in clear text, or to a server that the system's roots trust and that was shown no client certificate; in both cases the server
-/// was found by the URL and the system's lookup. All other responses belong to this session only (``OwnResponses``).
+/// Stores that other sessions read (``SessionStores``) only take responses whose connection every session would have accepted: in
+/// clear text, or to a server that the system's roots trust, without a client certificate. In both cases the server must have been
+/// found by the URL and the system's lookup. All other responses belong to this session only (``OwnResponses``).
 enum ResponseTrust {
     // MARK: Received responses
 
-    /// Whether a response from a connection may be kept where other sessions read it.
+    /// Whether a connection's response may be stored where other sessions read it.
     @inline(__always)
     static func isForEveryone(_ facts: ConnectionFacts, _ request: LoadRequest, in session: SessionFacts) -> Bool {
         if session.leavesSystemsWay {
@@ -34,9 +34,9 @@ enum ResponseTrust {
         return facts.isVerified && trust.clientCertificate == nil
     }
 
-    /// Where the response to a hop is kept.
+    /// Where the response to a hop is stored.
     ///
-    /// Nil if the session has no cache. If the app keeps the cache itself, also nil for responses that are not for everyone.
+    /// Nil if the session has no cache, or if the app keeps its own cache and the response is for this session only.
     static func keeper(of exchange: Exchange, _ hop: Hop, in load: Load) -> ResponseKeeper? {
         let session = load.session
         if isForEveryone(exchange.facts, hop.request, in: session) { return everyonesKeeper(in: load) }
@@ -51,7 +51,7 @@ enum ResponseTrust {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
-    /// Whether a response may change what the session reads from the shared stores: it came from a server that all sessions accept,
+    /// Whether a response may change what the session reads from the shared stores. It may if every session accepts its server,
     /// even if the response itself is for this session only.
     static func speaksForEveryone(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
@@ -78,7 +78,7 @@ enum ResponseTrust {
 
     /// Whether a load to an origin may use responses that every session accepts.
     ///
-    /// Not if it would be sent to another server than theirs, nor if the session trusts other roots.
+    /// Not if the load would go to another server than theirs, nor if the session trusts other roots.
     @inline(__always)
     static func mayTakeEveryones(_ origin: @autoclosure () -> Origin, in session: SessionFacts) -> Bool {
         session.leavesSystemsWay ? mayTakeEveryones(origin(), by: session.policy) : true
@@ -88,9 +88,9 @@ enum ResponseTrust {
         !(origin.isSecure && policy.hasOwnTrustRoots || policy.substitutes(origin))
     }
 
-    /// Whether a load would have accepted the connection of a stored response, as far as its session's settings decide.
+    /// Whether the settings of a session allow the connection of a stored response.
     ///
-    /// A response that the app stored itself came over no connection; the app is responsible for it.
+    /// A response that the app stored itself has no connection; the app is responsible for it.
     static func admits(
         _ stored: StoredResponse, _ origin: Origin, by security: AppTransportSecurity, _ policy: SessionPolicy
     ) -> Bool {
@@ -98,7 +98,7 @@ enum ResponseTrust {
         return admits(connection, origin.host, by: security, policy)
     }
 
-    /// Whether a load to a host would have accepted a connection, as far as its session's settings decide.
+    /// Whether the settings of a session allow a connection to a host.
     static func admits(
         _ connection: ConnectionSecurity, _ host: String, by security: AppTransportSecurity, _ policy: SessionPolicy
     ) -> Bool {
@@ -124,7 +124,7 @@ enum ResponseTrust {
 
     // MARK: Failures
 
-    /// Whether a failure means that the server is not trusted, or that the app rejects it: a stored response does not hide that.
+    /// Whether a failure means that the server is not trusted, or that the app rejects it. A stored response must not hide that.
     static func isRefusal(_ error: LoadError) -> Bool {
         switch error.kind {
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,
@@ -136,7 +136,7 @@ enum ResponseTrust {
     }
 }
 
-/// What may be done with a stored response that a received one renews.
+/// Decides what happens to a stored response when a newer response updates it.
 struct ResponseRenewal: Sendable {
     enum Outcome {
         case update(StoredResponse)
@@ -154,10 +154,10 @@ struct ResponseRenewal: Sendable {
         isOfKnownCredential = sent.map { $0.credential != .unknown } ?? false
     }
 
-    /// Decides about a response.
+    /// Decides what happens to the stored response.
     ///
-    /// Afterwards it serves only loads that would have accepted both connections: it is left unchanged if the server is another
-    /// one, even if the roots trust it. A response is not kept if the credential that renewed it cannot be told from others.
+    /// An updated response is only used by loads that would accept both connections. It is left unchanged if the newer one came
+    /// from another server, even one that the roots trust. It is removed if the credential of the newer request is unknown.
     ///
     /// - Parameter renewed: The response with the received fields; nil if it must not be kept.
     /// - Returns: What to do.
@@ -173,7 +173,7 @@ struct ResponseRenewal: Sendable {
     }
 }
 
-/// Where a response is kept.
+/// Where a response is stored.
 enum ResponseKeeper {
     /// In the app's own cache, which has to be asked.
     case app
@@ -183,9 +183,9 @@ enum ResponseKeeper {
         if case .store(let store) = self { store } else { nil }
     }
 
-    /// The fields that a request was sent with, as the keeper compares them.
+    /// A request's fields in the form in which this store compares them.
     ///
-    /// Nil if their response must not be kept: the credential cannot be told from others, or the seal's key has not been read yet.
+    /// Nil if the response must not be stored: the credential is unknown, or the seal's key has not been read yet.
     func fields(of sent: SentFields?) -> HeaderBlock? {
         guard let sent, sent.credential != .unknown else { return nil }
         // The app's own cache gets the credential in clear text.
@@ -205,7 +205,7 @@ enum ResponseKeeper {
 extension SessionPolicy {
     func substitutes(_ origin: Origin) -> Bool { connections?.substitutes(host: origin.host, port: origin.port) ?? false }
 
-    /// Whether, for the same URL, the session may reach a server that other sessions would not reach or would not accept.
+    /// Whether the session may reach, or accept, a server for a URL that other sessions would not.
     var leavesSystemsWay: Bool {
         if hasOwnTrustRoots { return true }
         guard let connections else { return false }

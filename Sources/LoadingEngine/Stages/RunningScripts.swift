@@ -10,18 +10,17 @@
 package import NIOCore
 import Synchronization
 
-/// The running proxy scripts of the process, so that there is at most one that cannot be terminated.
+/// The proxy scripts that are running in the process. Limits those that cannot be terminated to one.
 ///
-/// JavaScriptCore terminates a script after its time wherever it checks the clock. A search in a text of megabytes, for example,
-/// does not check it: such a script keeps its thread, and no other script is started, whichever session needs it and however often
-/// networks change.
+/// JavaScriptCore terminates a script after its time limit, but only where it checks the clock. A search in a text of megabytes,
+/// for example, does not: such a script keeps its thread. From then on no script is started, for any session.
 package final class RunningScripts: Sendable {
     package static let shared = RunningScripts()
 
-    /// Far longer than a script may take on a busy machine.
+    /// The time after which a script is considered endless; far longer than one may take on a busy machine.
     package static let longest = TimeAmount.seconds(60)
 
-    /// A script that has been computing since some time; host name lookups are excluded, since they take as long as they take.
+    /// A running script. The time of host name lookups is not counted, since that is unlimited.
     package struct Turn: Sendable {
         fileprivate let number: Int
     }
@@ -36,7 +35,7 @@ package final class RunningScripts: Sendable {
 
     package init(now: @escaping @Sendable () -> NIODeadline = { .now() }) { self.now = now }
 
-    /// Whether one of them does not end.
+    /// Whether a running script is considered endless.
     package var includeEndless: Bool {
         let now = now()
         return state.withLock { $0.since.values.contains { now - $0 > Self.longest } }

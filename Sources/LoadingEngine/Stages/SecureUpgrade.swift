@@ -15,8 +15,8 @@ import NIOCore
 
 /// Upgrades a request to TLS because its host requires that (RFC 6797, section 8.3), before anything is sent.
 ///
-/// The metrics show it as a transaction of its own that used no network: its response is a 307 with `Non-Authoritative-Reason:
-/// HSTS`, as browsers show it. For the app it is not a redirect: it asks no question and does not count.
+/// The metrics show the upgrade as a transaction that used no network: its response is a 307 with `Non-Authoritative-Reason: HSTS`,
+/// as in browsers. It is not a redirect for the app: the delegate is not asked, and it does not count.
 enum SecureUpgrade {
     @inline(never)
     static func upgrade(_ hop: Hop, in load: Load) throws(LoadError) {
@@ -36,7 +36,7 @@ enum SecureUpgrade {
         transaction.source = .localCache
         transaction.end = load.control.lastProgress
         load.begin(transaction)
-        // A document stays on its own site when it moves to TLS.
+        // The main document keeps its site when it is upgraded to TLS.
         var document = hop.request.mainDocumentURL
         if let known = document, known.scheme?.lowercased() == "http", known.host() == url.host() {
             document = self.secure(known) ?? known

@@ -15,9 +15,9 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// Creates answers from stored responses.
+/// Creates responses from stored ones.
 enum StoredAnswer {
-    /// Returns the answer to a hop; its transaction used no network.
+    /// Returns the response to a hop. Its transaction used no network.
     @inline(never)
     static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }
@@ -68,12 +68,12 @@ enum StoredAnswer {
         return Answer(response: response, body: body, transaction: transaction)
     }
 
-    /// The request's own fields, when the message was released; they include the range.
+    /// The request's own fields, for use when the message was released; they include the range.
     private static func rangeHeaders(_ hop: Hop) -> HeaderBlock? {
         hop.request.headers.contains(.range) ? hop.request.headers : nil
     }
 
-    /// A status of 0 stands for a response of the app that is not an HTTP response.
+    /// A status of 0 marks a response of the app that is not an HTTP response.
     private static func kind(status: Int, _ reason: String, _ headers: HeaderBlock) -> LoadResponse.Kind {
         guard status == 0 else {
             return .http(ResponseHead(status: status, reason: status == 206 ? "" : reason, headers: headers))
@@ -85,8 +85,8 @@ enum StoredAnswer {
 
     /// Converts a response from the app's cache.
     ///
-    /// An entry that the app created does not tell which request obtained it: it is assumed to have been sent without a credential
-    /// and cookies, and with the other fields of this request.
+    /// If the app created the entry, the request that obtained it is unknown. It is assumed to have carried no credential and no
+    /// cookies, and otherwise the fields of this request.
     static func hit(_ cached: CachedResponse, _ hop: Hop, _ fields: HeaderBlock, now: Double) -> ResponseCache.Hit? {
         guard let url = hop.request.url, let head = cached.response.head else { return nil }
         let sentFields: HeaderBlock
@@ -97,7 +97,7 @@ enum StoredAnswer {
             for name in ["Authorization", "Cookie"] { unknown.remove(name) }
             sentFields = unknown
         }
-        // Its arrival time is not known; its `Date` determines its age.
+        // The arrival time is unknown; `Date` determines the age.
         let stored = StoredResponse(
             url: CacheKey.text(of: url), requestHeaders: sentFields,
             status: head.status,

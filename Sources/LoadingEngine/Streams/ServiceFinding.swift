@@ -12,10 +12,10 @@ import LoadingModel
 import SystemLibraries
 
 extension StreamOrder {
-    /// Returns the stream's endpoint; a service is first looked up on the local network.
+    /// Returns the stream's endpoint. If that is a service, looks it up on the local network first.
     ///
-    /// The request timeout limits the lookup, and does not run while the task is suspended. A result that arrives in time counts
-    /// even then.
+    /// The request timeout limits the lookup, except while the task is suspended. A result that arrives while it is suspended is
+    /// used later.
     func located(in load: Load) async throws(LoadError) -> StreamOrder {
         guard let service else { return self }
         guard !load.session.policy.needs.requiresDNSSEC else {

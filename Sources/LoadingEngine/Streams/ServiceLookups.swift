@@ -12,14 +12,14 @@ package import SystemLibraries
 import SystemThreads
 import TransportMachines
 
-/// Finds services on the local network for all sessions of the process, over one connection to the Avahi daemon on one thread.
+/// Finds services on the local network for all sessions of the process, with one connection to the Avahi daemon and one thread.
 ///
 /// The thread runs while a caller waits for a service, and for a while after that. ``ServiceMachine`` decides which services to
 /// query.
 ///
 /// Sendable because mutable state is accessed only inside `monitor.locked`; only the thread uses the machine and the connection.
 package final class ServiceLookups: @unchecked Sendable {
-    /// The instance of the whole process.
+    /// The process's instance.
     package static let shared = ServiceLookups()
 
     /// The location of a service.
@@ -41,7 +41,7 @@ package final class ServiceLookups: @unchecked Sendable {
         case left(Int)
     }
 
-    /// A client may have 1,024 objects at the daemon; each query of a service is one.
+    /// The daemon allows a client 1,024 objects, and each query of a service is one.
     private static let limit = 256
     private static func seconds(_ timer: Machine.Timer) -> Double {
         switch timer {
@@ -62,8 +62,8 @@ package final class ServiceLookups: @unchecked Sendable {
     ///
     /// - Parameters:
     ///   - service: The service.
-    ///   - reply: Called once, on a thread of its own, or at once if the service's name or type is invalid, unless the lookup is
-    ///     canceled before; the wait for an absent service has no other end.
+    ///   - reply: Called once, on the lookup thread, or immediately if the name or type is invalid. Not called if the lookup is
+    ///     canceled, which is the only way to stop waiting for an absent service.
     /// - Returns: A function that cancels the lookup. May be called at any time, on any thread.
     package func find(_ service: ServiceName, reply: @escaping Reply) -> @Sendable () -> Void {
         if let objection = service.objection {
@@ -112,7 +112,7 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// The messages since the last call; nil if the thread has nothing left to do.
+    /// Returns the messages since the last call, or nil if the thread may end.
     private func next(_ life: Life) -> [Message]? {
         monitor.locked {
             if messages.isEmpty, life.isOver {
@@ -124,12 +124,12 @@ package final class ServiceLookups: @unchecked Sendable {
         }
     }
 
-    /// The state of the thread.
+    /// The state of the lookup thread.
     private final class Life {
         private let avahi: Avahi
         private var machine = Machine(wayCount: Avahi.wayCount, limit: ServiceLookups.limit)
         private var replies: [Int: Reply] = [:]
-        /// When they fire.
+        /// The times at which the timers fire.
         private var timers: [Machine.Question: [Machine.Timer: Double]] = [:]
         private var idleSince: Double?
 
@@ -137,7 +137,7 @@ package final class ServiceLookups: @unchecked Sendable {
 
         var isOver: Bool { idleSince.map { Monitor.clock - $0 >= ServiceLookups.patience } ?? false }
 
-        /// Processes the messages, waits, and processes the daemon's events.
+        /// Processes the messages, waits, then processes the daemon's events.
         ///
         /// - Throws: If the connection to the daemon is lost, after all waiting lookups have failed.
         func turn(_ messages: [Message]) throws(Avahi.Failure) {
@@ -209,7 +209,7 @@ package final class ServiceLookups: @unchecked Sendable {
 }
 
 extension ServiceLookups.Location {
-    /// Combines the results of the queries; the first provides everything but the addresses.
+    /// Combines the results of the queries. All but the addresses comes from the first.
     init?(_ parts: [Avahi.Service]) {
         guard let first = parts.first else { return nil }
         (host, port, text) = (first.host, first.port, first.text)
@@ -222,7 +222,7 @@ extension ServiceLookups.Location {
 }
 
 extension ServiceName {
-    /// Why there can be no such service (RFC 6763, sections 4.1 and 7); nil if the name and the type are valid.
+    /// Why the service cannot exist (RFC 6763, sections 4.1 and 7); nil if its name and type are valid.
     fileprivate var objection: String? {
         func isLabel(_ label: Substring) -> Bool { 1...63 ~= label.utf8.count }
         guard isLabel(name[...]) else { return "its name does not have 1 to 63 bytes" }

@@ -13,7 +13,7 @@ import HTTPTransport
 import LoadingModel
 import NIOCore
 
-/// Finds connections for bytes without HTTP.
+/// Makes connections that carry bytes without HTTP.
 struct StreamConnecting {
     /// How the pool treats the connection once it is established.
     enum Use {
@@ -25,16 +25,16 @@ struct StreamConnecting {
         case fresh
     }
 
-    /// The target as proxies and their scripts see it: like the target of a tunnel.
+    /// The target as proxies and proxy scripts see it, like that of a tunnel.
     let target: RequestTarget
     let url: URL
     let pool: ConnectionPool
-    /// Used instead of a lookup of the target's host; empty for a lookup.
+    /// Used instead of a host name lookup; empty for a lookup.
     var addresses: [String] = []
     var use = Use.own
     var needs: ConnectionNeeds?
 
-    /// Connects to the target, through one of the session's proxies if it has any; from then on the connection belongs to the load.
+    /// Connects to the target, through one of the session's proxies if it has any. The connection then belongs to the load.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
         let session = load.session
         if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }
@@ -77,7 +77,7 @@ struct StreamConnecting {
             } else {
                 try load.control.check()
                 load.tunnels.forget()
-                // A suspended task is not queued for a connection.
+                // A suspended task does not queue for a connection.
                 if !load.control.isSuspended {
                     if use != .fresh, let idle = idle(route) { return try take(idle) }
                     let lease = pool.wish(
@@ -91,7 +91,7 @@ struct StreamConnecting {
         }
     }
 
-    /// A position that a suspended task keeps: no other load can use the connection that is being made for it.
+    /// A place in the queue that a suspended task keeps, because no other load can use the connection that is being made for it.
     private final class QueuedLease: PlaceInLine {
         let lease: ConnectionPool.Lease
 
@@ -103,7 +103,8 @@ struct StreamConnecting {
         func resumed() {}
     }
 
-    /// A connection that was made for a task that was then suspended or canceled can be used while its server keeps it open.
+    /// Returns an idle connection: one that was made for a task that was then suspended or canceled, and that the server has not
+    /// closed.
     private func idle(_ route: Route) -> (any HTTPConnection)? {
         while let idle = pool.takeIdle(route) {
             if !idle.isGone { return idle }
@@ -124,7 +125,7 @@ struct StreamConnecting {
 }
 
 extension StreamOrder {
-    /// The stream's target as proxies and their scripts see it: like the target of a tunnel.
+    /// The stream's target as proxies and proxy scripts see it, like that of a tunnel.
     func target() throws(LoadError) -> (RequestTarget, URL) {
         let name = host.contains(":") && !host.hasPrefix("[") ? "[\(host)]" : host
         let text = "https://\(name):\(port)/"

@@ -18,11 +18,11 @@ import TransportMachines
 ///
 /// ``StreamMachine`` decides the order of the steps. Confined to the session's event loop.
 final class StreamLoad {
-    /// The number of bytes of a write that are passed on at once.
+    /// The number of bytes of a write that are passed to the connection at a time.
     private static let pieceSize = 131_072
-    /// How long the peer has to end the connection once both sides are closed.
+    /// How long to wait for the peer to end the connection once both sides are closed.
     private static let patience = TimeAmount.seconds(5)
-    /// A read or write whose timeout passed while the task was suspended gets the timeout again, and at least this many seconds.
+    /// The minimum extension, in seconds. A read or write whose timeout passed while the task was suspended gets its timeout again.
     private static let shortestExtension = 1.0
 
     private var order: StreamOrder
@@ -34,13 +34,13 @@ final class StreamLoad {
     /// The data to be written, by the number of the write.
     private var payloads: [Int: Data] = [:]
     private var timers: [Int: Scheduled<Void>] = [:]
-    /// The number of bytes of the current write that were passed on.
+    /// The number of bytes of the current write that were passed to the connection.
     private var written = 0
     private var isWriting = false
-    /// The number of the connection's unread bytes that were reported to the machine.
+    /// The number of the connection's unread bytes that the machine knows of.
     private var known = 0
     private var isHeld = false
-    /// There is no connection yet, or TLS is being negotiated: only timeouts can be processed.
+    /// Whether there is no connection yet, or TLS is being negotiated. Only timeouts are processed then.
     private var waits = true
 
     private enum Unheard {
@@ -117,12 +117,12 @@ final class StreamLoad {
         sentCount = load.transaction?.exchange?.sentBodyBytes ?? 0
         let bound = NIOLoopBound(load, eventLoop: load.session.loop)
         connection.takeOver { bound.value.control.wake() }
-        // The request's timeout applied to connecting; reads and writes have their own.
+        // The request timeout limited connecting; reads and writes have their own timeouts.
         load.control.hold(now: .now())
         defer { load.control.letGo(now: .now()) }
         isHeld = load.control.isSuspended
         results.append(.held(isHeld))
-        // Bytes that have already arrived precede any TLS that the app requests.
+        // Bytes that have already arrived precede TLS, if the app requests that.
         look(at: connection, of: load)
         if connection.facts.tlsVersion != nil { results.append(.secured) }
         results.append(.opened)
@@ -136,7 +136,7 @@ final class StreamLoad {
                 throw failure
             } else if mayWrite(on: connection, of: load) {
                 writeMore(on: connection, of: load)
-                // A peer that accepts data at once must not keep other work on the loop from its turn.
+                // A peer that accepts data immediately must not starve other work on the loop.
                 if mayWrite(on: connection, of: load) { await load.session.executor.turns.next() }
             } else {
                 connection.read(upTo: machine.wanted, isHeld: load.control.isSuspended)
@@ -147,7 +147,7 @@ final class StreamLoad {
         self.connection = nil
     }
 
-    /// The load is over.
+    /// Releases everything when the load is over.
     func end() {
         for timer in timers.values { timer.cancel() }
         timers = [:]
@@ -157,7 +157,7 @@ final class StreamLoad {
         connection = nil
     }
 
-    /// Whether there is anything to process before the load waits.
+    /// Whether there is something to process before the load waits.
     private func hasNews(_ connection: ByteStreamConnection, of load: Load) -> Bool {
         !results.isEmpty || !unheard.isEmpty || load.control.failure != nil || connection.failure != nil && !machine.hasUnread
             || isHeld != load.control.isSuspended || connection.mayHaveBetterRoute
@@ -274,12 +274,12 @@ final class StreamLoad {
     private var writing: Int?
     private var sentCount: Int64 = 0
 
-    /// Whether there is a piece to write and the connection accepts it.
+    /// Whether there is a piece to write, and the connection accepts it.
     private func mayWrite(on connection: ByteStreamConnection, of load: Load) -> Bool {
         writing != nil && !isWriting && !load.control.isSuspended && connection.isWritable
     }
 
-    /// Passes on the next piece of the write; the load's run loop writes the following one.
+    /// Passes the next piece of the write to the connection. The load's run loop continues with the piece after it.
     private func writeMore(on connection: ByteStreamConnection, of load: Load) {
         guard mayWrite(on: connection, of: load), let number = writing, let data = payloads[number] else { return }
         let piece = data.dropFirst(written).prefix(Self.pieceSize)
@@ -288,7 +288,7 @@ final class StreamLoad {
         let bytes = ByteBuffer(bytes: piece)
         connection.write(bytes) { [self] isTaken in
             isWriting = false
-            // If it was not taken, the connection is lost and reports that itself.
+            // If the connection did not accept it, it is lost, and reports that itself.
             guard isTaken, writing == number else { return }
             sentCount += Int64(bytes.readableBytes)
             if load.wants(.sentBytes) { load.tellSent(Int64(bytes.readableBytes), total: sentCount) }
@@ -309,10 +309,10 @@ final class StreamLoad {
 
     private func secure(_ connection: ByteStreamConnection, of load: Load) async throws(LoadError) {
         guard connection.readableBytes == 0 else { throw Self.error(.unreadBytes) }
-        // The host name as in certificates.
+        // The host name in the form that certificates use.
         let origin = try order.target().0.origin
         waits = true
-        // The TLS handshake is subject to the request's timeout.
+        // The request timeout limits the TLS handshake.
         load.control.letGo(now: .now())
         load.control.markProgress(.now())
         defer {

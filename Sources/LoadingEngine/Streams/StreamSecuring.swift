@@ -12,7 +12,7 @@ import LoadingModel
 import NIOCore
 
 extension ByteStreamConnection {
-    /// Pauses the load's timeout while the app answers a question of the TLS handshake.
+    /// Pauses the request timeout while the app answers a question of the TLS handshake.
     private final class Handshake: PlaceInLine {
         private let control: LoadControl
 
@@ -27,7 +27,7 @@ extension ByteStreamConnection {
         func resumed() {}
     }
 
-    /// Starts TLS with a server of that name, and waits for the handshake; the load is asked about certificates.
+    /// Starts TLS with the named server, and waits for the handshake. The load answers its questions about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
         control.enter(.inLine(Handshake(of: control)))

@@ -13,7 +13,7 @@ import LoadingModel
 import NIOCore
 import Synchronization
 
-/// The next bytes of a stream, which may have more.
+/// The next bytes of a stream, which may continue after them.
 final class StreamPart: BodyStream {
     /// The stream has more bytes than may be sent at once.
     struct Exceeded: Error {}
@@ -22,7 +22,7 @@ final class StreamPart: BodyStream {
         /// The number of bytes that may still be read; nil for no limit.
         var left: Int64?
         var taken: Int64 = 0
-        /// Bytes that were read before any were sent.
+        /// Bytes that were read ahead, before any were sent.
         var ahead = Data()
         var hasEnded = false
         var hasFailed = false
@@ -30,7 +30,7 @@ final class StreamPart: BodyStream {
     }
 
     private let stream: any BodyStream
-    /// Whether further bytes of the stream are an error.
+    /// Whether it is an error if the stream continues after the part.
     private let isWhole: Bool
     private let state: Mutex<State>
 
@@ -40,11 +40,11 @@ final class StreamPart: BodyStream {
         state = Mutex(State(left: count))
     }
 
-    /// The number of bytes read, if the stream ended before the requested count; otherwise nil.
+    /// The number of bytes read, if the stream has ended; otherwise nil.
     var end: Int64? { state.withLock { $0.hasEnded ? $0.taken : nil } }
     var hasExceeded: Bool { state.withLock { $0.hasExceeded } }
 
-    /// The stream after the part; nil if the part was not read completely.
+    /// The stream after the part; nil unless the part was read completely.
     var rest: (any BodyStream)? { state.withLock { !isWhole && $0.left == 0 && !$0.hasEnded && !$0.hasFailed ? stream : nil } }
 
     /// Limits the total number of bytes, including those already sent.
@@ -79,12 +79,12 @@ final class StreamPart: BodyStream {
 
     private func take(_ count: Int, _ state: inout State) {
         state.taken += Int64(count)
-        // A read that was in progress when the limit was set.
+        // The limit may have been set while a read was in progress.
         if let left = state.left, Int64(count) > left { state.hasExceeded = true }
         state.left = state.left.map { max(0, $0 - Int64(count)) }
     }
 
-    /// Checks that the stream ends where no more may be sent.
+    /// Checks that the stream ends at the limit.
     private func readBehind(_ reply: @escaping @Sendable (Result<Data, any Error>) -> Void) {
         stream.read(upTo: 1) { result in
             guard case .success(let data) = result, !data.isEmpty else { return reply(result) }

@@ -23,8 +23,8 @@ enum UploadBody {
         case .data(let data):
             return try part(.data(data), of: hop)
         case .file(let path):
-            // A body that is sent again from the beginning is the file's current content; a part has to be of the same version as
-            // the earlier parts.
+            // A body that is sent again from its beginning is the file's current content. A part must be of the same version as the
+            // parts before it.
             let version = hop.upload?.part.flatMap { _ in load.upload?.file } ?? load.order.bodyFile
             let file = try await LocalFile.open(path, in: load.control) { path throws(LoadError) in
                 try BodyFile.findNow(path: path, as: version)
@@ -48,16 +48,16 @@ enum UploadBody {
         return stream
     }
 
-    /// A whole stream.
+    /// Sends the whole stream.
     ///
-    /// If the load may continue it in parts, its length can be limited later.
+    /// If the load may continue in parts, the length can be limited later.
     private static func whole(_ stream: any BodyStream, in load: Load) -> OutgoingBody {
         let length = declaredLength(load.order.request.headers)
         guard length == nil, let upload = load.upload else { return .stream(stream, length: length) }
         return .stream(upload.stream.all(of: stream), length: nil)
     }
 
-    /// A part of a stream, which the delegate is asked for if it is not available.
+    /// Sends a part of a stream. The delegate is asked for the stream if it is not available.
     private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
         let start = part.offset
         let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length
@@ -97,7 +97,7 @@ enum UploadBody {
         return part
     }
 
-    /// The caller's `Content-Length` is a promise about its stream; without one the body is chunked.
+    /// The app's `Content-Length` announces the length of its stream; without it, the body is chunked.
     private static func declaredLength(_ headers: HeaderBlock) -> Int64? {
         guard let value = headers.first("Content-Length"), let length = Int64(value), length >= 0 else { return nil }
         return length
@@ -106,10 +106,10 @@ enum UploadBody {
 
 /// Opens files for loads.
 enum LocalFile {
-    /// Opens a file off the loop, once the system has a descriptor for it.
+    /// Opens a file off the loop, once a file descriptor is available.
     ///
-    /// The load waits at most until its timeouts; with `isOnHold`, because the server has done its part, it waits as long as the
-    /// disk takes.
+    /// The load's timeouts limit the wait. With `isOnHold`, because the server has already done its part, the load waits as long as
+    /// the disk takes.
     static func open<File: Sendable>(
         _ path: String, in control: LoadControl, isOnHold: Bool = false,
         by open: @escaping @Sendable (String) throws(LoadError) -> File

@@ -17,12 +17,12 @@ enum UploadProblem {
         var type: String?
     }
 
-    /// Whether the content is a problem.
+    /// Whether the content consists of problem details.
     static func isStated(by head: ResponseHead) -> Bool {
         head.headers.first("Content-Type")?.lowercased().hasPrefix("application/problem+json") == true
     }
 
-    /// The type of the problem; nil if there is none.
+    /// The problem's type; nil if there is none.
     static func type(_ head: ResponseHead, _ bytes: ByteBuffer) -> String? {
         guard isStated(by: head) else { return nil }
         return (try? JSONDecoder().decode(Content.self, from: Data(bytes.readableBytesView)))?.type

@@ -60,7 +60,7 @@ extension UploadResumption {
         }
     }
 
-    /// Invalidates stored responses: the response is the one to the app's request, which has changed the resource.
+    /// Invalidates stored responses. The response counts as the one to the app's request, which has changed the resource.
     private func makeOutdated(by answer: Answer, in load: Load) async throws(LoadError) {
         guard let creation, let url = creation.request.url, let head = answer.response.head,
             let exchange = answer.transaction.exchange
@@ -76,7 +76,7 @@ extension UploadResumption {
         }
     }
 
-    /// Returns the response to the last part as the response to the app's request.
+    /// Presents the response to the last part as the response to the app's request.
     func asOfTheRequest(_ answer: Answer) -> Answer {
         guard let url = creation?.request.url else { return answer }
         let response = LoadResponse(url: url, kind: answer.response.kind, expectedLength: answer.response.expectedLength)
@@ -99,7 +99,7 @@ extension UploadResumption {
         kept = nil
     }
 
-    /// Reads a response's content into memory, to free the connection; content beyond the limit is dropped.
+    /// Reads a response's content into memory, to free the connection. Content beyond the limit is discarded.
     func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
         var bytes = ByteBuffer()
         do {

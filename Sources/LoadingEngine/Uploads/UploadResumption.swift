@@ -14,16 +14,16 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// The state of a load's resumable upload: carries out the decisions of ``ResumableUpload``.
+/// The state of a load's resumable upload. Executes the decisions of ``ResumableUpload``.
 ///
-/// The app's request creates the upload. The requests that ask for its offset and send the rest are hops of the load, like those
-/// after a redirect; the app sees them only in the metrics.
+/// The app's request creates the upload. The requests that retrieve its offset and send the rest are hops of the load, like those
+/// after a redirect. The app sees them only in the metrics.
 final class UploadResumption {
-    /// In a separate allocation, because few hops have one.
+    /// Allocated separately, because few hops have one.
     final class HopPart {
-        /// The part of the body that the hop sends; nil for all.
+        /// The part of the body that the hop sends; nil for the whole body.
         let part: ResumableUpload.Part?
-        /// The hop goes to the upload resource instead of the URL of the app's request.
+        /// Whether the hop goes to the upload resource instead of the URL of the app's request.
         let goesToUpload: Bool
         let redirectCount: Int
 
@@ -34,7 +34,7 @@ final class UploadResumption {
         }
     }
 
-    /// What follows from a response.
+    /// What to do after a response.
     enum Verdict {
         case answer(Answer)
         case hop(Hop)
@@ -52,17 +52,17 @@ final class UploadResumption {
     private(set) var file: FileVersion?
     /// The request that created the upload.
     private(set) var creation: Hop?
-    /// Whether the upload fields are added: not if the app sets its own, because it then implements the protocol itself.
+    /// Whether to add the upload fields. Not if the app sets its own, because it then implements the protocol itself.
     private let announces: Bool
     /// The exchange that carries the last part, and the part's offset.
     private var carrying: (exchange: Exchange, offset: Int64)?
-    /// The response that becomes the result if the server has the whole upload.
+    /// The response to deliver if the server has the whole upload.
     var kept: Answer?
     /// What interrupted the upload.
     private var interruption: LoadError?
-    /// The server contradicted itself, or refused the upload, and the upload is to be canceled there.
+    /// Whether the server contradicted itself or refused the upload, which is then canceled there.
     private var isRefused = false
-    /// The step after an interim response.
+    /// The step that an interim response requires.
     private var interimStep: ResumableUpload.Step?
 
     init(_ order: UploadOrder, of request: LoadRequest) {
@@ -70,7 +70,7 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether a response has to be processed; a final one without upload fields ends the upload.
+    /// Whether a response has to be processed. A final response without upload fields ends the upload.
     func mayFollowUp(_ answer: Answer) -> Bool {
         guard let upload, !upload.isOver else { return false }
         guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status,
@@ -82,14 +82,15 @@ final class UploadResumption {
 
     // MARK: Hops
 
-    /// The first hop of a load that resumes an earlier load's upload; nil for other loads.
+    /// The first hop of a load that resumes an earlier upload; nil for other loads.
     func firstHop(of load: Load) -> Hop? {
         hasBegun = true
         guard let data = order.resuming else { return nil }
         var request = load.order.request
         do {
             let earlier = try UploadResumeData(decoding: data)
-            // A redirect led away from the app's origin, even if another led back: the fields that were removed remain so.
+            // If a redirect led away from the app's origin, the fields that were removed stay removed, even if another redirect led
+            // back.
             if earlier.leftOrigin {
                 for name in request.headers.fields.map(\.name) where RedirectPolicy.isBoundToOrigin(name) {
                     request.headers.remove(name)
@@ -122,7 +123,7 @@ final class UploadResumption {
         return hop
     }
 
-    /// A request to the upload resource, and whether its origin differs from that of the request that created it.
+    /// Returns a request to the upload resource, and whether its origin differs from that of the creating request.
     private func request(_ method: String, hasBody: Bool, proxies: Bool) -> (LoadRequest, leavesOrigin: Bool)? {
         guard let creation, let url = creation.request.url, let resource = method == "OPTIONS" ? url : upload?.resource else {
             return nil
@@ -134,7 +135,7 @@ final class UploadResumption {
         request.url = resource
         request.method = method
         request.headers = RedirectPolicy.strippedHeaders(request.headers, proposal: proposal, mayHaveProxy: proxies)
-        // Conditions and ranges belong to the app's request.
+        // Conditions and ranges apply only to the app's request.
         for name in ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range", "Range"] {
             request.headers.remove(name)
         }
@@ -143,11 +144,11 @@ final class UploadResumption {
         return (request, crosses)
     }
 
-    /// The upload's header fields for a hop whose message is about to be composed.
+    /// The upload's header fields for a hop whose message is being composed.
     func fields(for hop: Hop, _ body: OutgoingBody) -> [(String, String)] {
         if hop.goesToUpload { return upload?.fields ?? [] }
         guard announces, let length = body.length, length != 0 || hop.upload?.part != nil else { return [] }
-        // The length of the whole body is known if the hop sends a part.
+        // If the hop sends a part, the length of the whole body may already be known.
         let whole = hop.upload?.part == nil ? (length < 0 ? nil : length) : upload?.length
         if upload == nil { upload = ResumableUpload(length: whole) }
         guard upload?.isCreating == true else { return [] }
@@ -157,7 +158,7 @@ final class UploadResumption {
         return upload?.fields ?? []
     }
 
-    /// A message of the hop is being sent.
+    /// Called when a message of the hop is being sent.
     func sends(_ hop: Hop, as transaction: Transaction) {
         guard let upload else { return }
         if !hop.goesToUpload { dropKept() }
@@ -168,7 +169,7 @@ final class UploadResumption {
         }
     }
 
-    /// Processes an interim response; throws if the running request has to be replaced by another.
+    /// Processes an interim response. Throws if another request has to replace the running one.
     func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
@@ -178,12 +179,12 @@ final class UploadResumption {
         if interimStep != nil { throw LoadError(.connectionLost, "the server asks for the upload in another form") }
     }
 
-    /// Reports that other loads can resume the upload from now on, even if this load reports nothing more.
+    /// Reports that other loads can now resume the upload. This may be the last report of this load.
     private func tellPlace(_ load: Load) {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
 
-    /// The hop that follows a failure; nil if the upload is not resumed.
+    /// Returns the hop that follows a failure; nil if the upload is not resumed.
     func follow(_ error: LoadError, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Hop? {
         guard load.control.failure == nil, upload != nil else { return nil }
         if error.kind == .requestBodyStreamExhausted, upload?.isCreating == true, let kept = kept.take() {
@@ -211,7 +212,7 @@ final class UploadResumption {
         }
     }
 
-    /// What follows from a response that has no other follow-up.
+    /// Decides what follows from a response that has no other follow-up.
     func follow(_ answer: Answer, _ hop: Hop, _ stage: FollowUpStage, in load: Load) async throws(LoadError) -> Verdict {
         guard let upload, !upload.isOver, let head = answer.response.head, let url = hop.request.url else {
             return .answer(answer)
@@ -224,14 +225,14 @@ final class UploadResumption {
             problem = UploadProblem.type(head, content.bytes)
         }
         noteEndOfStream()
-        // An abandoned request may have sent more meanwhile.
+        // A request that was abandoned may have sent more since.
         if let carrying { self.upload?.gave(upTo: carrying.offset + carrying.exchange.record.givenBodyBytes) }
         let step = self.upload?.answered(head, from: url, given: Self.given(load), problem: problem, now: load.now) ?? .deliver
         if upload.resource == nil, self.upload?.resource != nil { tellPlace(load) }
         return try await carryOut(step, answer, hop, stage, in: load)
     }
 
-    /// Whether a redirect of a request to the upload resource is followed: never from TLS to clear text, to perhaps another server.
+    /// Whether to follow a redirect of a request to the upload resource. Never from TLS to clear text, which may be another server.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
@@ -240,7 +241,7 @@ final class UploadResumption {
         return origin.isSecure || Origin(url)?.isSecure == false
     }
 
-    /// Prepares the hop that such a redirect leads to.
+    /// Prepares the hop that a redirect of a request to the upload resource leads to.
     func redirected(_ hop: Hop, to next: Hop) {
         next.upload = hop.upload.map {
             HopPart(part: $0.part, goesToUpload: $0.goesToUpload, redirectCount: $0.redirectCount + 1)
@@ -281,13 +282,13 @@ final class UploadResumption {
         }
     }
 
-    /// The load fails: adds the data for resuming the upload to the error, or cancels the upload at the server.
+    /// Called when the load fails. Adds the resume data to the error, or cancels the upload at the server.
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
         stream.close()
         hearTheRest(in: load)
         guard upload?.resource != nil else {
-            // A load that never began leaves the earlier upload as it is.
+            // A load that never began leaves the earlier upload unchanged.
             if !hasBegun, error.kind != .cancelled || load.wantsResumeData { error.uploadResumeData = order.resuming }
             return
         }
@@ -305,7 +306,7 @@ final class UploadResumption {
         upload?.end()
     }
 
-    /// Processes interim responses that arrived before the load was given up.
+    /// Processes the interim responses that arrived before the load ended.
     private func hearTheRest(in load: Load) {
         guard upload?.isCreating == true, let exchange = carrying?.exchange, let url = creation?.request.url else { return }
         while let event = exchange.takeEvent() {

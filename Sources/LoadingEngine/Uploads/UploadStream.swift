@@ -10,18 +10,18 @@
 import HTTPRules
 import LoadingModel
 
-/// The stream of an upload that is sent in parts: each part continues after the one before.
+/// The stream of an upload that is sent in parts, each of which continues where the previous one ended.
 struct UploadStream {
-    /// The maximum number of bytes to read ahead, if the server has a minimum size of parts.
+    /// The maximum number of bytes to read ahead, if the server has a minimum part size.
     private static let mostAhead: Int64 = 16_777_216
 
-    /// The maximum content of the first request; nil if unknown.
+    /// The maximum content size of the first request; nil if unknown.
     var limit: Int64? { didSet { if let limit, limit != oldValue { whole?.limit(to: limit) } } }
-    /// The content of the first request, which is the whole stream.
+    /// The content of the first request, if that sends the whole stream.
     private var whole: StreamPart?
     private var part: (content: StreamPart, end: Int64)?
 
-    /// Whether the first request has more content than the server takes at once.
+    /// Whether the first request has more content than the server accepts at once.
     var hasExceeded: Bool { whole?.hasExceeded == true }
     /// The length of the last part, if the stream ended in it.
     var endOfPart: Int64? { part?.content.end }
@@ -29,13 +29,13 @@ struct UploadStream {
     mutating func all(of stream: any BodyStream) -> StreamPart {
         let whole = StreamPart(stream, count: nil, isWhole: true)
         close()
-        // A limit applies to a request from when the server has stated it in a response to that request.
+        // A limit applies to a request only once the server has stated it in a response to that request.
         limit = nil
         self.whole = whole
         return whole
     }
 
-    /// The stream from an offset; nil if it is at another position.
+    /// The stream from an offset; nil if it is at another offset.
     mutating func rest(from offset: Int64) -> (any BodyStream)? {
         defer { part = nil }
         guard let part, let rest = part.content.rest else { return nil }
@@ -51,11 +51,11 @@ struct UploadStream {
         return content
     }
 
-    /// The number of bytes to read before a part is sent: if the stream ends within them, it is the last part, which may be smaller
-    /// than the minimum.
+    /// The number of bytes to read before a part is sent. If the stream ends within them, the part is the last one, which may be
+    /// smaller than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, mostAhead)) }
 
-    /// Closes the stream that no request will read.
+    /// Closes the stream, if no request will read it.
     mutating func close() {
         part?.content.rest?.close()
         (whole, part) = (nil, nil)

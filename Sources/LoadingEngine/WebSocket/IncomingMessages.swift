@@ -16,7 +16,7 @@ import NIOCore
 
 /// Assembles messages from the bytes that a WebSocket's peer sends.
 ///
-/// A message that is complete in one read is not copied; one in several pieces is joined, up to the maximum size.
+/// A message that arrives in one read is not copied. One in several pieces is joined, up to the maximum size.
 struct IncomingMessages {
     enum Event {
         case message(WebSocketMessage)
@@ -25,10 +25,10 @@ struct IncomingMessages {
         case close(WebSocketClose)
     }
 
-    /// The maximum that is reserved because of an announced length.
+    /// The maximum number of bytes to reserve for an announced length.
     private static let largestReservation = 1_048_576
 
-    /// In bytes, after decompression.
+    /// The maximum message size in bytes, after decompression.
     var maximumSize: Int
     private var reader: WebSocketFrameReader
     private let inflater: MessageInflater?
@@ -36,9 +36,9 @@ struct IncomingMessages {
     private var kind = WebSocketMessageKind.binary
     private var isCompressed = false
     private var content = ByteBuffer()
-    /// The announced length of its frames so far, in bytes on the wire.
+    /// The total announced length of the message's frames so far, in bytes on the wire.
     private var announced: UInt64 = 0
-    /// Whether it arrived in several pieces, so that text is validated piece by piece.
+    /// Whether the message arrived in several pieces. Its text is then validated piece by piece.
     private var isInPieces = false
     private var text = UTF8Validator()
 
@@ -48,7 +48,7 @@ struct IncomingMessages {
         inflater = deflate.map { MessageInflater($0) }
     }
 
-    /// Reads `bytes` and reports their events, while `isWanted` and `tell` return true.
+    /// Reads `bytes` and reports their events, as long as `isWanted` and `tell` return true.
     mutating func take(
         _ bytes: inout ByteBuffer, isWanted: () -> Bool, tell: (Event) -> Bool
     ) throws(WebSocketFailure) {
@@ -69,7 +69,7 @@ struct IncomingMessages {
         try judgeText()
     }
 
-    /// Invalid text fails before any later event counts; a complete message is validated as a whole.
+    /// Validates incomplete text, so that it fails before later events are processed. A complete message is validated as a whole.
     private mutating func judgeText() throws(WebSocketFailure) {
         if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
     }
@@ -100,7 +100,7 @@ struct IncomingMessages {
 
     private mutating func begin(_ length: UInt64) throws(WebSocketFailure) {
         announced = announced.addingReportingOverflow(length).partialValue
-        // The length of a compressed message says nothing about its size.
+        // The compressed length says nothing about the size of the message.
         guard isCompressed || announced <= UInt64(maximumSize) else { throw tooBig }
     }
 
@@ -111,7 +111,7 @@ struct IncomingMessages {
             return try inflate(slice)
         }
         if content.readableBytes == 0, !isInPieces, UInt64(slice.readableBytes) == announced {
-            // Another frame may follow nevertheless.
+            // Another frame may still follow.
             content = slice
             return
         }
@@ -119,7 +119,7 @@ struct IncomingMessages {
         try append(slice)
     }
 
-    /// Joins the part of the message that has arrived with what follows.
+    /// Starts joining the message's pieces: what has arrived so far, and what follows.
     private mutating func beginPieces() throws(WebSocketFailure) {
         isInPieces = true
         let start = content

@@ -14,28 +14,27 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// Makes masked frames of the messages that an app sends on a WebSocket.
+/// Encodes the messages that an app sends on a WebSocket as masked frames.
 ///
-/// A message is one frame, and is copied once, while it is masked. A compressed message has one frame for each piece that is
-/// compressed at once.
+/// A message is one frame, copied once while it is masked. A compressed message has a frame for each piece that is compressed.
 struct OutgoingMessages {
-    /// The number of bytes that are compressed at once.
+    /// The number of bytes that are compressed at a time.
     private static let compressedAtOnce = 65_536
 
     private var keys = MaskKeys()
     private let deflater: MessageDeflater?
     private var current: Current?
-    /// Control frames that wait for the end of the frame that is being written.
+    /// Control frames that have to wait until the current frame is complete.
     private var waiting = ByteBuffer()
 
     /// The message that is being written.
     private struct Current {
         let kind: WebSocketMessageKind
         let content: Content
-        /// The number of bytes that were written or compressed.
+        /// The number of bytes that have been written or compressed.
         var position = 0
         let isCompressed: Bool
-        /// The key of its frame, if it is a single frame.
+        /// The masking key, if the message is a single frame.
         var key: UInt32 = 0
     }
 
@@ -65,7 +64,7 @@ struct OutgoingMessages {
         }
     }
 
-    /// Whether a message has begun that is not completely written.
+    /// Whether a message is only partly written.
     var isInMessage: Bool { current != nil }
 
     /// Begins a message, which is written by ``write(upTo:to:)``.
@@ -83,7 +82,7 @@ struct OutgoingMessages {
         current = begun
     }
 
-    /// Writes more of the message, and returns whether it is complete.
+    /// Writes more of the message. Returns whether it is complete.
     mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
         guard var message = current else { return true }
         if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }
@@ -129,7 +128,7 @@ struct OutgoingMessages {
         if isLast { deflater.releaseMemory() }
     }
 
-    /// Writes a control frame: at once, or after the frame that is being written.
+    /// Writes a control frame: immediately, or after the frame that is being written.
     mutating func control(_ opcode: WebSocketOpcode, _ payload: [UInt8], into output: inout ByteBuffer) {
         let frame = WebSocketFrameWriter.controlFrame(opcode, payload, key: keys.next())
         if let current, !current.isCompressed { waiting.writeBytes(frame) } else { output.writeBytes(frame) }
@@ -145,7 +144,7 @@ struct OutgoingMessages {
     }
 }
 
-/// Masking keys from the system's random source (RFC 6455, section 10.3), which is read for many keys at a time.
+/// Masking keys from the system's random source (RFC 6455, section 10.3), which provides many keys in one read.
 private struct MaskKeys {
     private var keys: [UInt64] = []
     private var half: UInt32?

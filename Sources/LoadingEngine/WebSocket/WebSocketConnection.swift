@@ -15,21 +15,22 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// An established WebSocket, between its exchange and its client: converts bytes to messages and messages to bytes.
+/// An established WebSocket, between its exchange and its client. Converts bytes to messages and messages to bytes.
 ///
 /// ``WebSocketMachine`` decides how to react to the control frames of both sides. The app's messages, pings and close frame are
-/// sent in order, as fast as the peer takes them; while the app does not receive, the peer is not read.
+/// sent in order, as fast as the peer accepts them. While the app does not receive, the peer's bytes are not read.
 ///
 /// Confined to the session's event loop.
 final class WebSocketConnection {
-    /// The number of bytes of a message that are written at once.
+    /// The number of bytes of a message that are written at a time.
     private static let pieceSize = 131_072
-    /// The number of the reader's events per turn of the loop, about a millisecond's work: an empty frame takes two bytes.
+    /// The maximum number of frame events processed per turn of the loop, about a millisecond's work: an empty frame takes two
+    /// bytes.
     private static let eventsPerTurn = 4_096
-    /// The maximum memory that ``output`` keeps while it is empty.
+    /// The maximum capacity in bytes that an empty ``output`` keeps.
     private static let keptCapacity = 4096
 
-    /// The load, which releases this connection when it is over.
+    /// The load. It releases this connection when it is over.
     private let load: Load
     private let exchange: Exchange
     private let subprotocol: String?
@@ -40,29 +41,29 @@ final class WebSocketConnection {
     @exclusivity(unchecked) private var outgoing: OutgoingMessages
     /// The app's commands that are not written yet.
     @exclusivity(unchecked) private var commands = CircularBuffer<WebSocketCommand>()
-    /// The bytes that are written at the end of this turn of the loop.
+    /// Bytes to be written at the end of this turn of the loop.
     @exclusivity(unchecked) private var output = ByteBuffer()
     private var eventsLeft = 0
     private var isFlushPlanned = false
     private var writesUnderWay = 0
-    /// The messages that end in ``output``.
+    /// What is complete once ``output`` is written.
     private var inOutput = Written()
-    /// Bytes that were read, and wait until the app has received earlier messages.
+    /// Bytes that were read, but wait until the app has received earlier messages.
     private var unread = ByteBuffer()
-    /// The owners of pings that wait for a pong, in order.
+    /// The owners of pings without a pong yet, in order.
     private var pings = CircularBuffer<PingOwner>()
     private var closeTimer: Scheduled<Void>?
-    /// Limits the time until the app's close frame is written.
+    /// Limits the time until the app's close frame is sent.
     private var patience: Scheduled<Void>?
     private var pingTimer: RepeatedTask?
-    /// The peer was not read since the last ping was due, because the app did not receive.
+    /// Whether the peer was not read since the last ping was due, because the app did not receive.
     private var wasHeldBack = false
-    /// Since then, data arrived or a part of a message was sent.
+    /// Whether, since then, data arrived or a part of a message was sent.
     private var wasActive = false
-    /// Both sides have sent a close frame.
+    /// Whether both sides have sent a close frame.
     private var isClean = false
     private var isDropped = false
-    /// The connection ends once everything is written.
+    /// Whether the connection ends once everything is written.
     private var endsWhenWritten = false
     private var isOver = false
     private var failure: LoadError?
@@ -89,7 +90,7 @@ final class WebSocketConnection {
 
     // MARK: The load
 
-    /// Exchanges messages until the connection is over; the request's timeout applied to the handshake.
+    /// Exchanges messages until the connection is over. The request timeout does not apply: it limited the handshake.
     func run() async throws(LoadError) {
         load.control.hold(now: .now())
         defer {
@@ -121,7 +122,7 @@ final class WebSocketConnection {
                     continue
                 }
                 parse()
-                // Gives other work on the loop its turn.
+                // Let other work on the loop run.
                 if eventsLeft == 0 { await load.session.executor.turns.next() }
             } else if exchange.hasNext {
                 guard let piece = try await nextPiece() else {
@@ -142,7 +143,7 @@ final class WebSocketConnection {
         load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
 
-    /// Returns the peer's next bytes; nil at any end of the connection, unless the load must end.
+    /// Returns the peer's next bytes, or nil when the connection has ended. Throws if the load must end.
     private func nextPiece() async throws(LoadError) -> ByteBuffer? {
         do {
             return try await exchange.next()
@@ -153,7 +154,7 @@ final class WebSocketConnection {
         }
     }
 
-    /// The load ends before the closing handshake: sends a close frame without a code, and does not wait for the peer.
+    /// The load ends before the closing handshake: sends a close frame without a code, without waiting for the peer.
     private func leave() {
         perform(machine.handle(.appCloses(WebSocketClose())))
         flush()
@@ -167,10 +168,10 @@ final class WebSocketConnection {
         case .limit(let size):
             incoming.maximumSize = size
             return
-        // Closing also ends a suspension, which would block it.
+        // Closing resumes a suspended task, which could not send the close frame.
         case .close:
             if load.control.isSuspended { load.control.resume(now: .now()) }
-            // A peer that does not read does not even receive the close frame.
+            // A peer that does not read cannot receive the close frame.
             let bound = NIOLoopBound(self, eventLoop: load.session.loop)
             patience = load.session.loop.scheduleTask(in: .nanoseconds(WebSocketMachine.closePatience)) {
                 let connection = bound.value
@@ -187,7 +188,7 @@ final class WebSocketConnection {
             && output.readableBytes < Self.pieceSize && !load.control.isSuspended && exchange.isWritable
     }
 
-    /// Writes as much as the peer takes now.
+    /// Writes as much as the peer accepts now.
     private func sendMore() {
         while maySend {
             if !outgoing.isInMessage, let command = commands.popFirst() { begin(command) }
@@ -199,7 +200,7 @@ final class WebSocketConnection {
     private func begin(_ command: WebSocketCommand) {
         switch command {
         case .send(let message):
-            // Messages after a close frame are not sent; their callers are notified at the end.
+            // Messages after the close frame are not sent. Their callers are notified at the end.
             guard machine.maySendMessages else { return }
             outgoing.begin(message, into: &output)
         case .ping: ping(.app)
@@ -225,7 +226,8 @@ final class WebSocketConnection {
 
     private func pingIsDue() {
         guard machine.maySendMessages else { return }
-        // The pong may be behind data that the app does not receive, or the ping behind a message that is still being sent.
+        // The ping is not judged if the app or a message delays it: the pong may be behind data that the app does not receive, or
+        // the ping behind a message that is still being sent.
         let isJudged = !wasHeldBack && !wasActive && load.hasCredit && !load.control.isSuspended
         wasHeldBack = !load.hasCredit || load.control.isSuspended
         wasActive = false
@@ -240,7 +242,7 @@ final class WebSocketConnection {
 
     // MARK: The peer
 
-    /// Whether the peer's bytes are processed: while the app receives, or when nothing more can arrive.
+    /// Whether to process the peer's bytes: while the app receives, while closing, or once the exchange is over.
     private var takesMore: Bool { !machine.maySendMessages || load.hasCredit || exchange.isOver }
 
     private func wantsEvent() -> Bool {
@@ -255,7 +257,7 @@ final class WebSocketConnection {
             try incoming.take(&unread, isWanted: { self.wantsEvent() }) { event in
                 switch event {
                 case .message(let message):
-                    // An app that has closed may no longer receive: messages without credit are then dropped, to get to the peer's
+                    // After closing, the app may no longer receive. Messages without credit are then dropped, to reach the peer's
                     // close frame.
                     if machine.maySendMessages || load.hasCredit { load.tell(message, cost: message.cost) }
                 case .ping(let payload): perform(machine.handle(.received(.ping(payload))))

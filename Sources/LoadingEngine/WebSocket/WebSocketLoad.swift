@@ -14,12 +14,12 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// The WebSocket of a load: its handshake, the app's commands before that completes, and the resulting connection.
+/// The WebSocket of a load: its handshake, the app's commands before the handshake completes, and the connection.
 ///
 /// Confined to the session's event loop.
 final class WebSocketLoad {
     private var order: WebSocketOrder
-    /// The handshake of the message that was composed last.
+    /// The handshake of the last composed message.
     private var handshake: WebSocketHandshake?
     private var connection: WebSocketConnection?
     private(set) var needsHTTP1 = false
@@ -33,7 +33,7 @@ final class WebSocketLoad {
         if isExtendedConnect { headers.remove("Sec-WebSocket-Key") }
     }
 
-    /// Converts an HTTP URL to the WebSocket URL of the same server; redirects may use either.
+    /// Converts an HTTP URL to the WebSocket URL of the same server. Redirects may use either.
     static func socketURL(_ url: URL) -> URL {
         guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
             var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
@@ -44,7 +44,8 @@ final class WebSocketLoad {
 
     // MARK: The handshake
 
-    /// Only WebSocket tasks load WebSocket URLs, and they start with one; a redirect may name the server by an HTTP scheme.
+    /// Throws unless WebSocket URLs and WebSocket tasks go together. Only a redirect may name a WebSocket's server by an HTTP
+    /// scheme.
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
         if load.webSocket == nil {
             guard target.isWebSocket else { return }
@@ -55,10 +56,10 @@ final class WebSocketLoad {
         }
     }
 
-    /// Whether the message that was composed last is a CONNECT over HTTP/2.
+    /// Whether the last composed message is a CONNECT over HTTP/2.
     var isExtendedConnect: Bool { handshake?.way == .extendedConnect }
 
-    /// The connection that the message was composed for is gone, or no longer allows an extended CONNECT.
+    /// Makes the next attempt use HTTP/1.1: the connection is gone, or no longer allows an extended CONNECT.
     func goByHTTP1() { needsHTTP1 = true }
 
     /// The fields of the upgrade request (RFC 6455, section 4.1), with a new key, or those of an extended CONNECT (RFC 8441,
