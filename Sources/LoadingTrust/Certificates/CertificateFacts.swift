@@ -56,9 +56,10 @@ package struct CertificateFacts: Sendable, Hashable {
         tlsServerEndPointHash = Self.endPointHash(bytes, signedWith: fields.signatureAlgorithm)
     }
 
-    /// RFC 5929, section 4.1: the hash of the certificate's signature, "if [it] is either MD5 or SHA-1, then use SHA-256".
+    /// The hash of RFC 5929, section 4.1: that of the certificate's signature, but "if [it] is either MD5 or SHA-1, then use
+    /// SHA-256".
     ///
-    /// The RFC does not define signatures without a single hash; SHA-256 is what other implementations use.
+    /// The RFC does not cover signatures without a single hash. Other implementations use SHA-256 for them.
     private static func endPointHash(_ certificate: [UInt8], signedWith algorithm: ASN1ObjectIdentifier) -> [UInt8] {
         switch algorithm {
         case [1, 2, 840, 113_549, 1, 1, 12], [1, 2, 840, 10_045, 4, 3, 3]: Array(SHA384.hash(data: certificate))

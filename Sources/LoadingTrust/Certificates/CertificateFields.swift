@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 import SwiftASN1
 
-/// The fields of a certificate as encoded (RFC 5280, section 4.1), whatever its kind of key.
+/// The fields of a certificate as they are encoded (RFC 5280, section 4.1), for any kind of key.
 struct CertificateFields {
     let serialNumber: ArraySlice<UInt8>
     let issuer: ArraySlice<UInt8>
@@ -39,7 +39,7 @@ struct CertificateFields {
         self.signatureAlgorithm = signatureAlgorithm
     }
 
-    /// The size of an RSA or EC key, even if it is too short to be used.
+    /// The size of an RSA or EC key, even one that is too short to be used.
     var keyBits: Int? {
         switch keyAlgorithm {
         case [1, 2, 840, 113_549, 1, 1, 1], [1, 2, 840, 10_045, 2, 1]: KeyFacts(bytes: publicKey).bits

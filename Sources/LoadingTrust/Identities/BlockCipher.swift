@@ -31,7 +31,7 @@ enum BlockCipher {
         }
     }
 
-    /// Wrong padding means a wrong password or damage, which cannot be distinguished.
+    /// Wrong padding means a wrong password or damaged data; the two cannot be distinguished.
     func decrypt(_ bytes: [UInt8]) throws(IdentityFailure) -> [UInt8] {
         switch self {
         case .aes(let key, let start):

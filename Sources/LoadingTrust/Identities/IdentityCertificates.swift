@@ -13,7 +13,7 @@ import X509
 
 /// The certificates of a file, one of which belongs to the private key.
 ///
-/// Each is parsed once, whatever the number of keys.
+/// Each certificate is parsed once, whatever the number of keys.
 struct IdentityCertificates {
     private let all: [Data]
     private let byKey: [Certificate.PublicKey: Data]
@@ -26,7 +26,7 @@ struct IdentityCertificates {
         byKey = Dictionary(keys) { first, _ in first }
     }
 
-    /// The key's certificate first, then those of its issuers that the file contains, then the others.
+    /// Returns the key with its certificate first, then those of its issuers that the file contains, then all others.
     func identity(of key: Data) throws(IdentityFailure) -> ClientIdentity {
         guard let leaf = (try? Certificate.PrivateKey(derBytes: Array(key))).flatMap({ byKey[$0.publicKey] })
         else { throw .keyDoesNotMatch }

@@ -13,7 +13,7 @@ import X509
 
 /// Reads a client's certificate and private key from PEM, DER and PKCS #12.
 ///
-/// The input comes from the app, not from a server; still, no input causes a trap or a long computation.
+/// The input comes from the app, not from a server. Still, no input may cause a trap or a long computation.
 package enum IdentityReader {
     /// Reads an identity from PEM.
     ///
@@ -46,7 +46,7 @@ package enum IdentityReader {
     ///
     /// - Parameters:
     ///   - pkcs12: A file according to RFC 7292, including the older ciphers of other systems.
-    ///   - password: For nil and "", both variants are tried.
+    ///   - password: The password of the file. Nil and "" are equivalent: files are written with either.
     /// - Returns: The certificates and the key.
     /// - Throws: An ``IdentityFailure`` for a malformed file or a wrong password.
     package static func identity(pkcs12: Data, password: String?) throws(IdentityFailure) -> ClientIdentity {

@@ -16,11 +16,9 @@ struct PEMBlock {
 
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
-    /// All blocks; text between them is ignored.
+    /// Returns all blocks of a text, or nil if it has none. Text between blocks is ignored.
     ///
-    /// Nil if there is no block.
-    ///
-    /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2); a block without an end is ignored.
+    /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2). A block without an end is ignored.
     static func blocks(in data: Data) -> [PEMBlock]? {
         let begin = "-----BEGIN "
         guard data.contains(0x2D) else { return nil }

@@ -12,7 +12,7 @@ import SwiftASN1
 
 /// A PKCS #12 file (RFC 7292) in password integrity mode: its certificates and private keys.
 ///
-/// Not parsed with the TLS library, whose Swift interface traps on a file without a key.
+/// The TLS library's parser is not used: its Swift interface traps on a file without a key.
 struct PKCS12File {
     struct Content {
         /// In DER.
@@ -40,7 +40,7 @@ struct PKCS12File {
 
     /// Decrypts the content of a file.
     ///
-    /// A missing password is equivalent to "", and the file may have been written with either.
+    /// A missing password and "" are equivalent: files are written with either.
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)
@@ -64,7 +64,7 @@ struct PKCS12File {
         return content
     }
 
-    /// Reads a `ContentInfo` (section 4.1): bags in clear or encrypted.
+    /// Reads a `ContentInfo` (section 4.1): encrypted or unencrypted bags.
     private static func read(
         _ info: ASN1Node, _ secret: PasswordBytes, into content: inout Content
     ) throws(IdentityFailure) {

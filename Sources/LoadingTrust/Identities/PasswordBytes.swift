@@ -13,7 +13,7 @@ struct PasswordBytes {
     /// Big-endian UTF-16 with a terminating zero, for PKCS #12 (RFC 7292, appendix B.1).
     let wide: [UInt8]
 
-    /// Some programs encode a missing password without the terminating zero.
+    /// A missing password in the encoding of some programs: without the terminating zero.
     static let none = PasswordBytes(narrow: [], wide: [])
 
     init(_ password: String) {

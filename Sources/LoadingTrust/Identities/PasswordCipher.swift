@@ -37,7 +37,7 @@ struct PasswordCipher {
         guard let salt = try? ASN1OctetString(berEncoded: parameters[0]), let count = try? Int(derEncoded: parameters[1]),
             RoundBudget.isReasonable(count)
         else { throw Self.damaged }
-        // The initialization vector takes one SHA-1 hash, the longest key two.
+        // The initialization vector costs one SHA-1 hash per round, the longest key two.
         try rounds.spend(count, times: 3)
         func key(_ use: PKCS12KeyDerivation.Use, _ byteCount: Int) -> [UInt8] {
             PKCS12KeyDerivation.key(
@@ -74,7 +74,7 @@ struct PasswordCipher {
             fields.count >= 2, let salt = try? ASN1OctetString(berEncoded: fields[0]),
             let count = try? Int(derEncoded: fields[1]), RoundBudget.isReasonable(count)
         else { throw damaged }
-        // The key takes at most two of the shortest hashes.
+        // With the shortest hash, the key costs at most two hashes per round.
         try rounds.spend(count, times: keyCount > 20 ? 2 : 1)
         let hash = try randomFunction(fields.dropFirst(2).last)
         guard
@@ -88,7 +88,7 @@ struct PasswordCipher {
 
     /// RFC 8018, appendix A.2: the default is HMAC with SHA-1.
     ///
-    /// The last field may also be the length of the key.
+    /// The last field is the function, unless it is the length of the key.
     private static func randomFunction(_ node: ASN1Node?) throws(IdentityFailure) -> KDF.Insecure.PBKDF2.HashFunction {
         guard let node, node.identifier == .sequence else { return .insecureSHA1 }
         guard let first = node.children()?.first, let name = try? ASN1ObjectIdentifier(derEncoded: first) else { throw damaged }

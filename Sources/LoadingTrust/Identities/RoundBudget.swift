@@ -8,10 +8,10 @@
 //===----------------------------------------------------------------------===//
 /// Limits the total number of key derivation rounds for a file, since the file's author chooses them.
 struct RoundBudget {
-    /// Ten times the rounds of an identity that was made to resist guessing (600,000 for each of its parts).
+    /// Ten times the rounds of an identity with strong protection: 600,000 for each of its parts.
     private var left = 6_000_000
 
-    /// The limit for one key: more than any program uses, and few enough to take only some seconds.
+    /// Whether the rounds of one key are within the limit: more than any program uses, but few enough to take only seconds.
     static func isReasonable(_ rounds: Int) -> Bool { (1...3_000_000).contains(rounds) }
 
     /// Spends rounds of `times` hashes each.

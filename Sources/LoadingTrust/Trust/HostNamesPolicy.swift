@@ -23,7 +23,7 @@ struct HostNamesPolicy: VerifierPolicy {
 
     private static func isNamed(_ host: String, by chain: UnverifiedCertificateChain) -> Bool {
         if HostName.isAddress(host) {
-            // A zone (RFC 6874) names the interface to the address and is not part of the identity.
+            // A zone (RFC 6874) names the local interface, and is not part of the address's identity.
             let address = HostName.unbracketed(host).prefix { $0 != "%" }
             var policy = ServerIdentityPolicy(serverHostname: nil, serverIP: String(address))
             if case .meetsPolicy = policy.chainMeetsPolicyRequirements(chain: chain) { return true }
@@ -35,9 +35,10 @@ struct HostNamesPolicy: VerifierPolicy {
         return presented.contains { if case .dnsName(let other) = $0 { matches(lowercased(other), name) } else { false } }
     }
 
-    /// RFC 9525, section 6.3: the same name, or `*` as the whole first label.
+    /// Whether the names match (RFC 9525, section 6.3): they are the same, or the first label is `*`.
     ///
-    /// Not done by X509's implementation, which rejects underscores: hosts use them although RFC 1123 does not permit them.
+    /// X509's implementation is not used, because it rejects underscores: host names contain them although RFC 1123 does not permit
+    /// that.
     private static func matches(_ presented: ArraySlice<UInt8>, _ host: ArraySlice<UInt8>) -> Bool {
         if presented == host { return true }
         guard presented.starts(with: "*.".utf8), let dot = host.firstIndex(of: UInt8(ascii: ".")), dot > host.startIndex

@@ -12,14 +12,13 @@ import X509
 
 /// The certificates that were sent with a leaf certificate, as issuer candidates for a verifier.
 ///
-/// A verifier tries every path from one certificate to the next, and the peer controls the number of paths: authorities with the
-/// same name and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore
-/// limited, and so is the number handed to the verifier in total, each of which costs one signature check; a verifier that gets no
-/// more candidates ends.
+/// A verifier tries every path from one certificate to the next, and the peer controls how many there are: CAs with the same name
+/// and key, each signed by the next, form more paths than can ever be tried. The number of candidates is therefore limited, and so
+/// is the total number handed to the verifier, since each costs a signature check. Without more candidates, the verifier stops.
 final class IssuerCandidates: CustomCertificateStore {
     /// The maximum number of certificates besides the leaf.
     static let maximumCount = 32
-    /// The maximum number of their signatures that are checked for one chain.
+    /// The maximum number of candidates whose signatures are checked for one chain.
     static let maximumTries = 128
 
     private struct State {
@@ -34,7 +33,7 @@ final class IssuerCandidates: CustomCertificateStore {
         state = Mutex(State(certificates: Dictionary(grouping: certificates, by: \.subject)))
     }
 
-    /// The certificates of a chain within the limit, without duplicates, the leaf first.
+    /// The certificates of a chain without duplicates and within the limit, the leaf first.
     static func counted(_ chain: [Data]) -> [Data] {
         var seen: Set<Data> = []
         return Array(chain.filter { seen.insert($0).inserted }.prefix(1 + maximumCount))

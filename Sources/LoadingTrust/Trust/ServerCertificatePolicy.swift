@@ -27,10 +27,12 @@ struct ServerCertificatePolicy: VerifierPolicy {
         return .meetsPolicy
     }
 
-    /// The first fault of a chain, from the certificate in question to a root, or of a single certificate that is its own root.
+    /// Returns the first fault of a chain, which leads from the certificate in question to a root, or of a single certificate that
+    /// is itself a root.
     func fault(of chain: [Certificate]) -> Fault? {
         guard let leaf = chain.first else { return Fault(reason: .malformed, text: "there is no certificate") }
-        // A certificate among the roots is trusted as it is; openssl creates such certificates with CA:TRUE.
+        // A server certificate among the roots is trusted as it is, even if it is a CA: openssl creates such certificates with
+        // CA:TRUE.
         let isItsOwnRoot = chain.count == 1
         if use != .anything, !isItsOwnRoot, case .isCertificateAuthority = try? leaf.extensions.basicConstraints {
             return Fault(reason: .wrongUse, text: "it is the certificate of an authority, not of a \(use)")

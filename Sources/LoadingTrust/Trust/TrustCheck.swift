@@ -44,7 +44,8 @@ package enum TrustCheck {
         return judgement
     }
 
-    /// Checks a chain that the app itself trusts against App Transport Security: weak keys and signatures, and pinned keys.
+    /// Checks a chain that the app has accepted: App Transport Security still forbids weak keys and signatures, and checks pinned
+    /// keys.
     ///
     /// Only the server's own certificate and its issuers are checked, since no chain was validated.
     package static func failure(
@@ -66,8 +67,8 @@ package enum TrustCheck {
         return pins.failure(of: path, host: host)
     }
 
-    /// The presented certificates that form a path: from the server's own to the last known issuer, without those that did not
-    /// sign the previous one or must not sign.
+    /// Returns the presented certificates that form a path, from the server's own to the last known issuer. Certificates that did
+    /// not sign the previous one, or must not sign, are left out.
     package static func path(through chain: [Data]) -> [Data] {
         let chain = IssuerCandidates.counted(chain)
         var path = Array(chain.prefix(1))
@@ -91,7 +92,7 @@ package enum TrustCheck {
         return path
     }
 
-    /// RFC 5280, section 4.2.1.9: whether a certificate is a CA that may have `count` further CAs below it.
+    /// Whether a certificate is a CA that may have `count` further CAs below it (RFC 5280, section 4.2.1.9).
     ///
     /// A version 1 certificate has no such extension and may only be a root (section 6.1.4, (k)).
     private static func mayIssue(_ certificate: Certificate, above count: Int) -> Bool {
@@ -111,7 +112,7 @@ package enum TrustCheck {
             if let certificate = try? Certificate(derEncoded: bytes) {
                 certificates.append(certificate)
             } else if !certificates.isEmpty, CertificateFields(bytes) != nil {
-                // An unsupported kind of key, perhaps of an old root that is not needed.
+                // The kind of key is not supported; this may be an old root that is not needed.
                 unsupported = unsupported ?? bytes
             } else {
                 return TrustJudgement(failure: TrustExplanation.malformed(bytes, explanation.host), chain: [])
@@ -148,9 +149,9 @@ package enum TrustCheck {
         }
     }
 
-    /// Judges a server certificate that is itself among the trusted ones: only its name, dates and use are checked.
+    /// Judges a server certificate that is itself configured as trusted: checks only its name, dates and use.
     ///
-    /// `RFC5280Policy` would treat it as a root and reject it unless it is a CA certificate, which a server's should not be.
+    /// `RFC5280Policy` would treat it as a root, and reject it unless it is a CA, which a server's certificate should not be.
     private static func judge(
         named leaf: Certificate, _ question: TrustQuestion, _ explanation: TrustExplanation
     ) async -> TrustJudgement {
@@ -176,7 +177,7 @@ package enum TrustCheck {
 }
 
 extension Certificate {
-    /// RFC 5280, section 4.2: a certificate with a critical extension that is not understood must be rejected.
+    /// Whether all critical extensions are understood. Otherwise, the certificate must be rejected (RFC 5280, section 4.2).
     func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
         extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }

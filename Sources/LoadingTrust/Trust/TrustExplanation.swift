@@ -104,7 +104,7 @@ struct TrustExplanation {
         return TrustFailure(.rules, "\(whose) has critical extensions that are not understood")
     }
 
-    /// The number of certificates exceeds the limit.
+    /// Too many certificates were sent.
     var excessive: TrustFailure {
         TrustFailure(.rules, "\(host) sent so many certificates that not every way from its own to a trusted root was tried")
     }

@@ -26,13 +26,13 @@ package struct TrustFailure: Error, Sendable, Hashable {
         case noRoots
         case weakKey
         case weakSignature
-        /// The certificate is a CA's or is not valid for this use.
+        /// The certificate is a CA's, or is not valid for this use.
         case wrongUse
-        /// No certificate of the chain has a key that the host is pinned to.
+        /// No certificate of the chain has a pinned key.
         case pins
         /// The chain violates a rule of RFC 5280: name constraints, path length, critical extensions.
         case rules
-        /// Too many other checks are queued.
+        /// Not checked: too many other checks are queued.
         case unchecked
     }
 

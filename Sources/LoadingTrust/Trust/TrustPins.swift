@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// The public keys that a host is pinned to (as in RFC 7469, in the form of `NSPinnedDomains`), each as the SHA-256 of its
+/// The public keys to which a host is pinned (as in RFC 7469, in the form of `NSPinnedDomains`). Each pin is the SHA-256 of a
 /// `SubjectPublicKeyInfo`.
 package struct TrustPins: Sendable, Hashable {
     /// The server's own key must be one of these; empty accepts any.

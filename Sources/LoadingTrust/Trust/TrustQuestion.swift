@@ -15,7 +15,7 @@ package struct TrustQuestion: Sendable, Hashable {
 
     /// DER, the certificate in question first, then the others that were sent with it.
     package var chain: [Data]
-    /// The names and addresses that the certificate must be valid for; it must match all of them.
+    /// The names and addresses that the certificate must be valid for, all of them.
     package var hosts: [String]
     package var use = Use.server
     /// DER; empty means the system's.
@@ -26,8 +26,8 @@ package struct TrustQuestion: Sendable, Hashable {
     package var trustsOnlyExtraRoots = false
     /// The time at which the certificates must be valid; nil means now.
     package var date: Date?
-    /// Whether App Transport Security applies: EC keys of 256 bits, and no SHA-1 even in a certificate that was configured as
-    /// trusted.
+    /// Whether App Transport Security applies: EC keys need 256 bits, and SHA-1 is rejected even in a certificate that is
+    /// configured as trusted.
     package var requiresStrongKeys = false
     package var pins = TrustPins.none
 

@@ -20,7 +20,7 @@ package enum TrustRoots {
     /// The values of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
     package static let file = environment["SSL_CERT_FILE"].flatMap { $0.isEmpty ? nil : $0 }
     package static let directories = environment["SSL_CERT_DIR"]?.split(separator: ":").map(String.init) ?? []
-    /// The certificates in these; read once.
+    /// The certificates in these files; read once.
     private static let named = certificates(inFiles: file.map { [$0] } ?? [], directories: directories)
     /// The locations of the system's root certificates.
     private static let systemFiles = [
@@ -39,13 +39,13 @@ package enum TrustRoots {
         return question.roots.isEmpty ? named.contains(leaf) : question.roots.contains(bytes)
     }
 
-    /// Whether a configured root cannot be parsed; the system's roots are not used instead.
+    /// Whether a configured root cannot be parsed. The system's roots are not used in its place.
     static func containsUnreadable(_ roots: [Data]) -> Bool {
         roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
     }
 
-    /// A message if there are no roots for a question without its own, with the places that were searched; nil if there are
-    /// roots.
+    /// If no roots are available for a question that brings none of its own, returns a message that says where they were searched
+    /// for; otherwise nil.
     static func absence(for question: TrustQuestion) -> String? {
         guard question.roots.isEmpty, question.extraRoots.isEmpty, !question.trustsOnlyExtraRoots, named.isEmpty else {
             return nil
@@ -85,10 +85,10 @@ package enum TrustRoots {
         return store
     }
 
-    /// The roots that another process's `SSL_CERT_FILE` and `SSL_CERT_DIR` name, in DER.
+    /// The roots that the `SSL_CERT_FILE` and `SSL_CERT_DIR` of another process name, in DER.
     ///
-    /// Includes the system's roots unless a file replaces them. If no file can be read, the result is one root that no chain
-    /// leads to.
+    /// Includes the system's roots, unless a file replaces them. If nothing can be read, the result is one unusable root, because
+    /// an empty list would mean the system's roots.
     package static func roots(file: String?, directories: [String]) -> [Data] {
         let files = file ?? systemFiles.first { FileManager.default.isReadableFile(atPath: $0) }
         let found = certificates(inFiles: files.map { [$0] } ?? [], directories: directories).compactMap { certificate in
@@ -98,7 +98,7 @@ package enum TrustRoots {
         return found.isEmpty ? [Data()] : found
     }
 
-    /// All certificates in the files and in the directories' files, without duplicates; other content is skipped.
+    /// All certificates in the files, and in the files of the directories, without duplicates. Other content is skipped.
     package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []
