@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// Finds services on the local network (DNS-SD, RFC 6763) through Avahi's client library and its daemon.
+/// Finds services on the local network (DNS-SD, RFC 6763), through Avahi's client library and its daemon.
 ///
 /// For use by one thread. Each request blocks for at most 25 seconds if the daemon does not answer.
 package final class Avahi {
@@ -23,7 +23,7 @@ package final class Avahi {
     package enum Failure: Error, Sendable, Hashable {
         /// The library is not installed, or the daemon is not running.
         case absent(String)
-        /// The name, type or domain of the request is not that of a service.
+        /// The request's name, type or domain cannot be that of a service.
         case invalid(String)
         case failed(String)
     }
@@ -35,7 +35,7 @@ package final class Avahi {
         package let scope: UInt32
     }
 
-    /// Where a service is, as announced on the network and validated by ``Service/init(host:port:address:interface:text:)``.
+    /// The location of a service, as announced on the network and validated by ``Service/init(host:port:address:interface:text:)``.
     package struct Service: Sendable, Hashable {
         /// The host name, without a trailing dot.
         package let host: String
@@ -45,7 +45,7 @@ package final class Avahi {
         package let text: [UInt8]
     }
 
-    /// The result of one of the ways of a query.
+    /// The result of one way of a query.
     package enum Outcome: Sendable, Hashable {
         case found(Service)
         /// There is no answer yet; the query continues.
@@ -60,7 +60,7 @@ package final class Avahi {
         package let outcome: Outcome
     }
 
-    /// Interrupts the wait of a thread, from any other thread.
+    /// Interrupts a thread's wait, from any other thread.
     package final class Bell: Sendable {
         fileprivate let descriptor: CInt
 
@@ -86,7 +86,8 @@ package final class Avahi {
         return Library(functions: functions)
     }()
 
-    /// The number of ways in which a question is asked: over IPv4 and IPv6, for addresses of both families.
+    /// The number of ways to ask a question: over IPv4 and over IPv6 for addresses of that family, and over IPv4 for IPv6
+    /// addresses.
     package static let wayCount = Int(CSL_AVAHI_WAYS)
 
     private let client: OpaquePointer
@@ -107,7 +108,7 @@ package final class Avahi {
     ///
     /// - Parameter bell: Interrupts waits.
     /// - Returns: The connection.
-    /// - Throws: ``Failure/absent(_:)`` if there is no library or daemon, or another reason.
+    /// - Throws: ``Failure/absent(_:)`` if the library or the daemon is missing; other failures otherwise.
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
         guard bell.descriptor >= 0 else { throw .failed("the system has no descriptor to give") }
@@ -116,7 +117,7 @@ package final class Avahi {
         return Avahi(client, bell)
     }
 
-    /// Starts to look for a service; the results are events with this number.
+    /// Starts to look for a service. The results are events with this number.
     ///
     /// - Parameters:
     ///   - number: Not the number of another open question.
@@ -128,14 +129,14 @@ package final class Avahi {
         questions[number] = question
     }
 
-    /// Ends a question; events that were already queued may still come.
+    /// Ends a question. Its events may still come if they were already queued.
     package func drop(_ number: Int) {
         if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
     }
 
-    /// Waits until something arrives, the bell rings or the time is over; nil waits without a limit.
+    /// Waits until something arrives, the bell rings, or the time has passed. Nil waits without a limit.
     ///
-    /// - Throws: If the daemon is lost; the connection cannot be used anymore.
+    /// - Throws: If the daemon is lost. The connection cannot be used any more.
     package func wait(milliseconds: Int?) throws(Failure) {
         var failure = csl_avahi_failure()
         guard csl_avahi_wait(client, CInt(clamping: milliseconds ?? -1), &failure) != 0 else { throw Self.failure(failure) }

@@ -17,7 +17,7 @@ import Musl
 
 /// Asks name servers for addresses through c-ares: over UDP, and over TCP for truncated answers.
 ///
-/// A call blocks until the name servers answer, for at most half a minute. Any number of threads may call at a time.
+/// A call blocks until the name servers answer, for at most half a minute. Several threads may call at the same time.
 package enum CAres {
     /// The result of a lookup.
     package enum Answer: Sendable, Hashable {

@@ -17,7 +17,7 @@ package struct Codec: @unchecked Sendable {
 
     /// Nil if the library is not installed.
     ///
-    /// Opened on first use, which blocks while the dynamic linker works.
+    /// Opened on first use, which blocks while the dynamic linker loads it.
     package static let brotli = open("libbrotlidec.so.1", csl_brotli_load)
     /// Nil if the library is not installed, or older than 1.4.
     package static let zstandard = open("libzstd.so.1", csl_zstd_load)
@@ -52,13 +52,13 @@ package struct Codec: @unchecked Sendable {
 
     /// The state of one body; for use by one thread at a time.
     ///
-    /// Windows that are larger than HTTP allows count as damage: more than 16 MiB of brotli (RFC 7932, section 9.1), more than 8
-    /// MiB of zstd (RFC 9659, section 3).
+    /// Windows larger than HTTP allows are treated as damage: more than 16 MiB for brotli (RFC 7932, section 9.1), more than 8 MiB
+    /// for zstd (RFC 9659, section 3).
     package final class Decoder {
         private let functions: OpaquePointer
         private let decoder: UnsafeMutableRawPointer
 
-        /// Nil if there is no memory for it.
+        /// Nil if memory is exhausted.
         package init?(_ codec: Codec) {
             guard let decoder = csl_decoder_create(codec.functions) else { return nil }
             functions = codec.functions
@@ -67,9 +67,9 @@ package struct Codec: @unchecked Sendable {
 
         deinit { csl_decoder_free(functions, decoder) }
 
-        /// Reads enough input to fill the buffer, or all of it.
+        /// Decodes until the buffer is full or all input is read.
         ///
-        /// After it has filled the buffer there may be more output even without more input. Not to be called after damage.
+        /// If the buffer is full, there may be more output even without more input. Must not be called after damage.
         package func decode(_ bytes: UnsafeRawBufferPointer, into room: UnsafeMutableRawBufferPointer) -> Step {
             var decoding = csl_decoding()
             csl_decoder_decode(

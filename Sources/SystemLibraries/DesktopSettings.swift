@@ -36,7 +36,7 @@ package enum DesktopSettings {
         return Library(functions: functions)
     }()
 
-    /// A string, or the word of an enumeration.
+    /// A string, or the name of an enumeration's value.
     package static func text(_ schema: String, _ key: String) -> String? {
         guard let library, let text = csl_settings_text(library.functions, schema, key) else { return nil }
         defer { free(text) }

@@ -11,13 +11,13 @@ import CSystemLibraries
 import Synchronization
 
 extension GSSAPI {
-    /// One handshake with one server, by SPNEGO (RFC 4178) with Kerberos inside, asking for mutual authentication.
+    /// A handshake with one server, by SPNEGO (RFC 4178) with Kerberos, which requests mutual authentication.
     ///
-    /// May be used from any thread; a lock serializes the steps. The context ends with its last reference.
+    /// May be used from any thread; a lock serializes the steps.
     package final class Context: Sendable {
         private struct State {
             var context: OpaquePointer?
-            /// The password is empty: no KDC needs to be asked.
+            /// The password is empty, which needs no KDC to be refused.
             var isWithoutPassword = false
             var hasBegun = false
             var isOver = false
@@ -25,7 +25,7 @@ extension GSSAPI {
 
         private let state: Mutex<State>
 
-        /// Prepares a context; contacts no server and no KDC yet.
+        /// Prepares a context, without contacting the server or a KDC.
         ///
         /// - Parameters:
         ///   - service: HTTP@host.
@@ -49,8 +49,8 @@ extension GSSAPI {
 
         /// Performs one step of the handshake.
         ///
-        /// Blocks, because a KDC may have to be asked: never call it on an event loop. The token is the one that the server sent.
-        /// It is nil on the first step only; later, nil means that the server sent no token, which is a failure.
+        /// Blocks, because it may contact a KDC: never call it on an event loop. The token is the one that the server sent. It is
+        /// nil only on the first step; later, nil means that the server sent no token, which is a failure.
         package func step(_ token: [UInt8]?) -> Result<Step, Failure> {
             state.withLock { state in
                 guard let context = state.context else {

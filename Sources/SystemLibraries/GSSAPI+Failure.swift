@@ -10,9 +10,9 @@
 import CSystemLibraries
 
 extension GSSAPI {
-    /// Why there is no context with a server.
+    /// Why a handshake failed.
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// The cases that callers distinguish.
+        /// The reasons that callers distinguish.
         package enum Reason: Sendable, Hashable {
             /// There is no GSSAPI library.
             case isUnavailable
@@ -46,7 +46,7 @@ extension GSSAPI {
             self.minorStatus = minorStatus
         }
 
-        /// Only the first step needs a KDC and a credential; later failures are the server's.
+        /// Only the first step needs a KDC and a credential; failures of later steps are the server's.
         init(_ leg: csl_gss_leg, isFirst: Bool) {
             let text = withUnsafeBytes(of: leg.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
             self.init(
@@ -60,9 +60,10 @@ extension GSSAPI {
 }
 
 extension GSSAPI.Failure.Reason {
-    /// Checks the Kerberos codes first, because GSSAPI's own say little ("no credential" for an unreachable KDC).
+    /// Checks the Kerberos codes first, because GSSAPI's own codes say little ("no credential" for an unreachable KDC).
     ///
-    /// Heimdal passes them on as numbers; MIT's library renumbers those that pass through SPNEGO, so its messages are matched as text.
+    /// Heimdal passes Kerberos codes on as numbers. MIT's library renumbers those that pass through SPNEGO, so its messages are
+    /// matched as text.
     init(majorStatus: UInt32, minorStatus: UInt32, text: String) {
         if let reason = Self.numbers[Int32(bitPattern: minorStatus)] ?? Self.texts.first(where: { text.contains($0.0) })?.1 {
             self = reason
@@ -75,7 +76,7 @@ extension GSSAPI.Failure.Reason {
         }
     }
 
-    /// RFC 4120, section 7.5.9, plus -1765328384, and the library's own codes beyond them.
+    /// The codes of RFC 4120, section 7.5.9, and further ones of the libraries, all offset by -1765328384.
     private static let numbers: [Int32: Self] = [
         // KDC_ERR_C_PRINCIPAL_UNKNOWN, CLIENT_REVOKED, KEY_EXPIRED, PREAUTH_FAILED; AP_ERR_BAD_INTEGRITY
         -1_765_328_378: .credentialIsRefused, -1_765_328_366: .credentialIsRefused, -1_765_328_361: .credentialIsRefused,

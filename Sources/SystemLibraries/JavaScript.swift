@@ -18,8 +18,8 @@ import Musl
 
 /// A script in a separate JavaScript context, run by the system's JavaScriptCore (WebKitGTK).
 ///
-/// Every call blocks while the script runs, which is limited to ``limit`` of processor time, and while ``Helper`` answers. Never
-/// call it on an event loop. Calls may come from any thread; a lock serializes them.
+/// Every call blocks while the script runs, which is limited to ``limit``, and while ``Helper`` answers: never call it on an event
+/// loop. Calls may come from any thread; a lock serializes them.
 package final class JavaScript: Sendable {
     /// The library's function table.
     ///
@@ -60,7 +60,7 @@ package final class JavaScript: Sendable {
     }
 
     private let state: Mutex<State>
-    /// The context has an unretained pointer to it.
+    /// The context has an unretained pointer to this object.
     private let questions: Questions
 
     /// Creates a context and runs the scripts in it.

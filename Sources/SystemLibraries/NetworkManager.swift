@@ -8,14 +8,14 @@
 //===----------------------------------------------------------------------===//
 import CSystemLibraries
 
-/// NetworkManager's view of whether the network is metered and whether it leads anywhere, over the system bus.
+/// What NetworkManager knows of the network: whether it is metered, and whether it leads anywhere. Uses the system bus.
 ///
-/// For use by one thread, which each request blocks for at most a quarter of a second.
+/// For use by one thread. Each request blocks it for at most a quarter of a second.
 package final class NetworkManager {
     package struct Facts: Sendable, Hashable {
-        /// Traffic costs money, or probably does.
+        /// Whether traffic costs money, or probably does.
         package var isMetered: Bool
-        /// NetworkManager has found that nothing can be reached.
+        /// Whether NetworkManager has found that nothing can be reached.
         package var isOffline: Bool
     }
 
@@ -38,7 +38,7 @@ package final class NetworkManager {
 
     /// Nil once the bus is gone.
     private var watch: OpaquePointer?
-    /// NetworkManager did not answer in time: it is asked again only after its next signal.
+    /// Whether NetworkManager did not answer in time. It is asked again only after its next signal.
     private var isMute = false
 
     private init(_ watch: OpaquePointer) { self.watch = watch }
@@ -47,10 +47,10 @@ package final class NetworkManager {
         if let watch { csl_network_watch_close(watch) }
     }
 
-    /// Opens the bus; nil if there is no bus, or no library for it.
+    /// Opens the bus; nil if the bus or the library for it is missing.
     ///
     /// - Parameter address: The address of a bus to use instead of the system bus.
-    /// - Returns: The watch over it.
+    /// - Returns: The connection.
     package static func open(at address: String? = nil) -> NetworkManager? {
         guard let library, let watch = csl_network_watch_open(library.functions, address, patience) else { return nil }
         return NetworkManager(watch)

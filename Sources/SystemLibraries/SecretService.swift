@@ -18,8 +18,8 @@ import Musl
 
 /// The desktop's store of secrets (freedesktop.org, Secret Service API: GNOME Keyring, KWallet), through libsecret.
 ///
-/// Every call blocks for the service and, if the keyring is locked, for the user, whom the service asks to unlock it. Never call it
-/// on an event loop. Calls may come from any thread; a lock serializes them.
+/// Every call blocks for the service, and for the user if the keyring is locked, because the service then asks the user to unlock
+/// it. Never call it on an event loop. Calls may come from any thread; a lock serializes them.
 package enum SecretService {
     /// The library's function table.
     ///
@@ -40,7 +40,7 @@ package enum SecretService {
 
     private static let turn = Mutex(())
 
-    /// One secret, and the attributes it is looked up by, which are not secret.
+    /// A secret, and the attributes that identify it. The attributes are not secret.
     package struct Item: Sendable, Hashable {
         package var label: String
         package var attributes: [String: String]
@@ -54,7 +54,7 @@ package enum SecretService {
     }
 
     package struct Failure: Error, Sendable, Hashable, CustomStringConvertible {
-        /// There is no library, no session bus, or no service on it.
+        /// Whether the library, the session bus, or the service on it is missing.
         package var isAbsence: Bool
         package var text: String
 
@@ -77,7 +77,7 @@ package enum SecretService {
     package static func store(
         _ secret: String, label: String, attributes: [String: String], schema: String
     ) throws(Failure) {
-        // C strings end at a NUL.
+        // C strings end at the first NUL.
         guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be kept") }
         try call(attributes) { functions, pairs, failure in
             csl_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)

@@ -14,11 +14,11 @@ import Synchronization
 package final class SystemLibrary: Sendable {
     /// The result of looking for a library.
     package struct Finding: Sendable, Hashable {
-        /// The name it is usually known by.
+        /// The name by which the library is usually known.
         package var name: String
-        /// The path of the file; nil if it cannot be used.
+        /// The path of the file; nil if the library cannot be used.
         package var path: String?
-        /// Why it cannot be used.
+        /// Why the library cannot be used.
         package var failure: String?
     }
 
@@ -49,9 +49,9 @@ package final class SystemLibrary: Sendable {
         self.address = address
     }
 
-    /// Opens the first of these names that exists ("libfoo.so.2"); all stand for the same interface.
+    /// Opens the first of these names that exists ("libfoo.so.2"). All must stand for the same interface.
     ///
-    /// Blocks while the dynamic linker works. Libraries are never unloaded.
+    /// Blocks while the dynamic linker loads the library. Libraries are never unloaded.
     package static func open(_ names: [String]) -> SystemLibrary? {
         var reasons: [String] = []
         for name in names {

@@ -16,9 +16,10 @@ import Glibc
 import Musl
 #endif
 
-/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound: asks the system's name servers and validates locally.
+/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound. It asks the system's name servers, and validates
+/// locally.
 ///
-/// A call blocks until the name servers answer. Any number of threads may call at a time.
+/// A call blocks until the name servers answer. Several threads may call at the same time.
 package enum Unbound {
     /// The result of a lookup.
     package enum Answer: Sendable, Hashable {
@@ -26,10 +27,10 @@ package enum Unbound {
         case addresses([[UInt8]], seconds: Int)
         /// The zone is not signed, so the answer cannot be validated.
         case unsigned
-        /// The answer is forged, or the zone is signed badly.
+        /// The answer is forged, or the zone is signed incorrectly.
         case bogus(String)
         case failed(String)
-        /// No name server answered, or each of them answered with an error.
+        /// No name server answered, or all of them answered with an error.
         case unanswered(String)
     }
 
@@ -40,7 +41,7 @@ package enum Unbound {
         let functions: OpaquePointer
     }
 
-    /// Sendable because libunbound locks what the pointer refers to.
+    /// Sendable because libunbound locks the state that the pointer refers to.
     private final class Context: @unchecked Sendable {
         let library: Library
         let pointer: UnsafeMutableRawPointer
@@ -97,7 +98,7 @@ package enum Unbound {
 
     /// Discards the cached answers.
     ///
-    /// Never blocks: if the lock is taken, a new context is being made anyway.
+    /// Never blocks: if another thread holds the lock, it is already creating a new context.
     package static func forget() { current.withLockIfAvailable { $0 = nil } }
 
     private struct Failure: Error {
