@@ -116,7 +116,7 @@ static long long milliseconds(void) {
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-// Waits for the sockets of the channel until the timeout in milliseconds.
+// Waits for the channel's sockets, for at most `limit` milliseconds.
 static void wait(const struct csl_ares *ares, void *channel, int limit) {
     int sockets[SOCKETS];
     int bits = ares->ares_getsock(channel, sockets, SOCKETS);
@@ -154,17 +154,18 @@ void csl_ares_look_up(
         return;
     }
     struct search search = {ares, type, 0, answer};
-    // A name with a dot is complete. Search domains would find another name, even if this one only lacks addresses of one family.
+    // A name with a dot is complete: with a search domain, c-ares could find another name when this one only lacks addresses of the
+    // family.
     const char *dot = strchr(name, '.');
     if (dot && dot[1]) ares->ares_query(channel, name, 1, type, found, &search);
     else ares->ares_search(channel, name, 1, type, found, &search);
-    // One reading of the clock decides both whether to wait and for how long: with two, a thread preempted between them would wait
-    // forever.
+    // A single clock reading decides both whether to wait and for how long. With two, a thread that is preempted between them would
+    // wait forever.
     long long now = milliseconds();
     for (long long end = now + limit; !search.is_over && now < end; now = milliseconds()) wait(ares, channel, (int)(end - now));
     int was_late = !search.is_over;
     // Calls back if there is no answer yet.
     ares->ares_destroy(channel);
-    // The callback's error then only says that the channel was destroyed.
+    // The callback has then only reported that the channel was destroyed.
     if (was_late) snprintf(answer->text, sizeof answer->text, "%s", nobody);
 }

@@ -59,7 +59,7 @@ struct csl_avahi {
     const char *(*avahi_strerror)(int);
 };
 
-// A resolver queries over one family for addresses of one family. Hosts usually announce their IPv6 addresses over IPv4, too, but
+// A resolver uses one family to query for addresses of one family. Hosts usually also announce their IPv6 addresses over IPv4, but
 // not the reverse.
 static const struct {
     int query, address;
@@ -76,7 +76,7 @@ struct csl_avahi_client {
     void *poll;
     void *client;
     int bell;
-    // Avahi's error when the connection was lost.
+    // Avahi's error, if the connection was lost; otherwise 0.
     int lost;
     struct csl_avahi_event *first, **end;
 };
@@ -113,7 +113,7 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing) {
 int csl_bell_open(void) { return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK); }
 
 void csl_bell_ring(int bell) {
-    // Fails only if it is signaled already.
+    // Fails only if the event is already signaled.
     uint64_t one = 1;
     if (write(bell, &one, sizeof one) < 0) return;
 }
@@ -276,7 +276,7 @@ struct csl_avahi_question *csl_avahi_ask(
     question->client = client;
     question->number = number;
     for (int way = 0; way < CSL_AVAHI_WAYS; way++) {
-        // No callback before the next wait.
+        // The callback is not called before the next wait.
         question->resolvers[way] = client->functions->avahi_service_resolver_new(
             client->client, ANY_INTERFACE, ways[way].query, name, type, domain, ways[way].address, 0, resolved, question
         );

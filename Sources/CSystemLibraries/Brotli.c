@@ -15,14 +15,14 @@
 
 // libbrotlidec.so.1: brotli 1.0 or newer.
 
-// libbrotlidec decodes ahead of the output space by up to a whole window, and a few input bytes can be headers that take long.
-// Hence the limits: bytes of input per step, and microseconds after which no further step starts.
+// libbrotlidec decodes ahead of the output space, by up to a whole window, and a few input bytes can be headers that take long to
+// process. Hence these limits: the bytes of input per step, and the microseconds after which no further step starts.
 enum { MAXIMUM_READ = 2048, MAXIMUM_TIME = 1000 };
 
 // BrotliDecoderResult
 enum { RESULT_ERROR = 0, RESULT_SUCCESS = 1, RESULT_NEEDS_MORE_INPUT = 2 };
 
-// BrotliDecoderErrorCode: the codes in this range are failed allocations.
+// BrotliDecoderErrorCode: the codes in this range mean that an allocation failed.
 enum { FIRST_ALLOCATION_ERROR = -21, LAST_ALLOCATION_ERROR = -30 };
 
 struct brotli {
@@ -34,7 +34,7 @@ struct brotli {
     const char *(*BrotliDecoderErrorString)(int);
 };
 
-// Windows of more than 16 MiB are an extension that is off by default (BROTLI_DECODER_PARAM_LARGE_WINDOW); brotli refuses them.
+// Windows of more than 16 MiB are an extension that is off by default (BROTLI_DECODER_PARAM_LARGE_WINDOW): brotli rejects them.
 static void *create(const struct csl_codec *codec) {
     return ((const struct brotli *)codec)->BrotliDecoderCreateInstance(NULL, NULL, NULL);
 }

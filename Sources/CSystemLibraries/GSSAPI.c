@@ -153,7 +153,7 @@ static int failed(const struct csl_gss *gss, struct csl_gss_leg *leg, uint32_t m
 struct csl_gss_context {
     const struct csl_gss *gss;
     char *service;
-    // Freed after the first step, the password zeroed.
+    // Freed after the first step; the password is zeroed.
     char *user;
     char *password;
     gss_bindings bindings;
@@ -233,7 +233,7 @@ static int acquire(struct csl_gss_context *context, struct csl_gss_leg *leg) {
         major = gss->acquire_cred(&minor, NULL, INDEFINITE, &mechanisms, INITIATE, &context->credential, NULL, NULL);
     }
     if (IS_ERROR(major)) return failed(gss, leg, major, minor);
-    // Kerberos only: NTLM within SPNEGO is never offered, whatever plug-ins the library has.
+    // Only Kerberos is offered: never NTLM within SPNEGO, whatever plug-ins the library has.
     gss_oid_set only = {1, &kerberos};
     if (gss->set_neg_mechs) gss->set_neg_mechs(&minor, context->credential, &only);
     return 1;

@@ -51,7 +51,7 @@ struct csl_js_context {
     const struct csl_js *js;
     void *group;
     void *context;
-    // The function that all work runs inside: see `enter`.
+    // The function in which all work runs: see `enter`.
     void *entry;
     double limit;
     csl_js_helper helper;
@@ -89,13 +89,14 @@ const struct csl_js *csl_js_load(void *handle, const char **missing) {
         }
         memcpy(functions[index].place, &function, sizeof function);
     }
-    // An interpreter that polls for its time limit: compiled code is stopped by signals (SIGSEGV), which belong to the program.
+    // An interpreter that polls for its time limit. Compiled code would be stopped by signals (SIGSEGV), which belong to the
+    // program.
     js->jsc_options_set_boolean("useJIT", 0);
     js->jsc_options_set_boolean("usePollingTraps", 1);
     return js;
 }
 
-// A value converted to text, to be freed; NULL if the conversion fails.
+// Converts a value to text, to be freed by the caller; NULL if the conversion fails.
 static char *text_of(struct csl_js_context *context, void *context_reference, void *value) {
     const struct csl_js *js = context->js;
     void *exception = NULL;
@@ -115,7 +116,7 @@ static void *make_text(struct csl_js_context *context, void *context_reference, 
     return value;
 }
 
-// Implements __ask(what, name): text, or null.
+// Implements __ask(what, name). Returns text or null.
 static void *ask(
     void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
 ) {
@@ -133,7 +134,7 @@ static void *ask(
     return value;
 }
 
-// The work of one entry.
+// The work of one call of `enter`.
 struct work {
     struct csl_js_context *context;
     void (*perform)(struct work *);
@@ -144,10 +145,10 @@ struct work {
     bool is_good;
 };
 
-// The work of this thread's entry.
+// The work of this thread's current `enter`.
 static __thread struct work *pending;
 
-// The function that all work runs inside. What it calls shares `limit` seconds, counted from here.
+// The function in which all work runs. Everything it calls shares a time limit of `limit` seconds, which starts here.
 static void *perform_pending(
     void *context_reference, void *function, void *self, size_t count, void *const arguments[], void **exception
 ) {
@@ -157,13 +158,14 @@ static void *perform_pending(
     const struct csl_js_context *context = work->context;
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);
     work->perform(work);
-    // Deferred work of a script (promises, async functions) runs as soon as this entry returns, each piece with a time limit of its
-    // own, and so possibly forever. It does not affect the result, so it gets no time: the first terminated piece drops the rest.
+    // A script's deferred work (promises, async functions) runs when this entry returns. Each piece has its own time limit, so it
+    // could run forever. It does not affect the result, so it gets no time: terminating the first piece drops the rest.
     context->js->JSContextGroupSetExecutionTimeLimit(context->group, 0, NULL, NULL);
     return context->js->JSValueMakeNull(context_reference);
 }
 
-// Calls our own function to do the work: JavaScriptCore runs a script's deferred work only when the outermost call returns.
+// Does the work inside a call of our own function, because JavaScriptCore runs a script's deferred work when the outermost call
+// returns.
 static int enter(struct work *work) {
     struct csl_js_context *outer = current;
     struct work *outer_work = pending;
@@ -173,7 +175,7 @@ static int enter(struct work *work) {
     current = context;
     pending = work;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
-    // A termination leaves a flag that would terminate the next run; an entry that does nothing clears it.
+    // A termination leaves a flag that would terminate the next run. Entering without work clears it.
     pending = NULL;
     js->JSObjectCallAsFunction(context->context, context->entry, NULL, 0, NULL, NULL);
     js->JSContextGroupSetExecutionTimeLimit(context->group, context->limit, NULL, NULL);

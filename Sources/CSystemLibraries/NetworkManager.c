@@ -118,7 +118,7 @@ struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions
 int csl_network_watch_fd(struct csl_network_watch *watch) { return watch->functions->sd_bus_get_fd(watch->bus); }
 
 int csl_network_watch_process(struct csl_network_watch *watch) {
-    // Limited per call; the descriptor stays readable for the rest.
+    // The number of messages per call is limited. The descriptor stays readable for the rest.
     for (int count = 0; count < 256; count++) {
         int result = watch->functions->sd_bus_process(watch->bus, NULL);
         if (result < 0) return result;
@@ -133,7 +133,7 @@ static int is_owned(struct csl_network_watch *watch) {
     const struct csl_bus *functions = watch->functions;
     void *reply = NULL;
     int owned = 0;
-    // Checked first, because a call to the service would activate it.
+    // Checked first, because calling the service would start it.
     int result = functions->sd_bus_call_method(
         watch->bus, "org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus", "NameHasOwner", NULL, &reply, "s", name
     );

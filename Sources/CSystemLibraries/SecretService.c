@@ -79,7 +79,7 @@ struct csl_secret {
         void *, const char *, const char *, const char *, const char *, void *, const void *, int, int, void *,
         struct error **
     );
-    // Passed as arguments, never called here.
+    // These are passed as arguments, and never called here.
     void *g_str_hash;
     void *g_str_equal;
 };
@@ -144,7 +144,7 @@ static int failed(
 
 // MARK: The bus
 
-// NULL if there is none. Release with g_object_unref.
+// Returns NULL if there is no bus. Release with g_object_unref.
 static void *bus(const struct csl_secret *secret, struct csl_secret_failure *failure) {
     memset(failure, 0, sizeof *failure);
     struct error *error = NULL;
@@ -153,10 +153,10 @@ static void *bus(const struct csl_secret *secret, struct csl_secret_failure *fai
         failed(secret, error, 1, failure);
         return NULL;
     }
-    // GIO's default is to end the process when the bus connection closes.
+    // By default, GIO ends the process when the bus connection closes.
     secret->g_dbus_connection_set_exit_on_close(connection, 0);
     if (!secret->g_dbus_connection_is_closed(connection)) return connection;
-    // So that the next attempt connects to the current bus.
+    // The next attempt then connects to the current bus.
     secret->secret_service_disconnect();
     secret->g_object_unref(connection);
     failure->is_absent = 1;

@@ -20,7 +20,7 @@ enum { WINDOW_LIMIT_PARAMETER = 100, WINDOW_LIMIT = 23 };
 // ZSTD_error_memory_allocation
 enum { MEMORY_ERROR = 64 };
 
-// The header of a block (RFC 8878, section 3.1.1.2): libzstd asks for it together with the preceding block.
+// The header of a block (RFC 8878, section 3.1.1.2). libzstd requests it together with the preceding block.
 enum { BLOCK_HEADER = 3 };
 
 struct span {  // ZSTD_inBuffer
@@ -48,10 +48,10 @@ struct zstd {
 
 struct decoder {
     void *stream;
-    // The input size that libzstd asks for at the beginning of a frame, and next.
+    // The input size that libzstd requests at the beginning of a frame, and next.
     size_t wanted_first;
     size_t wanted;
-    // The last block may have more output than there was space for.
+    // Whether the last block may have more output than fit.
     int has_more;
 };
 
@@ -74,8 +74,8 @@ static void *create(const struct csl_codec *codec) {
     return NULL;
 }
 
-// One block per call, and the rest of the previous block in a call of its own: a call that finds damage loses the output that
-// precedes it, and a small frame that is complete would be decoded past the window limit.
+// One block per call, and a separate call for the rest of the previous block: a call that finds damage loses the output before it,
+// and a small complete frame would be decoded past the window limit.
 static size_t span_of(const struct decoder *decoder, size_t count) {
     if (decoder->has_more) return 0;
     size_t wanted = decoder->wanted > BLOCK_HEADER ? decoder->wanted - BLOCK_HEADER : decoder->wanted;

@@ -13,18 +13,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// Libraries of the system that are opened on first use, so that a program runs without them. Their interfaces are declared here and
-// in the sources, from their documentation; none of their headers is needed to build.
+// System libraries that are opened on first use, so that a program runs without them. Their interfaces are declared here and in the
+// sources, from their documentation; building needs none of their headers.
 
 // MARK: Opening
 
 struct csl_opening {
-    // Never closed: none of these libraries supports unloading.
+    // Never closed: none of these libraries supports being unloaded.
     void *handle;
     // The path of the library, or the dynamic linker's error.
     char text[512];
 };
-// Opens the library of this name ("libfoo.so.2") with the dynamic linker's search rules. Returns 0 on failure.
+// Opens a library by name ("libfoo.so.2"), with the search rules of the dynamic linker. Returns 0 on failure.
 int csl_open(const char *name, struct csl_opening *opening);
 
 // A function of an opened library, or NULL.
@@ -34,7 +34,7 @@ void *csl_find(void *handle, const char *name);
 
 // The function table of a GSSAPI library. Written once, never freed.
 struct csl_gss;
-// NULL if a function is missing; `missing` is then its name.
+// Returns NULL if a function is missing, and sets `missing` to its name.
 const struct csl_gss *csl_gss_load(void *handle, const char **missing);
 
 // The result of one step.
@@ -50,14 +50,14 @@ struct csl_gss_leg {
     char text[1024];
 };
 
-// A security context on the initiator's side. For use by one thread at a time; contexts are independent of each other.
+// The initiator's security context. For use by one thread at a time; contexts are independent of each other.
 struct csl_gss_context;
 // service is HTTP@host. If user and password are NULL, the user's default credential is used; binding may be NULL.
 struct csl_gss_context *csl_gss_context_create(
     const struct csl_gss *gss, const char *service, const char *user, const char *password, const uint8_t *binding,
     size_t binding_length
 );
-// Performs one step; token is NULL on the first. May block for a KDC. Returns 1 unless it failed.
+// Performs one step. token is NULL on the first. May block for a KDC. Returns 1 on success, 0 on failure.
 int csl_gss_context_step(struct csl_gss_context *context, const uint8_t *token, size_t length, struct csl_gss_leg *leg);
 void csl_gss_context_free(struct csl_gss_context *context);
 
@@ -73,7 +73,7 @@ struct csl_secret_attribute {
 // The maximum number of attributes of an item.
 #define CSL_SECRET_MAXIMUM_ATTRIBUTES 31
 
-// The error of a call; empty if there was none.
+// The error of a call; empty if it succeeded.
 struct csl_secret_failure {
     // There is no session bus, or no secret service on it.
     int is_absent;
@@ -82,12 +82,12 @@ struct csl_secret_failure {
 
 // Whether a secret service can be reached on the session bus.
 int csl_secret_is_reachable(const struct csl_secret *secret, struct csl_secret_failure *failure);
-// All of these return 1 unless they failed. They block for the service, which may wait for the user to unlock the keyring.
+// These functions return 1 on success, 0 on failure. They block for the service, which may wait for the user to unlock the keyring.
 int csl_secret_store(
     const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
     const char *label, const char *value, struct csl_secret_failure *failure
 );
-// value: NULL if there is none, otherwise to be freed with csl_secret_forget.
+// value: NULL if there is no such item; otherwise to be freed with csl_secret_forget.
 int csl_secret_look_up(
     const struct csl_secret *secret, const char *schema, const struct csl_secret_attribute *attributes, int count,
     char **value, struct csl_secret_failure *failure
@@ -98,8 +98,8 @@ int csl_secret_remove(
     int *removed, struct csl_secret_failure *failure
 );
 
-// Calls `item` with every item that has these attributes, and with all its attributes. value is NULL if it cannot be read. All
-// strings are valid during the call only.
+// Calls `item` with every item that has these attributes, and with all attributes of the item. value is NULL if it cannot be read.
+// All strings are valid only during the call.
 typedef void (*csl_secret_visitor)(
     void *context, const char *label, const struct csl_secret_attribute *attributes, int count, const char *value
 );
@@ -116,7 +116,7 @@ const struct csl_unbound *csl_unbound_load(void *handle, const char **missing);
 struct csl_unbound_failure {
     char text[512];
 };
-// A context that asks the system's name servers and trusts the key in a file; several threads may use it at a time.
+// A context that asks the system's name servers, and trusts the key in a file. Several threads may use it at the same time.
 void *csl_unbound_create(const struct csl_unbound *unbound, const char *key_file, struct csl_unbound_failure *failure);
 void csl_unbound_free(const struct csl_unbound *unbound, void *context);
 
@@ -131,7 +131,7 @@ struct csl_unbound_answer {
     int ttl;
     int count;
     uint8_t addresses[CSL_UNBOUND_MAXIMUM_ADDRESSES][16];
-    // Why the answer is bogus, or why there is none.
+    // Why the answer is bogus or missing.
     char text[512];
 };
 int csl_unbound_look_up(
@@ -143,13 +143,13 @@ int csl_unbound_look_up(
 struct csl_bus;
 const struct csl_bus *csl_bus_load(void *handle, const char **missing);
 
-// A connection to the system bus that listens for changes. For use by one thread at a time.
+// A connection to the system bus that is notified of changes. For use by one thread at a time.
 struct csl_network_watch;
-// address: NULL for the system bus. Returns NULL if there is no bus. Calls wait at most `microseconds` for an answer.
+// address: NULL for the system bus. Returns NULL if there is no bus. Calls wait for an answer for at most `microseconds`.
 struct csl_network_watch *csl_network_watch_open(const struct csl_bus *functions, const char *address, uint64_t microseconds);
-// Readable when there is something to process.
+// A descriptor that is readable when there is something to process.
 int csl_network_watch_fd(struct csl_network_watch *watch);
-// Processes what has arrived, without blocking: 1 if something changed, 0 if not, negative if the bus is gone.
+// Processes what has arrived, without blocking. Returns 1 if something changed, 0 if not, negative if the bus is gone.
 int csl_network_watch_process(struct csl_network_watch *watch);
 
 struct csl_network_facts {
@@ -159,7 +159,7 @@ struct csl_network_facts {
     // NMConnectivityState: 1 none, 2 behind a portal, 3 limited, 4 full.
     uint32_t connectivity;
 };
-// Negative if the answer is late or invalid.
+// Returns a negative value if the answer is late or invalid.
 int csl_network_watch_read(struct csl_network_watch *watch, struct csl_network_facts *facts);
 void csl_network_watch_close(struct csl_network_watch *watch);
 
@@ -171,7 +171,7 @@ const struct csl_ares *csl_ares_load(void *handle, const char **missing);
 #define CSL_ARES_MAXIMUM_ADDRESSES 16
 
 struct csl_ares_answer {
-    // A name server has answered, if only that there is no address.
+    // Whether a name server has answered, even if only that there is no address.
     int is_known;
     int ttl;
     int count;
@@ -195,23 +195,23 @@ const struct csl_js *csl_js_load(void *handle, const char **missing);
 // The maximum size in bytes of strings between a script and its caller.
 #define CSL_JS_MAXIMUM_TEXT 65536
 
-// Answers a script's __ask(what, name): text to be freed, or NULL.
+// Answers a script's __ask(what, name). Returns text to be freed, or NULL.
 typedef char *(*csl_js_helper)(void *data, const char *what, const char *name);
 
 struct csl_js_result {
-    // To be freed; NULL if the result is null.
+    // To be freed; NULL for null.
     char *text;
     // The exception that the script threw, or what is wrong with its result.
     char failure[512];
 };
 
-// A script's context. For use by one thread at a time. limit: seconds after which a running script is terminated.
+// A script's context. For use by one thread at a time. limit: the seconds after which a running script is terminated.
 struct csl_js_context;
 struct csl_js_context *csl_js_create(const struct csl_js *js, double limit, csl_js_helper helper, void *data);
 void csl_js_free(struct csl_js_context *context);
-// Both return 1 unless they failed. All strings, including the script, end with a NUL.
+// Both return 1 on success, 0 on failure. All strings, including the script, end with a NUL.
 int csl_js_run(struct csl_js_context *context, const char *script, struct csl_js_result *result);
-// Calls the first function that exists; names ends with NULL.
+// Calls the first of the functions that exists. names ends with NULL.
 int csl_js_call(
     struct csl_js_context *context, const char *const *names, const char *first, const char *second, struct csl_js_result *result
 );
@@ -221,7 +221,7 @@ int csl_js_call(
 struct csl_settings;
 const struct csl_settings *csl_settings_load(void *handle, const char **missing);
 
-// The value of a key; NULL or 0 if there is no such schema or key. Strings are to be freed.
+// The value of a key. NULL or 0 if the schema or the key is missing. Strings are to be freed.
 char *csl_settings_text(const struct csl_settings *settings, const char *schema, const char *key);
 int csl_settings_number(const struct csl_settings *settings, const char *schema, const char *key, int is_boolean);
 // The strings of a list, each followed by a line break.
@@ -240,29 +240,31 @@ const struct csl_avahi *csl_avahi_load(void *handle, const char **missing);
 enum { CSL_AVAHI_IS_FOUND, CSL_AVAHI_IS_SILENT, CSL_AVAHI_IS_ABSENT, CSL_AVAHI_IS_INVALID, CSL_AVAHI_HAS_FAILED };
 
 struct csl_avahi_failure {
-    // Silent: there is no answer yet, and the query continues. Absent: there is no bus, or no daemon on it. Invalid: the request
-    // is.
+    // Silent: no answer yet; the query continues. Absent: the bus, or the daemon on it, is missing. Invalid: the request is
+    // invalid.
     int kind;
     char text[256];
 };
 
-// A connection to the daemon. For use by one thread. NULL on failure; each request may block for the daemon, for at most 25 s.
+// A connection to the daemon. For use by one thread. Returns NULL on failure. Each request may block for the daemon, for at most 25
+// s.
 struct csl_avahi_client;
 struct csl_avahi_client *csl_avahi_open(const struct csl_avahi *avahi, int bell, struct csl_avahi_failure *failure);
 // All questions must have been dropped.
 void csl_avahi_close(struct csl_avahi_client *client);
-// Waits until something arrives, the bell rings, or the timeout; negative waits forever. Returns 0 if the daemon is lost.
+// Waits until something arrives, the bell rings, or the timeout has passed. A negative timeout waits forever. Returns 0 if the
+// daemon is lost.
 int csl_avahi_wait(struct csl_avahi_client *client, int milliseconds, struct csl_avahi_failure *failure);
 
-// The number of ways in which a question is asked, each with its own answers.
+// The number of ways to ask a question, each with its own answers.
 #define CSL_AVAHI_WAYS 3
 
 struct csl_avahi_question;
-// domain: NULL for the default. Returns NULL if there is no memory; all other failures are events.
+// domain: NULL for the default. Returns NULL if memory is exhausted; all other failures are reported as events.
 struct csl_avahi_question *csl_avahi_ask(
     struct csl_avahi_client *client, uint64_t number, const char *name, const char *type, const char *domain
 );
-// Events that are already queued may still come.
+// Events that are already queued are still reported.
 void csl_avahi_drop(struct csl_avahi_question *question);
 
 struct csl_avahi_event {
@@ -283,7 +285,7 @@ struct csl_avahi_event {
     uint8_t text[];
 };
 const uint8_t *csl_avahi_text(const struct csl_avahi_event *event);
-// The next event of waits and questions, in order; NULL if there is none.
+// Returns the next event of waits and questions, in order; NULL if there is none.
 struct csl_avahi_event *csl_avahi_next(struct csl_avahi_client *client);
 void csl_avahi_forget(struct csl_avahi_event *event);
 
@@ -306,12 +308,12 @@ struct csl_decoding {
     const char *reason;
 };
 
-// The state of one body. For use by one thread at a time. NULL if there is no memory.
+// The state of one body. For use by one thread at a time. Returns NULL if memory is exhausted.
 void *csl_decoder_create(const struct csl_codec *codec);
 void csl_decoder_free(const struct csl_codec *codec, void *decoder);
-// Reads until the output space is full, the input is used up, or a millisecond has passed. If the space is full, there may be more
-// output even without more input; if not, unread input may be left for another call. After the end of a zstd frame the next one may
-// begin.
+// Decodes until the output space is full, the input is used up, or a millisecond has passed. If the space is full, there may be
+// more output even without more input; otherwise, unread input may be left for another call. After the end of a zstd frame, the
+// next one may begin.
 void csl_decoder_decode(
     const struct csl_codec *codec, void *decoder, const uint8_t *bytes, size_t count, uint8_t *room, size_t capacity,
     struct csl_decoding *decoding
