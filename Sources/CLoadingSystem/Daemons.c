@@ -36,7 +36,7 @@
 #define SYS_close_range 436
 #endif
 
-// Removes the limits that the starting program happens to have set for itself: the daemon serves all programs.
+// Removes the limits of the starting program, because the daemon serves all programs.
 static void forget_limits(void) {
     umask(022);
     static const int limits[] = { RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_DATA, RLIMIT_AS };
@@ -48,7 +48,7 @@ static void forget_limits(void) {
     }
 }
 
-// Runs between fork and exec in a process that had threads: makes nothing but system calls.
+// Runs between fork and exec of a process that had threads, so it may only make system calls.
 static void become_daemon(const char *path, char *const arguments[], char *const environment[], const char *directory, const char *log,
                           int trouble, int output) {
     sigset_t none;
@@ -60,7 +60,7 @@ static void become_daemon(const char *path, char *const arguments[], char *const
     int null = open("/dev/null", O_RDWR);
     int errors = log == NULL ? null : open(log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
     if (errors < 0) errors = null;
-    // Duplicated above the descriptors that are replaced below, which would overwrite lower ones.
+    // Duplicated above the descriptors that are replaced below: a lower one would be overwritten.
     int kept = fcntl(trouble, F_DUPFD_CLOEXEC, 10);
     int spoken = output < 0 ? null : fcntl(output, F_DUPFD_CLOEXEC, 10);
     dup2(null, 0);
@@ -93,7 +93,7 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
         return -error;
     }
     if (child == 0) {
-        // Once this child exits, the grandchild belongs to no process of the app.
+        // Once this child exits, the grandchild is no longer a child of the app.
         pid_t grandchild = fork();
         if (grandchild == 0) become_daemon(path, arguments, environment, directory, log, ends[1], spoken[1]);
         if (grandchild < 0) {
@@ -106,7 +106,7 @@ int cls_start_daemon(const char *path, char *const arguments[], char *const envi
     if (spoken[1] >= 0) close(spoken[1]);
     int status;
     while (waitpid(child, &status, 0) < 0 && errno == EINTR) {}
-    // A successful exec closes the pipe; otherwise it carries the error.
+    // A successful exec closes the pipe; otherwise the error is read from it.
     ssize_t count;
     while ((count = read(ends[0], &error, sizeof error)) < 0 && errno == EINTR) {}
     close(ends[0]);
@@ -194,7 +194,7 @@ void cls_lock_sign(int fd, const char *reason) {
     char text[1024];
     int length = snprintf(text, sizeof text, "%d\n%s", (int)getpid(), reason);
     size_t count = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
-    // Overwritten in place, which works on a full disk, too.
+    // Overwritten in place, which also works on a full disk.
     if (pwrite(fd, text, count, 0) < 0 || ftruncate(fd, (off_t)count) < 0) return;
 }
 
@@ -219,23 +219,23 @@ int32_t cls_lock_holder(const char *path) {
     int process = length > 0 ? atoi(text) : 0;
     if (process <= 1) return 0;
     snprintf(link, sizeof link, "/proc/%d/exe", process);
-    // The process ID may have been reused.
+    // The process ID may have been reused by another program.
     if (program_name("/proc/self/exe", own, sizeof own) < 0 || program_name(link, other, sizeof other) < 0) return 0;
     return strcmp(own, other) == 0 ? process : 0;
 }
 
 void cls_wait_for_end(int32_t process, int milliseconds) {
-    // Unsupported before Linux 5.3, and blocked by older seccomp filters.
+    // Not supported before Linux 5.3, and blocked by older seccomp filters.
     int fd = process > 1 ? (int)syscall(SYS_pidfd_open, process, 0) : -1;
     if (fd < 0 && process > 1 && errno == ESRCH) return;
     struct pollfd watched = {.fd = fd, .events = POLLIN};
-    // Without a descriptor this is a plain pause; 2 ms instead of a long wait, because the caller checks again for the end.
+    // Without a descriptor, this only sleeps: for 2 ms instead of a long time, because the caller checks again.
     poll(&watched, 1, fd < 0 && process > 1 && milliseconds > 50 ? 2 : milliseconds);
     if (fd >= 0) close(fd);
 }
 
 int cls_listens_at(int socket_fd, const char *path) {
-    // SO_PEERCRED of a client reports the process that called listen() last (unix(7)): this one, from here on.
+    // SO_PEERCRED of a client reports the process that called listen() last (unix(7)): from now on, this one.
     if (listen(socket_fd, 128) < 0) return -errno;
     int fd = cls_connect(path, 1);
     if (fd == -EAGAIN || fd == -EINPROGRESS) return -EAGAIN;
@@ -281,7 +281,7 @@ void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t 
         is_read = fgets(line, sizeof line, file) == NULL;
         int is_head = !is_read && sscanf(line, "%lx-%lx %4s %*x %*x:%*x %lu", &next_start, &next_end, next_rights, &next_inode) == 4;
         if (is_read || is_head) {
-            // A mapping that is not writable and has no modified pages: its pages are in the file.
+            // A mapping that is not writable and has no modified pages: all its content is in the file.
             if (inode != 0 && rights[1] == '-' && changed == 0) found(context, start, end);
             if (is_read) break;
             start = next_start;
@@ -291,7 +291,7 @@ void cls_clean_mappings(const char *map, void (*found)(void *context, uintptr_t 
             memcpy(rights, next_rights, sizeof rights);
         } else if (sscanf(line, "Private_Dirty: %lu kB", &kilobytes) == 1 || sscanf(line, "Anonymous: %lu kB", &kilobytes) == 1
                    || sscanf(line, "Shared_Dirty: %lu kB", &kilobytes) == 1 || sscanf(line, "Swap: %lu kB", &kilobytes) == 1) {
-            // Modified pages that are swapped out (relocations, for example) appear in none of the other counts.
+            // Modified pages that are swapped out (relocations, for example) are not part of the other counts.
             changed += kilobytes;
         }
     }

@@ -90,7 +90,7 @@ int cls_route(const void *address, int length, int interface) {
     memset(&message, 0, sizeof message);
     size_t size = NLMSG_LENGTH(sizeof message.body) + RTA_LENGTH((size_t)length);
     if (interface > 0) {
-        // Match the routing tables: with an output interface, the kernel otherwise treats every address as on-link.
+        // Use the routing tables: otherwise, with an output interface, the kernel treats every address as on-link.
         message.body.rtm_flags = RTM_F_FIB_MATCH;
         struct rtattr attribute = {.rta_len = RTA_LENGTH(sizeof interface), .rta_type = RTA_OIF};
         memcpy(message.address + length, &attribute, sizeof attribute);
@@ -109,7 +109,7 @@ int cls_route(const void *address, int length, int interface) {
         struct nlmsghdr header;
         uint8_t bytes[8192];
     } answer;
-    // The kernel has answered before the request's call returns.
+    // The kernel has already answered when sending the request returns.
     int64_t received = result < 0 ? result : cls_netlink_receive(fd, &answer, sizeof answer);
     close(fd);
     if (received < 0) return (int)received;
