@@ -9,14 +9,14 @@
 
 #include "CFoundationNames.h"
 
-// Foundation loads NSData(contentsOf:), XMLParser(contentsOf:) and similar through a class that it looks up in the Swift runtime by
-// the name "FoundationNetworking._NSNonfileURLContentLoader"; without it, the program ends. Swift cannot give a class the name of
-// another module, so the record by which the runtime finds the class is written here: its accessor returns URLLoading's
-// NonfileURLContentLoader.
+// Foundation implements NSData(contentsOf:), XMLParser(contentsOf:) and similar with a class that it looks up in the Swift runtime,
+// by the name "FoundationNetworking._NSNonfileURLContentLoader". Without that class, the program ends. Swift cannot give a class
+// the name of another module. Therefore, the record by which the runtime finds the class is written here; its accessor returns
+// URLLoading's NonfileURLContentLoader.
 //
-// The layout is that of the runtime's type context descriptors (swift/ABI/Metadata.h), which Apple's stable ABI has fixed. All
-// fields have 32 bits; references are relative to themselves. 0x50 is a class (16) that is unique (0x40) and has no vtable. If
-// FoundationNetworking is linked as a shared library, too, the runtime finds its record first.
+// The layout is that of the runtime's type context descriptors (swift/ABI/Metadata.h), which is part of Apple's stable ABI. All
+// fields have 32 bits, and references are relative to themselves. 0x50 means a class (16) that is unique (0x40) and has no vtable.
+// If FoundationNetworking is also linked as a shared library, the runtime finds its record first.
 __asm__(
     ".section .rodata.urlloading_names, \"aR\", @progbits\n"
     ".p2align 2\n"
