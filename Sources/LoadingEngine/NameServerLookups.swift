@@ -21,7 +21,7 @@ enum NameServerLookups {
         let list = servers.allSatisfy(isServer) ? servers.joined(separator: ",") : nil
         let addresses = NameLookups(threads: "url-dns") { host, family in
             guard let list else {
-                return failure(host, "one of the name servers \(servers) is no address", .cannotConnectToHost)
+                return failure(host, "one of the name servers \(servers) is not an IP address", .cannotConnectToHost)
             }
             return switch CAres.lookUp(host, isV6: family == .inet6, servers: list) {
             case .addresses(let addresses, let seconds): NameLookups.Finding(addresses, of: host, seconds: seconds)

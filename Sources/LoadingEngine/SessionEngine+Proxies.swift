@@ -63,7 +63,7 @@ extension ProxyServer {
                 case .socks5: looksUpHere ? "socks5" : "socks5h"
                 }
             guard let url = URL(string: "\(scheme)://\(self)") else {
-                throw LoadError(.cannotConnectToHost, "the proxy's host \(host.debugDescription) is none")
+                throw LoadError(.cannotConnectToHost, "the proxy's host \(host.debugDescription) is not a valid host name")
             }
             return url
         }

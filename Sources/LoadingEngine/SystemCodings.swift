@@ -51,7 +51,7 @@ extension LibraryCoding.Step {
             switch step.outcome {
             case .goesOn: .goesOn
             case .isOver: .isOver
-            case .isDamaged(let reason): .failed(.corrupt("\(name) says: \(reason)"))
+            case .isDamaged(let reason): .failed(.corrupt("\(name): \(reason)"))
             case .hasNoMemory: .failed(.outOfMemory)
             }
         self.init(read: step.read, written: step.written, outcome: outcome)

@@ -35,7 +35,7 @@ package enum SystemProxies {
             let address = DesktopSettings.text(schema, "autoconfig-url") ?? ""
             let choice =
                 ProxyScript(address: address).map { ProxyRules.Choice.script($0) }
-                ?? .unusable("\(schema): autoconfig-url is no URL of http, https, file or data")
+                ?? .unusable("\(schema): autoconfig-url is not an http, https, file or data URL")
             (rules.http, rules.https) = (choice, choice)
         default: return nil
         }

@@ -20,8 +20,8 @@ enum ValidatedNames {
         case .addresses(let addresses, let seconds):
             NameLookups.Finding(addresses, of: host, seconds: seconds)
         case .unsigned:
-            failure(host, "its addresses are not signed, which requiresDNSSECValidation requires")
-        case .bogus(let reason): failure(host, "the answer is not what was signed: \(reason)")
+            failure(host, "its addresses are not signed, but requiresDNSSECValidation is set")
+        case .bogus(let reason): failure(host, "the answer does not match its signature: \(reason)")
         case .failed(let reason): failure(host, "DNSSEC cannot be checked: \(reason)")
         case .unanswered(let reason): failure(host, "DNSSEC cannot be checked: \(reason)", isForWantOfAnswer: true)
         }

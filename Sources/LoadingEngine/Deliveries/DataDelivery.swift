@@ -97,11 +97,11 @@ enum DataDelivery {
         _ answer: Answer, _ disposition: TaskAnswer.Disposition, _ load: Load
     ) async throws(LoadError) {
         guard disposition == .becomeStream else {
-            throw LoadError(.badServerResponse, "the server switched protocols (101), and the task did not become a stream")
+            throw LoadError(.badServerResponse, "the server switched protocols (101), but the task did not become a stream")
         }
         guard let connection = answer.transaction.exchange?.takeConnection() else {
             throw LoadError(
-                .unsupportedURL, "only a connection of HTTP/1.1 whose server switched protocols (101) becomes a stream")
+                .unsupportedURL, "a task can become a stream only after its HTTP/1.1 server switched protocols (101)")
         }
         let stream = load.becomeStream()
         load.tell(.becameStream)

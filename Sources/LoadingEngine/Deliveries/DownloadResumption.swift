@@ -71,7 +71,7 @@ struct DownloadResumption {
         }
         guard let url, Self.isOfSameResource(url, point.originalURL) else {
             throw LoadError(
-                .cannotOpenFile, "the resume data is of another URL; start the download from its URL", url: url
+                .cannotOpenFile, "the resume data is for another URL; start the download from its URL", url: url
             )
         }
         self.data = data

@@ -214,7 +214,7 @@ final class FTPConversation {
     private func secureData() async throws(LoadError) {
         guard let data else { return }
         guard data.readableBytes == 0 else {
-            throw LoadError(.secureConnectionFailed, "the server sends data in clear, which it agreed to secure")
+            throw LoadError(.secureConnectionFailed, "the server sent data in clear text, although it had agreed to use TLS")
         }
         do throws(LoadError) {
             try await data.secure(to: server, in: load)

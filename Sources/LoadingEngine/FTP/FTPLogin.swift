@@ -42,7 +42,7 @@ struct FTPLogin {
             return (Array("anonymous".utf8), Array("anonymous@".utf8))
         }
         for text in [user, password] where text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
-            throw LoadError(.userAuthenticationRequired, "a user or password with a control character cannot be sent by FTP")
+            throw LoadError(.userAuthenticationRequired, "a user or password with a control character cannot be sent over FTP")
         }
         return (Array(user.utf8), Array(password.utf8))
     }
@@ -113,7 +113,7 @@ struct FTPLogin {
     private static func refused(_ refusal: String) -> LoadError {
         LoadError(
             .userAuthenticationRequired,
-            "the server refuses the login (\(refusal)); give one in the URL, in the credential storage, or as answer to the challenge"
+            "the server refused the login (\(refusal)); provide one in the URL, the credential storage, or answer the challenge"
         )
     }
 

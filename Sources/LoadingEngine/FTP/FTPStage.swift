@@ -31,13 +31,13 @@ final class FTPStage: LoadStage {
     func answer(_ hop: Hop, in load: Load, then next: LowerStages) async throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.unsupportedURL, "the request has no URL") }
         guard hop.number == 0 else {
-            throw LoadError(.unsupportedURL, "no redirect may lead to \(PrintableURL.text(url))", url: url)
+            throw LoadError(.unsupportedURL, "a redirect must not lead to \(PrintableURL.text(url))", url: url)
         }
         let request = hop.request
         let policy = request.cachePolicy == .useProtocolCachePolicy ? load.session.policy.cachePolicy : request.cachePolicy
         guard policy != .returnCacheDataDontLoad else {
             throw LoadError(
-                .resourceUnavailable, "what FTP servers have is not cached, and the request is not to be sent", url: url)
+                .resourceUnavailable, "FTP responses are not cached, and the cache policy forbids a request", url: url)
         }
         let target = try Self.target(url)
         var plan = try Self.plan(target, request, url, in: load)

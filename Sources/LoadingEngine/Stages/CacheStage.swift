@@ -116,7 +116,7 @@ final class CacheStage: LoadStage {
         switch (decision, hit) {
         case (.fail, _) where policy == .returnCacheDontLoad:
             throw LoadError(
-                .resourceUnavailable, "the cache has no answer, and the request is not to be sent", url: hop.request.url
+                .resourceUnavailable, "the cache has no response, and the cache policy forbids a request", url: hop.request.url
             )
         case (.fail, _):
             return .answered(try StoredAnswer.gatewayTimeout(hop, in: load))

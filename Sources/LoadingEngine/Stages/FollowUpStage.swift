@@ -342,7 +342,7 @@ final class FollowUpStage {
         let location = PrintableURL.text(head.headers.first("Location") ?? "")
         return switch reason {
         case .tooMany: "more than \(RedirectPolicy.limit) redirects"
-        case .unsupportedScheme: "the server redirects to \(location), which it has no say over"
+        case .unsupportedScheme: "the server redirects to \(location), whose scheme is not allowed in a redirect"
         case .malformedLocation: "the server redirects to \(location), which is not a URL"
         }
     }

@@ -55,7 +55,7 @@ final class LocalContentStage: LoadStage {
 
     private static func data(_ url: URL) throws(LoadError) -> (LoadResponse, LocalBody.Source) {
         guard let content = DataURL(url.absoluteString) else {
-            throw LoadError(.badURL, "not a data URL that RFC 2397 allows", url: url)
+            throw LoadError(.badURL, "the data URL is malformed (RFC 2397)", url: url)
         }
         let kind = LoadResponse.Kind.local(mimeType: content.mimeType, textEncoding: content.charset)
         return (

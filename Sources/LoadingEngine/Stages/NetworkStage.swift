@@ -168,7 +168,7 @@ final class NetworkStage: LoadStage {
             pool.giveBack(connection)
             load.webSocket?.goByHTTP1()
             load.lastAttempt.evidence = .notProcessed(RetryEvidence.Refusal(endsConnection: false))
-            throw LoadError(.connectionLost, "the HTTP/2 connection that was to carry the WebSocket is gone")
+            throw LoadError(.connectionLost, "the HTTP/2 connection for the WebSocket was closed")
         }
         do {
             let exchange = try connection.begin(message.outgoing, control: load.control)

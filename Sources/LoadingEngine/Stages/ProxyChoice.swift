@@ -62,7 +62,7 @@ enum ProxyChoice {
         if hop.proxies.origin != target.origin {
             switch proxies.rules.decision(isSecure: target.origin.isSecure, host: target.origin.host) {
             case .unusable(let reason): throw LoadError(.cannotConnectToHost, reason)
-            case .script(let script): throw LoadError(.cannotConnectToHost, "\(script.name) was not asked")
+            case .script(let script): throw LoadError(.cannotConnectToHost, "\(script.name) has not been run")
             case .ways(let ways): take(ways, for: target, hop, proxies)
             }
         }

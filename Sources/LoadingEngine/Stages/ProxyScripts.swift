@@ -174,7 +174,7 @@ final class ProxyScripts {
             switch question {
             case .response(let response):
                 let status = response.head?.status ?? 200
-                if status != 200 { collected.value.refusal = "cannot be loaded: its server answers \(status)" }
+                if status != 200 { collected.value.refusal = "cannot be loaded: its server responded with status \(status)" }
                 reply(.disposition(status == 200 ? .allow : .cancel))
             case .redirect(_, let proposed): reply(.request(proposed))
             case .newBodyStream: reply(.bodyStream(nil))
@@ -232,7 +232,7 @@ final class ProxyScriptRunner: Sendable {
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {
         guard !RunningScripts.shared.includeEndless else {
-            return .failure(ProxyScriptFailure("cannot be run: one that the program ran before does not end"))
+            return .failure(ProxyScriptFailure("cannot be run: an earlier script of this program has not ended"))
         }
         let slot = LoopSlot<Result<[ProxyWay], ProxyScriptFailure>>(control)
         let (question, host) = (ProxyScript.question(target), target.origin.host)
@@ -243,7 +243,7 @@ final class ProxyScriptRunner: Sendable {
             guard isWaitedFor.isUp else { return }
             slot.fill(turn.run { answer(question, host) })
         }
-        guard isUnderWay else { return .failure(ProxyScriptFailure("cannot be run: there is no thread for it")) }
+        guard isUnderWay else { return .failure(ProxyScriptFailure("cannot be run: no thread is available")) }
         return try await slot.wait(patience: ProxyScripts.patience)
     }
 
@@ -264,11 +264,11 @@ final class ProxyScriptRunner: Sendable {
         case .failure(let failure): return .failure(ProxyScriptFailure("cannot be run: \(failure.text)"))
         case .success(let script):
             switch script.call(["FindProxyForURLEx", "FindProxyForURL"], url, host) {
-            case .failure(let failure): return .failure(ProxyScriptFailure("has no answer: \(failure.text)"))
+            case .failure(let failure): return .failure(ProxyScriptFailure("failed: \(failure.text)"))
             case .success(nil): return .success([.direct])
             case .success(let text?):
                 guard let ways = ProxyScript.ways(text) else {
-                    return .failure(ProxyScriptFailure("answers what is no proxy: \(text.prefix(100).debugDescription)"))
+                    return .failure(ProxyScriptFailure("returned no list of proxies: \(text.prefix(100).debugDescription)"))
                 }
                 return .success(ways)
             }

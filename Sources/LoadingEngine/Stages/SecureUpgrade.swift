@@ -22,7 +22,7 @@ enum SecureUpgrade {
     static func upgrade(_ hop: Hop, in load: Load) throws(LoadError) {
         guard let url = hop.request.url, let secure = secure(url) else {
             throw LoadError(
-                .appTransportSecurityRequiresSecureConnection, "the host is to be reached over TLS only (RFC 6797)",
+                .appTransportSecurityRequiresSecureConnection, "the host requires TLS (RFC 6797), but the URL cannot be upgraded",
                 url: hop.request.url
             )
         }

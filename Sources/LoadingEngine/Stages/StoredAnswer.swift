@@ -190,7 +190,7 @@ final class StoredBody: ResponseBody {
 
     private var damaged: LoadError {
         LoadError(
-            .cannotLoadFromNetwork, "what the cache had stored turned out to be damaged, and is removed",
+            .cannotLoadFromNetwork, "the stored response was damaged, and is removed from the cache",
             url: transaction.request.url)
     }
 }

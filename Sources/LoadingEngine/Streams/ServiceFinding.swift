@@ -21,7 +21,7 @@ extension StreamOrder {
         guard !load.session.policy.needs.requiresDNSSEC else {
             throw LoadError(
                 .dnsLookupFailed,
-                "finding the service \(service.name): the local network signs nothing, which requiresDNSSECValidation requires")
+                "finding the service \(service.name): its answers are not signed, but requiresDNSSECValidation is set")
         }
         try await load.control.waitWhileSuspended()
         let slot = LoopSlot<Result<ServiceLookups.Location, Avahi.Failure>>(load.control)
@@ -39,7 +39,7 @@ extension StreamOrder {
         case .absent(let reason), .failed(let reason):
             LoadError(.cannotFindHost, "finding the service \(service.name): \(reason)")
         case .invalid(let reason):
-            LoadError(.badURL, "a stream task cannot lead to the service \(service.name) of type \(service.type): \(reason)")
+            LoadError(.badURL, "a stream task cannot connect to the service \(service.name) of type \(service.type): \(reason)")
         }
     }
 }

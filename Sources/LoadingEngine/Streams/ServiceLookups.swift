@@ -79,7 +79,7 @@ package final class ServiceLookups: @unchecked Sendable {
         if !mustStart {
             bell.ring()
         } else if Threads.start("url-services", { self.run() }) == nil {
-            refuse(.failed("the system has no thread to give"))
+            refuse(.failed("no thread is available"))
         }
         return { [self] in
             let isHeard = monitor.locked {
@@ -225,13 +225,13 @@ extension ServiceName {
     /// Why the service cannot exist (RFC 6763, sections 4.1 and 7); nil if its name and type are valid.
     fileprivate var objection: String? {
         func isLabel(_ label: Substring) -> Bool { 1...63 ~= label.utf8.count }
-        guard isLabel(name[...]) else { return "its name does not have 1 to 63 bytes" }
+        guard isLabel(name[...]) else { return "its name must have 1 to 63 bytes" }
         let parts = type.split(separator: ".", omittingEmptySubsequences: false)
         guard parts.count == 2, parts.allSatisfy(isLabel), parts[0].hasPrefix("_"),
             ["_tcp", "_udp"].contains(parts[1].lowercased())
-        else { return "its type does not look like _ipp._tcp" }
+        else { return "its type must have the form _ipp._tcp" }
         guard domain.isEmpty || domain.split(separator: ".", omittingEmptySubsequences: false).allSatisfy(isLabel) else {
-            return "a part of its domain does not have 1 to 63 bytes"
+            return "each part of its domain must have 1 to 63 bytes"
         }
         return nil
     }

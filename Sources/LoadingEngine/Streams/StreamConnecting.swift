@@ -117,7 +117,7 @@ struct StreamConnecting {
     private func take(_ connection: any HTTPConnection) throws(LoadError) -> ByteStreamConnection {
         guard let stream = connection as? ByteStreamConnection else {
             pool.giveBack(connection)
-            throw LoadError(.cannotConnectToHost, "the connection to \(target.origin.host) is no byte stream")
+            throw LoadError(.cannotConnectToHost, "the connection to \(target.origin.host) is not a byte stream")
         }
         if use != .counted { pool.wasTakenOver(stream) }
         return stream
@@ -135,7 +135,7 @@ extension StreamOrder {
             return (target, url)
         } catch {
             let reason = (error as? RequestTarget.Malformed)?.message ?? "it names no server"
-            throw LoadError(.badURL, "a stream task cannot lead to \(host), port \(port): \(reason)")
+            throw LoadError(.badURL, "a stream task cannot connect to \(host), port \(port): \(reason)")
         }
     }
 }

@@ -262,9 +262,9 @@ final class StreamLoad {
         case .unreadBytes:
             LoadError(
                 .secureConnectionFailed,
-                "bytes that came in clear were not read before TLS was to begin; they may be an attacker's (CVE-2011-0411)")
+                "bytes that arrived in clear text were not read before TLS; they may be an attacker's (CVE-2011-0411)")
         case .endedBeforeTLS:
-            LoadError(.secureConnectionFailed, "a side of the stream was closed before TLS was to begin")
+            LoadError(.secureConnectionFailed, "one side of the stream was closed before TLS began")
         }
     }
 

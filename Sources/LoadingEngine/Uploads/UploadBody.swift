@@ -42,7 +42,7 @@ enum UploadBody {
         guard case .bodyStream(let stream) = try await load.ask(.newBodyStream(from: start)), let stream else {
             throw LoadError(
                 .requestBodyStreamExhausted,
-                "the body has to be sent again, and the delegate gave no new stream (urlSession(_:task:needNewBodyStream:))"
+                "the body has to be sent again, but the delegate provided no new stream (urlSession(_:task:needNewBodyStream:))"
             )
         }
         return stream
@@ -92,7 +92,7 @@ enum UploadBody {
     static func part(_ body: OutgoingBody, of hop: Hop) throws(LoadError) -> OutgoingBody {
         guard let wanted = hop.upload?.part else { return body }
         guard let part = body.part(from: wanted.offset, count: wanted.count) else {
-            throw LoadError(.cannotOpenFile, "the body has fewer bytes than the server has of it; start the upload anew")
+            throw LoadError(.cannotOpenFile, "the body is shorter than what the server has received; start the upload again")
         }
         return part
     }

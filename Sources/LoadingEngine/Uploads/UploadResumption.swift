@@ -106,7 +106,7 @@ final class UploadResumption {
             return control(part: nil, number: 0, proxies: load.proxies != nil) ?? first
         } catch {
             let hop = Hop(number: 0, request: request)
-            hop.keep(.failure(LoadError(.cannotOpenFile, "the resume data cannot be used; start the upload anew", cause: error)))
+            hop.keep(.failure(LoadError(.cannotOpenFile, "the resume data cannot be used; start the upload again", cause: error)))
             return hop
         }
     }
@@ -176,7 +176,7 @@ final class UploadResumption {
         interimStep = upload?.heard(head, from: url, given: exchange.record.givenBodyBytes, now: load.now)
         if !knewPlace, upload?.resource != nil { tellPlace(load) }
         if upload?.isCreating == true { stream.limit = upload?.mostAtOnce }
-        if interimStep != nil { throw LoadError(.connectionLost, "the server asks for the upload in another form") }
+        if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
     }
 
     /// Reports that other loads can now resume the upload. This may be the last report of this load.
@@ -265,19 +265,19 @@ final class UploadResumption {
         case .contradiction(let message):
             return LoadError(.badServerResponse, "\(message); the upload is not continued")
         case .tooLarge(let limit):
-            return LoadError(.dataLengthExceedsMaximum, "the server takes uploads of \(limit) bytes at most (Upload-Limit)")
+            return LoadError(.dataLengthExceedsMaximum, "the server accepts uploads of at most \(limit) bytes (Upload-Limit)")
         case .tooSmall(let limit):
-            return LoadError(.dataLengthExceedsMaximum, "the server takes uploads of \(limit) bytes at least (Upload-Limit)")
+            return LoadError(.dataLengthExceedsMaximum, "the server accepts uploads of at least \(limit) bytes (Upload-Limit)")
         case .gone(let status):
             guard var error = interruption else {
                 return LoadError(
-                    .resourceUnavailable, "the server does not have the upload any more (\(status)); start the upload anew")
+                    .resourceUnavailable, "the server no longer has the upload (\(status)); start the upload again")
             }
             error.message += "; the server did not keep the upload (\(status))"
             return error
         case .unanswered(let status):
             return interruption
-                ?? LoadError(.resourceUnavailable, "the server does not say how far the upload is (\(status)); try again later")
+                ?? LoadError(.resourceUnavailable, "the server did not report the upload's offset (\(status)); try again later")
         case nil: return interruption ?? LoadError(.connectionLost, "the upload was interrupted")
         }
     }

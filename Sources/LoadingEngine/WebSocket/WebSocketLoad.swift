@@ -49,7 +49,7 @@ final class WebSocketLoad {
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
         if load.webSocket == nil {
             guard target.isWebSocket else { return }
-            throw LoadError(.unsupportedURL, "a ws or wss URL is loaded by a WebSocket task alone", url: hop.request.url)
+            throw LoadError(.unsupportedURL, "only a WebSocket task can load a ws or wss URL", url: hop.request.url)
         }
         guard target.isWebSocket || hop.number > 0 else {
             throw LoadError(.unsupportedURL, "a WebSocket task needs a ws or wss URL", url: hop.request.url)
@@ -66,7 +66,7 @@ final class WebSocketLoad {
     /// section 5).
     func handshakeFields(for request: LoadRequest, by route: Route) throws(LoadError) -> [(String, String)] {
         guard request.method == "GET" else {
-            throw LoadError(.badURL, "the handshake of a WebSocket is a GET, not a \(request.method)", url: request.url)
+            throw LoadError(.badURL, "the handshake of a WebSocket must be a GET, not a \(request.method)", url: request.url)
         }
         do {
             let field = request.headers.all("Sec-WebSocket-Protocol").joined(separator: ", ")
@@ -109,10 +109,10 @@ final class WebSocketLoad {
         guard let exchange = answer.transaction.exchange, let handshake else {
             answer.body.cancel()
             guard answer.transaction.source != .localCache else {
-                throw LoadError(.badServerResponse, "the request's Cache-Control is only-if-cached, and no cache has a WebSocket")
+                throw LoadError(.badServerResponse, "the request's Cache-Control is only-if-cached, but a cache has no WebSockets")
             }
             // A `URLProtocol` class of the app responded.
-            throw LoadError(.unsupportedURL, "a WebSocket is not loaded by a URLProtocol class")
+            throw LoadError(.unsupportedURL, "a URLProtocol class cannot load a WebSocket")
         }
         do {
             let connection = WebSocketConnection(exchange, try agreement(exchange, handshake), order, of: load)
@@ -132,10 +132,10 @@ final class WebSocketLoad {
         let head = exchange.receivedHead
         guard exchange.hasSwitched else {
             throw LoadError(
-                .badServerResponse, "the server did not switch to WebSocket, but answered with the status \(head.status)")
+                .badServerResponse, "the server did not switch to WebSocket, but responded with the status \(head.status)")
         }
         guard head.majorVersion > 1 || head.minorVersion >= 1 else {
-            throw LoadError(.badServerResponse, "the server switched protocols by HTTP/1.0")
+            throw LoadError(.badServerResponse, "the server switched protocols in an HTTP/1.0 response")
         }
         do {
             return try handshake.check(status: head.status, headers: head.headers)

@@ -53,7 +53,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
             #expect(try await session.text(request(server, host)).response.statusCode == 200, "\(host)")
         }
         let connections = server.connectionCount
-        for (host, reason) in [("bad.signed", "is not what was signed"), ("host.unsigned", "are not signed")] {
+        for (host, reason) in [("bad.signed", "does not match its signature"), ("host.unsigned", "are not signed")] {
             let error = await expectFailure(.dnsLookupFailed, in: host) { try await session.text(request(server, host)) }
             #expect(error?.localizedDescription.contains(reason) == true, "\(error?.localizedDescription ?? "")")
         }

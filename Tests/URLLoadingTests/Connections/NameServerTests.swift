@@ -127,7 +127,7 @@ import URLLoading
     func `what is no name server is a failure that says so`(_ text: String) async throws {
         try await with(nameServers: [text], { _, _ in .addresses("127.0.0.1") }) { (server, names, session) async throws in
             let error = await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "a.test")) }
-            #expect(error?.localizedDescription.contains("is no address") == true, "\(error?.localizedDescription ?? "")")
+            #expect(error?.localizedDescription.contains("is not an IP address") == true, "\(error?.localizedDescription ?? "")")
             #expect(names.count("a.test") == 0)
         }
     }
