@@ -91,7 +91,7 @@ enum BadCertificate {
             (.expired, .serverCertificateHasBadDate, "expired on"),
             (.notYetValid, .serverCertificateNotYetValid, "is not valid before"),
             (.wrongHost, .serverCertificateUntrusted, "other.example"),
-            (.selfSigned, .serverCertificateUntrusted, "signed by itself"),
+            (.selfSigned, .serverCertificateUntrusted, "self-signed"),
             (.unknownAuthority, .serverCertificateHasUnknownRoot, "not a trusted root"),
             (.missingIntermediate, .serverCertificateUntrusted, "without that of its issuer"),
         ] as [(BadCertificate, LoadError.Kind, String)]

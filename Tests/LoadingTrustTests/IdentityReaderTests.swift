@@ -49,8 +49,8 @@ import Testing
             ("none given", PKCS12Samples.modern, nil, .passwordRequired), ("empty", PKCS12Samples.modern, "", .wrongPassword),
             ("no key", PKCS12Samples.withoutKey, "geheim", .noKey),
             ("no certificate", PKCS12Samples.withoutCertificate, "geheim", .noCertificate),
-            ("no file", Data(), "", .malformed("it is no PKCS #12 file")),
-            ("PEM", pem(PEMSamples.certificate), "", .malformed("it is no PKCS #12 file")),
+            ("no file", Data(), "", .malformed("it is not a PKCS #12 file")),
+            ("PEM", pem(PEMSamples.certificate), "", .malformed("it is not a PKCS #12 file")),
         ]
         for (name, file, password, expected) in rows {
             #expect(throws: expected, "\(name)") { try IdentityReader.identity(pkcs12: file, password: password) }
@@ -85,7 +85,7 @@ import Testing
             return Data(node(0x30, [2, 1, 3] + data(node(0x30, data(bags)))))
         }
         #expect(throws: IdentityFailure.noCertificate) { try IdentityReader.identity(pkcs12: file(of: 1), password: "geheim") }
-        #expect(throws: IdentityFailure.unsupported("a file of so many rounds")) {
+        #expect(throws: IdentityFailure.unsupported("a file with so many key derivation rounds")) {
             try IdentityReader.identity(pkcs12: file(of: 32), password: "geheim")
         }
     }

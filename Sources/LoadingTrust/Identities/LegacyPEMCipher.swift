@@ -14,7 +14,7 @@ enum LegacyPEMCipher {
     static func decrypt(_ block: PEMBlock, password: String?) throws(IdentityFailure) -> Data {
         let info = block.headers["DEK-Info"]?.split(separator: ",") ?? []
         guard info.count == 2, let start = hexadecimal(info[1]), start.count >= 8 else {
-            throw .malformed("the encrypted key does not say how it is encrypted")
+            throw .malformed("the encrypted key does not name its cipher")
         }
         guard let password else { throw .passwordRequired }
         let cipher: BlockCipher

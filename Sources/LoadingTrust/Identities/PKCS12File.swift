@@ -44,13 +44,13 @@ struct PKCS12File {
     static func content(of file: [UInt8], password: String?) throws(IdentityFailure) -> Content {
         guard let root = try? BER.parse(file), root.identifier == .sequence, let fields = root.children(), fields.count >= 2,
             let authenticated = fields[1].children(), let type = authenticated.first.flatMap(name)
-        else { throw .malformed("it is no PKCS #12 file") }
+        else { throw .malformed("it is not a PKCS #12 file") }
         guard type == Name.data else { throw .unsupported("a PKCS #12 file that is signed with a public key") }
         guard authenticated.count == 2, let safe = authenticated[1].children()?.first.flatMap(octets) else { throw damaged }
         var content = Content()
         var secret = PasswordBytes(password ?? "")
         if fields.count > 2 {
-            guard let seal = PKCS12Seal(fields[2]) else { throw .unsupported("how the PKCS #12 file proves that it is whole") }
+            guard let seal = PKCS12Seal(fields[2]) else { throw .unsupported("the integrity check of the PKCS #12 file") }
             if try !seal.matches(safe, secret, &content.rounds) {
                 let none = PasswordBytes.none
                 guard password ?? "" == "", try seal.matches(safe, none, &content.rounds) else {

@@ -24,7 +24,7 @@ struct PasswordCipher {
         static let rc2of40: ASN1ObjectIdentifier = [1, 2, 840, 113_549, 1, 12, 1, 6]
     }
 
-    private static let damaged = IdentityFailure.malformed("it does not say how it is encrypted")
+    private static let damaged = IdentityFailure.malformed("its encryption parameters are malformed")
 
     init(_ algorithm: ASN1Node, _ password: PasswordBytes, _ rounds: inout RoundBudget) throws(IdentityFailure) {
         guard let parts = algorithm.children(), parts.count == 2, let name = try? ASN1ObjectIdentifier(derEncoded: parts[0]),

@@ -33,7 +33,7 @@ enum PrivateKeyForm {
         }
         guard let key else { throw .malformed("the private key is damaged") }
         guard (try? Certificate.PrivateKey(derBytes: key)) != nil else {
-            throw .unsupported("this kind of private key (RSA, P-256, P-384, P-521 and Ed25519 are)")
+            throw .unsupported("a private key other than RSA, P-256, P-384, P-521 or Ed25519")
         }
         return Data(key)
     }

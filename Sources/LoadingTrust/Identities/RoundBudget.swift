@@ -17,6 +17,6 @@ struct RoundBudget {
     /// Spends rounds of `times` hashes each.
     mutating func spend(_ rounds: Int, times: Int) throws(IdentityFailure) {
         left -= rounds * times
-        if left < 0 { throw .unsupported("a file of so many rounds") }
+        if left < 0 { throw .unsupported("a file with so many key derivation rounds") }
     }
 }

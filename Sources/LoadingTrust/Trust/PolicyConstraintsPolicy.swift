@@ -23,9 +23,9 @@ struct PolicyConstraintsPolicy: VerifierPolicy {
     func chainMeetsPolicyRequirements(chain: UnverifiedCertificateChain) -> PolicyEvaluationResult {
         do {
             return try Self.keepsPolicies(chain.dropLast().reversed())
-                ? .meetsPolicy : .failsToMeetPolicy(reason: "it has none of the policies that an authority demands")
+                ? .meetsPolicy : .failsToMeetPolicy(reason: "it has none of the policies that a CA requires")
         } catch {
-            return .failsToMeetPolicy(reason: "what a certificate says of its policies is malformed")
+            return .failsToMeetPolicy(reason: "the policies of a certificate are malformed")
         }
     }
 

@@ -35,7 +35,7 @@ struct ServerCertificatePolicy: VerifierPolicy {
         // CA:TRUE.
         let isItsOwnRoot = chain.count == 1
         if use != .anything, !isItsOwnRoot, case .isCertificateAuthority = try? leaf.extensions.basicConstraints {
-            return Fault(reason: .wrongUse, text: "it is the certificate of an authority, not of a \(use)")
+            return Fault(reason: .wrongUse, text: "it is the certificate of a CA, not of a \(use)")
         }
         if use == .server, let fault = nameFault(of: leaf) { return fault }
         for certificate in chain.dropLast(isItsOwnRoot ? 0 : 1) {

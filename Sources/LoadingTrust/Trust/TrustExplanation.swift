@@ -33,13 +33,13 @@ struct TrustExplanation {
             return TrustFailure(.malformed, "the certificate of \(host) is malformed")
         }
         if let bits = fields.keyBits, bits < (fields.publicKey.first == 0x30 ? 2_048 : 256) {
-            return TrustFailure(.weakKey, "a certificate of \(host) is not to be trusted: its key has only \(bits) bits")
+            return TrustFailure(.weakKey, "a certificate of \(host) is not trusted: its key has only \(bits) bits")
         }
         return TrustFailure(.malformed, "a certificate of \(host) is malformed, or has a kind of key that is not supported")
     }
 
     static func untrusted(_ fault: ServerCertificatePolicy.Fault, _ host: String) -> TrustFailure {
-        TrustFailure(fault.reason, "the certificate of \(host) is not to be trusted: \(fault.text)")
+        TrustFailure(fault.reason, "the certificate of \(host) is not trusted: \(fault.text)")
     }
 
     /// The chain leads to a trusted root but violates a policy.
@@ -58,7 +58,7 @@ struct TrustExplanation {
         let names = (try? leaf.extensions.subjectAlternativeNames).map { names in
             names.prefix(8).map(Self.text(of:))
         }
-        let others = names?.joined(separator: ", ") ?? "nobody"
+        let others = names?.joined(separator: ", ") ?? "no host"
         return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
     }
 
@@ -106,26 +106,26 @@ struct TrustExplanation {
 
     /// Too many certificates were sent.
     var excessive: TrustFailure {
-        TrustFailure(.rules, "\(host) sent so many certificates that not every way from its own to a trusted root was tried")
+        TrustFailure(.rules, "\(host) sent too many certificates to try every path from its own to a trusted root")
     }
 
     /// No chain leads to a trusted root.
     func unanchored(_ sent: [Certificate], _ leaf: Certificate, understood: [ASN1ObjectIdentifier]) -> TrustFailure {
         if let absence = TrustRoots.absence(for: question) {
             return TrustFailure(
-                .noRoots, "\(absence), so that no server can be judged, \(host) or any other: \(TrustRoots.remedy)",
+                .noRoots, "\(absence), so no server can be verified, including \(host): \(TrustRoots.remedy)",
                 kind: .secureConnectionFailed)
         }
         if TrustRoots.containsUnreadable(question.roots + question.extraRoots) {
             return TrustFailure(
                 .unreadableRoot,
-                "a certificate that the session is to trust cannot be read, and the others do not vouch for \(host)",
+                "a certificate that the session is configured to trust cannot be read, and no other one verifies \(host)",
                 kind: .secureConnectionFailed
             )
         }
         if leaf.issuer == leaf.subject {
             return TrustFailure(
-                .selfSigned, "the certificate of \(host) is signed by itself, and is not among the trusted roots"
+                .selfSigned, "the certificate of \(host) is self-signed, and is not among the trusted roots"
             )
         }
         var path = [leaf]
@@ -138,7 +138,7 @@ struct TrustExplanation {
         guard path.count > 1, let end = path.last else {
             return TrustFailure(
                 .missingIssuer,
-                "the server sent its certificate without that of its issuer, \(leaf.issuer), which is not known"
+                "the server sent its certificate without that of its issuer, \(leaf.issuer), which is unknown"
             )
         }
         return TrustFailure(

@@ -49,7 +49,7 @@ package struct TrustFailure: Error, Sendable, Hashable {
     /// The queue of checks is full.
     package static func unchecked(_ host: String) -> TrustFailure {
         TrustFailure(
-            .unchecked, "the certificate of \(host) was not checked: too many others wait to be", kind: .secureConnectionFailed
+            .unchecked, "the certificate of \(host) was not checked: too many checks are queued", kind: .secureConnectionFailed
         )
     }
 }

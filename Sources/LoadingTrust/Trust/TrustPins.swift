@@ -37,10 +37,10 @@ package struct TrustPins: Sendable, Hashable {
         if isEmpty { return nil }
         let hashes = chain.map { CertificateFacts(der: $0)?.spkiSHA256 }
         if !leaf.isEmpty, !hashes.prefix(1).contains(where: { $0.map(leaf.contains) ?? false }) {
-            return TrustFailure(.pins, "the key of \(host)'s certificate is none of those that it is pinned to")
+            return TrustFailure(.pins, "the key of \(host)'s certificate is not one of its pinned keys")
         }
         if !ca.isEmpty, !hashes.dropFirst().contains(where: { $0.map(ca.contains) ?? false }) {
-            return TrustFailure(.pins, "no issuer of \(host)'s certificate has a key that the host is pinned to")
+            return TrustFailure(.pins, "no issuer of \(host)'s certificate has one of the host's pinned keys")
         }
         return nil
     }

@@ -54,7 +54,7 @@ package enum TrustRoots {
         return systemHasSome ? nil : "there are no root certificates on this machine"
     }
 
-    static let remedy = "the package ca-certificates has them, or SSL_CERT_FILE names a file of others"
+    static let remedy = "install the package ca-certificates, or set SSL_CERT_FILE to a file of root certificates"
 
     private static let systemHasSome = systemFiles.contains { path in
         FileManager.default.contents(atPath: path)?.firstRange(of: Data("-----BEGIN ".utf8)) != nil
