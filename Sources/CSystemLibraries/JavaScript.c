@@ -213,7 +213,7 @@ void csl_js_free(struct csl_js_context *context) {
 
 static void fail(struct csl_js_context *context, void *exception, struct csl_js_result *result) {
     char *text = exception ? text_of(context, context->context, exception) : NULL;
-    snprintf(result->failure, sizeof result->failure, "%s", text ? text : "it threw something");
+    snprintf(result->failure, sizeof result->failure, "%s", text ? text : "it threw an exception");
     free(text);
 }
 
@@ -263,12 +263,12 @@ static void perform_call(struct work *work) {
         fail(context, exception, result);
     } else if (js->JSValueIsString(context->context, value)) {
         result->text = text_of(context, context->context, value);
-        if (!result->text) snprintf(result->failure, sizeof result->failure, "its answer is too long");
+        if (!result->text) snprintf(result->failure, sizeof result->failure, "its result is too long");
         work->is_good = result->text != NULL;
     } else if (js->JSValueIsNull(context->context, value)) {
         work->is_good = true;
     } else {
-        snprintf(result->failure, sizeof result->failure, "its answer is neither text nor null");
+        snprintf(result->failure, sizeof result->failure, "its result is neither a string nor null");
     }
 }
 

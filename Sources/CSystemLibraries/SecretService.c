@@ -137,7 +137,7 @@ static int failed(
     const struct csl_secret *secret, struct error *error, int is_absent, struct csl_secret_failure *failure
 ) {
     failure->is_absent = is_absent || (error && is_absence(secret, error));
-    snprintf(failure->text, sizeof failure->text, "%s", error && error->message ? error->message : "no reason is given");
+    snprintf(failure->text, sizeof failure->text, "%s", error && error->message ? error->message : "no reason was given");
     if (error) secret->g_error_free(error);
     return 0;
 }
@@ -160,7 +160,7 @@ static void *bus(const struct csl_secret *secret, struct csl_secret_failure *fai
     secret->secret_service_disconnect();
     secret->g_object_unref(connection);
     failure->is_absent = 1;
-    snprintf(failure->text, sizeof failure->text, "the session bus has gone away");
+    snprintf(failure->text, sizeof failure->text, "the session bus was closed");
     return NULL;
 }
 

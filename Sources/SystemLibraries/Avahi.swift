@@ -111,7 +111,7 @@ package final class Avahi {
     /// - Throws: ``Failure/absent(_:)`` if the library or the daemon is missing; other failures otherwise.
     package static func open(_ bell: Bell) throws(Failure) -> Avahi {
         guard let library else { throw .absent("Avahi's client library is not installed (libavahi-client3 in Debian)") }
-        guard bell.descriptor >= 0 else { throw .failed("the system has no descriptor to give") }
+        guard bell.descriptor >= 0 else { throw .failed("no file descriptor is available") }
         var failure = csl_avahi_failure()
         guard let client = csl_avahi_open(library.functions, bell.descriptor, &failure) else { throw Self.failure(failure) }
         return Avahi(client, bell)
@@ -176,7 +176,7 @@ package final class Avahi {
         let text = withUnsafeBytes(of: &failure.text) { String(decoding: $0.prefix { $0 != 0 }, as: UTF8.self) }
         return switch Int(failure.kind) {
         case CSL_AVAHI_IS_ABSENT:
-            .absent("Avahi's daemon does not answer on the system's bus; install and start avahi-daemon (\(text))")
+            .absent("Avahi's daemon does not answer on the system bus; install and start avahi-daemon (\(text))")
         case CSL_AVAHI_IS_INVALID: .invalid(text)
         default: .failed(text)
         }
@@ -207,7 +207,7 @@ extension Avahi.Service {
         guard isName, let last = labels.last?.first, !(UInt8(ascii: "0")...UInt8(ascii: "9") ~= last) else {
             throw .failed("its host has an invalid name")
         }
-        guard port > 0 else { throw .failed("its host says that it is not there now") }
+        guard port > 0 else { throw .failed("its host announces that it is not available") }
         guard address.count == 4 || address.count == 16 else { throw .failed("its host has an invalid address") }
         let isLinkLocal = address.count == 16 && address[0] == 0xFE && address[1] & 0xC0 == 0x80
         self.host = name

@@ -54,7 +54,7 @@ extension GSSAPI {
         package func step(_ token: [UInt8]?) -> Result<Step, Failure> {
             state.withLock { state in
                 guard let context = state.context else {
-                    return .failure(Failure(.isUnavailable, "there is no GSSAPI library"))
+                    return .failure(Failure(.isUnavailable, "no GSSAPI library is installed"))
                 }
                 guard !state.isOver, state.hasBegun == (token != nil) else {
                     state.isOver = true

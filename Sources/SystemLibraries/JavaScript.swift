@@ -102,7 +102,7 @@ package final class JavaScript: Sendable {
     package func call(_ names: [String], _ first: String, _ second: String) -> Result<String?, Failure> {
         state.withLock { state -> Result<String?, Failure> in
             var result = csl_js_result()
-            guard let context = state.context else { return .failure(Failure(text: "there is no memory for it")) }
+            guard let context = state.context else { return .failure(Failure(text: "out of memory")) }
             let copies = names.map { strdup($0) }
             defer { for copy in copies { free(copy) } }
             let isGood = csl_js_call(context, copies.map { UnsafePointer($0) } + [nil], first, second, &result)

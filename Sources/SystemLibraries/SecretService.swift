@@ -78,7 +78,7 @@ package enum SecretService {
         _ secret: String, label: String, attributes: [String: String], schema: String
     ) throws(Failure) {
         // C strings end at the first NUL.
-        guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be kept") }
+        guard !secret.utf8.contains(0) else { throw Failure(isAbsence: false, text: "a secret with a NUL cannot be stored") }
         try call(attributes) { functions, pairs, failure in
             csl_secret_store(functions, schema, pairs.baseAddress, Int32(pairs.count), label, secret, failure)
         }

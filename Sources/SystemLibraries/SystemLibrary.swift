@@ -72,7 +72,7 @@ package final class SystemLibrary: Sendable {
 
     /// Records that the library exists but lacks a function.
     func reject(missing function: String) {
-        Self.note(Finding(name: name, path: nil, failure: "\(path) has no \(function)"))
+        Self.note(Finding(name: name, path: nil, failure: "\(path) lacks the function \(function)"))
     }
 
     private static func note(_ finding: Finding) {

@@ -85,7 +85,7 @@ package enum Unbound {
         guard isAnswered else { return .failed(text) }
         if answer.is_bogus != 0 { return .bogus(text) }
         guard answer.code == 0 || answer.is_name_unknown != 0 else {
-            return .unanswered("the name server's code is \(answer.code)")
+            return .unanswered("the name server responded with the code \(answer.code)")
         }
         guard answer.count > 0 else { return .addresses([], seconds: Int(answer.ttl)) }
         guard answer.is_secure != 0 else { return .unsigned }
@@ -111,7 +111,7 @@ package enum Unbound {
         return current.withLock { current in
             if let current, current.stamp == stamp { return .success(current.context) }
             guard let keyFile = keyFiles.first(where: { access($0, R_OK) == 0 }) else {
-                return .failure(Failure(text: "the key of the DNS's root is not installed (\(keyFiles[0]))"))
+                return .failure(Failure(text: "the DNSSEC root key is not installed (\(keyFiles[0]))"))
             }
             var failure = csl_unbound_failure()
             guard let pointer = csl_unbound_create(library.functions, keyFile, &failure) else {

@@ -114,7 +114,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
-    @Test func `nothing is looked up without the root's key`() async throws { try await expectLack("the key of the DNS's root") }
+    @Test func `nothing is looked up without the root's key`() async throws { try await expectLack("the DNSSEC root key") }
 }
 
 private func expectLack(_ reason: String) async throws {
