@@ -12,8 +12,7 @@ package import HTTPWire
 
 /// The state machine of a resumable upload (draft-ietf-httpbis-resumable-upload): it decides what to send after each event.
 ///
-/// Offsets refer to the whole body. `given` is the number of the current request's content bytes that were handed to the network;
-/// the server may have received fewer.
+/// Offsets refer to the whole body. `given` counts the content bytes of the current request that were handed to the network.
 package struct ResumableUpload: Sendable {
     enum Stage: Hashable, Sendable {
         case creating(Part)
@@ -279,9 +278,7 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Failures
 
-    /// Processes the failure of the current request.
-    ///
-    /// - Returns: The next step, or nil if the load fails with the error of the request.
+    /// Returns the step after a failure of the current request; nil if the load fails with its error.
     package mutating func lost(given: Int64, now: Double) -> Step? {
         note(given)
         if case .discovering = stage { return deliverKept() }

@@ -227,8 +227,7 @@ package final class ConnectionPool {
         lease.control.letGo(now: now)
     }
 
-    /// The adviser for a connection that is being dialed: the load that is expected to get it, and which is also notified if the
-    /// dial fails.
+    /// The adviser for a dial: the load that is expected to get the connection, and that is also notified of a failure.
     func adviser(for origin: OriginID) -> (any HandshakeAdviser)? {
         machine.firstInLine(origin).flatMap { leases[$0]?.adviser }
     }

@@ -43,8 +43,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Makes a session with the default configuration, for subclasses that override the session's methods.
     ///
-    /// This is the only designated initializer, as on Apple's platforms: a subclass that has stored properties need not even call
-    /// it.
+    /// The only designated initializer, as on Apple's platforms: a subclass with stored properties need not call it.
     public override init() { super.init() }
 
     /// Makes a session without a delegate.
@@ -57,8 +56,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
     /// - Parameters:
     ///   - configuration: The configuration, which is copied: later changes do not affect the session.
     ///   - delegate: The delegate. It is retained until the session has become invalid.
-    ///   - queue: The queue for the delegate's methods and completion handlers, which should be serial. If nil, the session makes
-    ///     one.
+    ///   - queue: The queue for delegate methods and completion handlers, which should be serial; nil to have one made.
     public convenience init(
         configuration: URLSessionConfiguration, delegate: (any URLSessionDelegate)?, delegateQueue queue: OperationQueue?
     ) {
@@ -150,8 +148,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Cancels all outstanding tasks, resumed or not, invalidates the session, and then calls the delegate.
     ///
-    /// Returns immediately. From then on the session lists no tasks, even while their delegate methods or handlers have not been
-    /// called yet.
+    /// Returns immediately. From then on the session lists no tasks, even if their handlers have not been called yet.
     ///
     /// No effect on the shared session.
     open func invalidateAndCancel() {
@@ -163,8 +160,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
 
     /// Calls `didBecomeInvalidWithError`, and then releases the delegate.
     ///
-    /// If the session became invalid before it made any task, later tasks fail without calling the delegate. Their error has the
-    /// reason.
+    /// If the session became invalid before it made any task, later tasks fail without calling the delegate.
     final func becomeInvalid(_ error: (any Error)? = nil, beforeAnyTask: Bool = false) {
         service.invalidate()
         guard let conformances else { return }
@@ -317,9 +313,7 @@ open class URLSession: NSObject, NSCopying, @unchecked Sendable {
         makeStreamTask(StreamOrder(host: hostname, port: port))
     }
 
-    /// Makes a stream task for a service on the local network.
-    ///
-    /// The service is resolved when the task is resumed, unless it already was.
+    /// Makes a stream task for a service on the local network, which is resolved, unless it was before, when the task is resumed.
     ///
     /// - Parameter service: The service. If it cannot be looked up, the task fails with `cannotFindHost`; if no host offers it,
     ///   with `timedOut` after the request timeout.

@@ -121,8 +121,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     ///
     /// `Authorization` and `Cookie` are sent only to the origin (scheme, host and port) of each task's request. After a redirect to
     /// another origin the task no longer sends them, even if a later redirect leads back. The session's `Authorization` is
-    /// overridden by the request's own, and by a credential that answered a challenge of the server. These two fields do not appear
-    /// in the requests of tasks.
+    /// overridden by the request's own, and by a credential that answered a challenge. Neither appears in the requests of tasks.
     ///
     /// The other fields that Apple reserves (`Connection`, `Host`, `Proxy-Authenticate`, `Proxy-Authorization`, `WWW-Authenticate`)
     /// and message framing fields are ignored, with one warning on standard error. Credentials for a proxy belong in the proxy
@@ -215,8 +214,8 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     /// The purpose of multipath TCP.
     ///
-    /// Default `.none`. With any other value, connections use multipath TCP if the kernel and the server support it. The kernel
-    /// manages the paths.
+    /// Default `.none`. With any other value, connections use multipath TCP if the kernel, which manages the paths, and the server
+    /// support it.
     open var multipathServiceType: MultipathServiceType {
         get { get { $0.multipathServiceType } }
         set { set { $0.multipathServiceType = newValue } }
@@ -240,11 +239,9 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
 
     // MARK: Background
 
-    /// Whether the system chooses when to perform a background session's transfers: on an unmetered network and external power, and
-    /// after other transfers.
+    /// Whether background transfers wait for an unmetered network, external power, and other transfers.
     ///
-    /// Default false. Transfers started by a program that the daemon launched are always discretionary. No effect on other
-    /// sessions.
+    /// Default false. Transfers started by a program that the daemon launched are always discretionary.
     open var isDiscretionary: Bool {
         get { get { $0.background.isDiscretionary } }
         set { set { $0.background.isDiscretionary = newValue } }
@@ -261,8 +258,7 @@ open class URLSessionConfiguration: NSObject, NSCopying, @unchecked Sendable {
     /// The identifier of the shared container for a background session's files; default nil.
     ///
     /// A program in an `.appex` bundle needs one: if it is missing or empty, the tasks fail with
-    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect on Linux, where all programs of a user can read
-    /// the files.
+    /// `URLError.backgroundSessionRequiresSharedContainer`. It has no other effect on Linux.
     open var sharedContainerIdentifier: String? {
         get { get { $0.background.sharedContainer } }
         set { set { $0.background.sharedContainer = newValue } }
