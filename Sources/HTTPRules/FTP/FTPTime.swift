@@ -17,7 +17,9 @@ package enum FTPTime {
         let day = CivilDate(year: number(0..<4), month: number(4..<6), day: number(6..<8))
         let (hour, minute, second) = (number(8..<10), number(10..<12), number(12..<14))
         guard 1...12 ~= day.month, day.exists, hour < 24, minute < 60, second <= 60 else { return nil }
-        let fraction = Double("0" + text.utf8.dropFirst(14).map { String(UnicodeScalar($0)) }.joined()) ?? 0
+        let rest = text.utf8.dropFirst(14)
+        let isFraction = rest.first == UInt8(ascii: ".") && rest.dropFirst().allSatisfy { 0x30...0x39 ~= $0 }
+        let fraction = isFraction ? Double("0" + String(decoding: rest, as: UTF8.self)) ?? 0 : 0
         let days = day.daysSince1970 - CivilDate.daysToReferenceDate
         return Double(days * 86_400 + hour * 3_600 + minute * 60 + second) + fraction
     }
