@@ -58,7 +58,7 @@ struct TrustExplanation {
         let names = (try? leaf.extensions.subjectAlternativeNames).map { names in
             names.prefix(8).map(Self.text(of:))
         }
-        let others = names?.joined(separator: ", ") ?? "no host"
+        let others = names.flatMap { $0.isEmpty ? nil : $0.joined(separator: ", ") } ?? "no host"
         return TrustFailure(.wrongHost, "the certificate is not for \(host), but for \(others)")
     }
 
