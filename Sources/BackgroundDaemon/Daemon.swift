@@ -44,8 +44,8 @@ package enum Daemon {
         """
 
     package static func main() -> Int32 {
-        // A separate thread waits for the signals.
         raiseLimits()
+        // Blocked in all threads: `sigwait` receives these signals.
         var signals = sigset_t()
         sigemptyset(&signals)
         for signal in [SIGTERM, SIGINT, SIGHUP] { sigaddset(&signals, signal) }
@@ -79,8 +79,7 @@ package enum Daemon {
         return run(options, signals)
     }
 
-    /// Raises the descriptor limit as far as the system allows, within reason, because each program and each transfer needs
-    /// descriptors.
+    /// Raises the limit on file descriptors to the system's maximum or 65,536, because each program and each transfer needs some.
     private static func raiseLimits() {
         #if canImport(Glibc)
         let descriptors = __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
@@ -103,14 +102,14 @@ package enum Daemon {
         let start = DaemonStart(journal, options, signals)
         do {
             try start.takeLocks()
-            // Opens libraries, so that the loop does not have to wait for that later.
+            // Loads the decompression libraries now, so that the event loop does not block on that later.
             _ = SystemCodings.acceptEncoding
             let folder = options.stateDirectory
             let store = try start.whenThereIsRoom { try TransferStore.open(directory: folder) }
             let spool = try start.whenThereIsRoom { try Spool(options.spoolDirectory ?? folder + "/spool") }
             if let trouble = store.trouble { journal.say(.error, trouble) }
             let status = try serve(store, spool, start, options)
-            // Not earlier, because other daemons wait for the locks.
+            // Last, because another daemon may start as soon as the locks are released.
             start.leave()
             return status
         } catch {
@@ -136,7 +135,7 @@ package enum Daemon {
         do {
             return try listen(desk, group, note, contents.transfers.count, start)
         } catch {
-            // Leaves everything so that another daemon can take over.
+            // Makes the state durable, so that another daemon can take over.
             shutDown(desk)
             throw error
         }
@@ -154,7 +153,7 @@ package enum Daemon {
         let (journal, place) = (start.journal, start.place)
         let server = SocketServer(desk: desk, group: group)
         let ownSocket = try start.whenThereIsRoom { () throws -> SocketFacts? in
-            // Another daemon may have replaced the path of systemd's socket, where programs look for it.
+            // Programs look for a socket at this path. Systemd's may no longer be there, if another daemon has replaced it.
             if let inherited = start.inherited, cls_listens_at(inherited, place.socket) != 0 { return nil }
             // The lock is held, so an existing socket belongs to a dead daemon.
             _ = try server.listen(at: place)
@@ -167,13 +166,13 @@ package enum Daemon {
         watchConditions(desk)
         let reason = end(desk, start.signals)
         journal.say(.notice, "urlsessiond ends: \(reason)")
-        // It may belong to another process by now, for example a service manager.
+        // The path may belong to another process by now, for example a service manager.
         if let ownSocket, facts(of: place.socket) == ownSocket { unlink(place.socket) }
         shutDown(desk)
         return 0
     }
 
-    /// Identifies a socket among all files that have had its name.
+    /// Distinguishes a socket from other files that have had the same path.
     private struct SocketFacts: Hashable {
         var device: UInt64
         var inode: UInt64

@@ -33,9 +33,9 @@ enum StartFailure: Error {
 
 /// The startup of a daemon: takes the locks, waits while the disk is full, and tells waiting programs why.
 final class DaemonStart {
-    /// How many seconds another daemon has to end.
+    /// How many seconds a replaced daemon has to end.
     private static let patience = 30.0
-    /// How many seconds to wait for a daemon that is ending or starting by itself.
+    /// How many seconds to wait for another daemon that may be starting or ending.
     private static let endPatience = 10.0
     /// How many consecutive checks must find a daemon listening, or not listening: either may be about to change.
     private static let looks = (listening: 4, stranded: 2)
@@ -54,7 +54,7 @@ final class DaemonStart {
     /// The seconds between two checks of a full disk.
     let interval: Double
     private var locks: [CInt] = []
-    /// What it waits for.
+    /// The reported reason why the startup waits; empty if it does not.
     private var reason = ""
     private let reports: Bool
 
@@ -67,7 +67,7 @@ final class DaemonStart {
         self.signals = signals
         interval = options.spaceInterval
         reports = ProcessInfo.processInfo.environment[StartWord.variable] != nil
-        // Processes that it starts must not report to the waiting program.
+        // Child processes must not report to the waiting program.
         unsetenv(StartWord.variable)
     }
 
@@ -82,7 +82,7 @@ final class DaemonStart {
 
     // MARK: Locks
 
-    /// Takes the locks of the socket's place and of the state, each of which one daemon holds for its lifetime.
+    /// Locks the socket's folder and the state; a daemon holds both locks for its lifetime.
     func takeLocks() throws {
         if let trouble = place.prepare() { throw StartFailure.failed(73, trouble) }
         try takeLock(place.lock, at: { place.socket })
@@ -91,16 +91,16 @@ final class DaemonStart {
             let error = Self.makeFolders(folder)
             if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be made") }
         }
-        // One state has one daemon, wherever the daemon listens.
+        // The state has only one daemon, wherever that daemon listens.
         try takeLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
-        // The note belongs to an earlier daemon.
+        // The note is an earlier daemon's.
         unlink(DaemonPlace.note(in: folder))
     }
 
-    /// Waits for a lock that another daemon holds, while that daemon may end or start; tells it to end if this one replaces it.
+    /// Takes a lock. If another daemon holds it, waits for that daemon to end, or until it is clear that it stays.
     ///
-    /// A daemon that holds the state's lock and does not listen at its noted socket, for example because the login's runtime
-    /// directory is gone, is useless and is replaced, too.
+    /// Sends that daemon SIGTERM if this one replaces it. A daemon that holds the state's lock but does not listen at its noted
+    /// socket is replaced in any case: programs cannot reach it, for example because the login's runtime directory was removed.
     private func takeLock(_ path: String, at socket: () -> String?) throws {
         let isPlace = path == place.lock
         var lock = try openLock(path)
@@ -108,7 +108,7 @@ final class DaemonStart {
         var (answers, silences, asked) = (0, 0, Int32(0))
         var isTaking = replaces
         while lock == -EWOULDBLOCK, Monitor.clock < end {
-            // A program that lost its daemon may have started another one meanwhile.
+            // The holder may change: a program that lost its daemon may start another one meanwhile.
             let holder = cls_lock_holder(path)
             if isTaking {
                 if holder > 1, holder != asked {
@@ -122,10 +122,10 @@ final class DaemonStart {
                 isTaking = !isPlace && silences >= Self.looks.stranded
                 if isTaking { end = Monitor.clock + Self.patience }
             }
-            // The reason of a killed daemon is obsolete.
+            // The reason is obsolete if the daemon that wrote it has ended, or is about to.
             if !isTaking, holder > 1, let reason = Self.reason(in: path) { throw StartFailure.silent(reason) }
-            // The first to get the lock replaces the other daemon. There is no event for a daemon that starts to listen, so this
-            // polls.
+            // Polls, because there is no event for a daemon that starts to listen. If several daemons wait, the first to get the
+            // lock replaces the other one.
             cls_wait_for_end(holder, !isTaking ? 50 : holder > 1 ? 1_000 : 2)
             lock = try openLock(path)
         }
@@ -169,7 +169,7 @@ final class DaemonStart {
 
     // MARK: Disk space
 
-    /// Does work that needs disk space, repeatedly until there is some; other failures end the daemon.
+    /// Does work that needs disk space, and retries it while the disk is full; throws for any other failure.
     func whenThereIsRoom<Value>(_ work: () throws -> Value) throws -> Value {
         var pause = interval
         while true {
@@ -183,7 +183,7 @@ final class DaemonStart {
             }
             guard case .diskFull(let reason) = failure else { throw StartFailure.failed(74, failure.reason) }
             repeat { try wait(pause, because: reason) } while !hasRoom
-            // A little space may not be enough: the next check is later.
+            // The work may need more space than `hasRoom` checks for, so the next pause is longer.
             pause = min(pause * 2, Self.longestPause)
         }
     }
@@ -218,7 +218,7 @@ final class DaemonStart {
 
     // MARK: Waiting programs
 
-    /// The daemon listens, and programs can find it.
+    /// Reports that the daemon listens and that programs can find it.
     func listens() {
         reason = ""
         for lock in locks { cls_lock_sign(lock, "") }
@@ -260,7 +260,7 @@ final class DaemonStart {
         _ = Array(word.line.utf8).withUnsafeBytes { write(1, $0.baseAddress, $0.count) }
     }
 
-    /// Shows the program that started the daemon that no more output follows.
+    /// Closes the pipe to the program that started the daemon: no more reports follow.
     private func hush() {
         guard reports else { return }
         let null = open("/dev/null", O_WRONLY | O_CLOEXEC)
@@ -269,7 +269,7 @@ final class DaemonStart {
         close(null)
     }
 
-    /// Answers the connections that wait at the service manager's socket.
+    /// Refuses the connections that wait at the service manager's socket, and tells them the reason.
     private func refuseWaiting(_ reason: String) {
         guard let inherited, let payload = try? MessageCoding.encode(.refused(.storage, reason)) else { return }
         let frame = FrameReader.frame(payload)

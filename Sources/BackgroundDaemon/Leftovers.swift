@@ -17,16 +17,16 @@ import Glibc
 import Musl
 #endif
 
-/// Files that killed daemons and programs have left beside the socket and the state.
+/// Files that killed daemons and programs left beside the socket and the state.
 enum Leftovers {
-    /// Seconds after which no program reads its launch events from a file.
+    /// Seconds after which a file is a leftover: a launched program has read its events by then.
     private static let eventsLife = 60.0
-    /// The suffix of Foundation's temporary files.
+    /// The prefix of Foundation's temporary files.
     private static let asideMark = ".dat.nosync"
 
-    /// Removes them: only this user's files, and none that a live process is about to write.
+    /// Removes the leftovers, but no file that a live process may be about to write.
     static func remove(_ place: DaemonPlace, _ stateDirectory: String, _ contents: TransferStore.Contents) {
-        // The program and identifier of an unreadable session are not known.
+        // An unreadable session's program and identifier, and thus the name of its file of losses, are unknown.
         let isAllKnown = contents.damagedSessions.isEmpty
         let losses = Set(contents.sessions.map { DaemonPlace.lossesName(of: $0.identifier, in: $0.program) })
         let written = ["urlsessiond.socket.", "urlsessiond.place.", "urlsessiond.room.", "lost-", "events-", "terms.json."]
@@ -37,7 +37,7 @@ enum Leftovers {
                     SmallFile.isLeftover(name, of: written) || name == "urlsessiond.room"
                     || name.hasPrefix(asideMark) && isOld(path)
                     || name.hasPrefix("events-") && !name.contains(".") && isOld(path)
-                    // Losses of a session that the daemon does not have are irrelevant.
+                    // Losses of a session that the daemon does not have no longer matter.
                     || isAllKnown && folder == stateDirectory && name.hasPrefix("lost-") && !name.contains(".")
                         && !losses.contains(name) && isOld(path)
                 if isLeft { unlink(path) }

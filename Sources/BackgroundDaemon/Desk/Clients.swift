@@ -18,7 +18,7 @@ final class Clients {
     private static let pendingLimit = 64 << 20
     /// The maximum number of bytes that programs have not read, for all connections.
     private static let unreadLimit = 128 << 20
-    /// The number of tasks that are read at a time for a program, and of bytes that are sent at a time; one task may have several
+    /// How many tasks are read for a program at a time, and how many bytes are sent to it at a time; one task may have several
     /// megabytes.
     private static let introductionPage = 256
     private static let introductionBytes = 4 << 20
@@ -26,7 +26,7 @@ final class Clients {
     private(set) var connections: [ObjectIdentifier: ClientConnection] = [:]
     private var pendingBytes = 0
     private var unreadBytes = 0
-    /// The connection per session that waits for another process to leave the session.
+    /// For each session, the connection that waits for another process to leave it.
     private var waiting: [Int64: (connection: ClientConnection, attachment: ClientMessage.Attachment)] = [:]
 
     func add(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
@@ -90,7 +90,7 @@ final class Clients {
         introduce(session, to: connection, desk)
     }
 
-    /// Another process, or one that has just ended, has the session: which of them is known soon.
+    /// Waits for a session that another process has: that process may have just ended, which is known soon.
     private func wait(
         for session: Session, _ attachment: ClientMessage.Attachment, _ connection: ClientConnection,
         _ desk: isolated TransferDesk
@@ -112,8 +112,8 @@ final class Clients {
         _ session: Session, to connection: ClientConnection, patience: Double = 1, _ desk: isolated TransferDesk
     ) {
         let id = session.id
-        // Orders from the last moments of the program's earlier process are accepted or rejected first, but an order whose file is
-        // on a disk that does not respond is not waited for.
+        // The last orders of the program's earlier process are accepted or rejected first. This waits for a limited time, because
+        // an order's file may be on a disk that does not respond.
         guard patience <= 0 || session.transfers.values.allSatisfy(\.life.isAccepted) else {
             return desk.enter(after: 0.005) { desk in
                 guard let session = desk.sessionsByID[id], session.client === connection else { return }
@@ -124,7 +124,8 @@ final class Clients {
         introduce(tasks[...], id, connection, desk)
     }
 
-    /// Sends the tasks in pages, each once the program has read the previous one: all of them may exceed the limit of unread bytes.
+    /// Sends the tasks in pages, each once the program has read the previous one: together they may exceed the limit of unread
+    /// bytes.
     private func introduce(
         _ tasks: ArraySlice<Introduction.Task>, _ id: Int64, _ connection: ClientConnection, _ desk: isolated TransferDesk
     ) {
@@ -133,7 +134,7 @@ final class Clients {
         desk.ownFiles.run { [store = desk.store] in
             let read = Introduction(page, from: store)
             desk.enter { desk in
-                // Tasks that cannot be read now must not appear to be gone: the program connects again.
+                // Tasks that cannot be read now must not appear to be gone: the program has to reconnect.
                 guard let read else { return connection.close() }
                 desk.clients.introduce(read.parts[...], rest, id, connection, desk)
             }
@@ -159,7 +160,7 @@ final class Clients {
             known.order.task.priority = transfer.record.priority
             known.counts = transfer.counts
             known.response = part.response
-            // The data that it resumed from are no longer needed, and may be large.
+            // The resume data are no longer needed, and may be large.
             if case .download = known.order.task.delivery { known.order.task.delivery = .download(resuming: nil) }
             known.order.task.upload = nil
             connection.send(.known(known))
@@ -180,7 +181,7 @@ final class Clients {
 
     // MARK: Leaving programs
 
-    /// A connection is closed.
+    /// A connection was closed.
     func remove(_ connection: ClientConnection, _ desk: isolated TransferDesk) {
         connections[ObjectIdentifier(connection)] = nil
         desk.reports.remove(connection)
@@ -208,7 +209,7 @@ final class Clients {
     /// Removes a session that has no transfers left.
     func forget(_ session: Session, ifUnused isGivenUp: Bool, _ desk: isolated TransferDesk) {
         guard session.transfers.isEmpty else { return }
-        // It is checked again once these are processed.
+        // The session is checked again once its departures are processed.
         guard session.departures.isEmpty else { return }
         session.release()
         guard session.record.isInvalidated || isGivenUp || session.client == nil else { return }

@@ -12,7 +12,7 @@ package struct DaemonOptions: Sendable {
     /// The folder of the database and, unless ``spoolDirectory`` is set, of the spool.
     package var stateDirectory: String
     package var spoolDirectory: String?
-    /// Seconds without anything to do after which it ends; nil for never.
+    /// The idle time in seconds after which the daemon ends; nil for never.
     package var idleLimit: Double?
     /// Whether it replaces a running daemon.
     package var replaces = false

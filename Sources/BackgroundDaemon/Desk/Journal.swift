@@ -17,16 +17,17 @@ import Glibc
 import Musl
 #endif
 
-/// The daemon's log: written to standard error, in journald's format if that reads it, with the last lines kept for requests.
+/// The daemon's log: written to standard error, in journald's format if journald reads it. The last lines are kept for the user's
+/// tool.
 final class Journal: Sendable {
     /// Raw values are those of syslog(3).
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }
 
     private static let limit = 500
-    /// The maximum size of a log file in bytes: it may be in memory, as the runtime directory is.
+    /// The maximum size of a log file in bytes: it may be in memory, where the runtime directory is.
     private static let fileLimit: Int64 = 1 << 20
     private let lines = Mutex<[String]>([])
-    /// journald reads the level from a prefix, and has a clock of its own.
+    /// journald reads the level from a prefix, and adds the time itself.
     private let isForJournald = ProcessInfo.processInfo.environment["JOURNAL_STREAM"] != nil
 
     func say(_ level: Level, _ text: String) {

@@ -19,7 +19,7 @@ final class Launches {
     /// Seconds that a running program whose connection was closed has to reconnect, before it is launched again.
     private static let leavePatience = 1.0
 
-    /// A program whose launch takes long delays only some of the others.
+    /// Several threads, so that a slow launch delays only some of the other programs.
     private let threads = (0..<4).map { _ in WorkThread("bg-launches") }
     private var threadsOfPrograms: [String: WorkThread] = [:]
 
@@ -80,7 +80,7 @@ final class Launches {
         _ program: String, _ launched: [(id: Int64, number: Int)], _ trouble: String, _ desk: isolated TransferDesk
     ) {
         desk.journal.say(.error, "\(program) cannot be started: \(trouble)")
-        // A program that connected nevertheless has left again by now.
+        // A session with a client was joined by the program nevertheless.
         for session in Self.underWay(launched, desk) where session.client == nil {
             session.launch.trouble = trouble
             session.launch.isUnderWay = false
@@ -175,9 +175,9 @@ final class Launches {
 
 /// The launches of a program for one of its sessions.
 struct SessionLaunch {
-    /// The program was launched by the daemon, and has not reported that it processed the events.
+    /// The daemon has launched the program, and the program has not reported yet that it processed the events.
     fileprivate(set) var isUnderWay = false
-    /// The number of the last launch, since late results of earlier ones may arrive.
+    /// The number of the last launch: results of earlier ones may arrive late.
     fileprivate var number = 0
     /// Why the last launch failed; nil if it succeeded.
     fileprivate(set) var trouble: String?

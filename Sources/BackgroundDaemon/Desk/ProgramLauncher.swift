@@ -17,11 +17,11 @@ import Glibc
 import Musl
 #endif
 
-/// The methods to launch a program.
+/// Launches programs.
 enum ProgramLauncher {
     /// Seconds that a service manager or a bus has to report that it cannot start something.
     private static let patience = 10
-    /// The maximum size of its message in bytes.
+    /// The maximum size of a command's output in bytes.
     private static let textLimit = 1000
 
     /// Launches a program; may block for some seconds on a service manager or a bus.
@@ -59,7 +59,7 @@ enum ProgramLauncher {
     /// The maximum size of a list of sessions in bytes: identifiers have at most 1024.
     private static let eventsLimit = 2 << 20
 
-    /// Runs a command; one that takes longer is assumed to be successful.
+    /// Runs a command; one that takes longer than ``patience`` is assumed to succeed.
     private static func command(_ program: String, _ arguments: [String]) -> String? {
         let environment = ProcessInfo.processInfo.environment
         return withUnsafeTemporaryAllocation(of: CChar.self, capacity: textLimit) { said in

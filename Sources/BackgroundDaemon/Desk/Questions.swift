@@ -26,7 +26,7 @@ final class Questions {
         put(Transfer.Question(number: last, question: question, answer: answer), of: transfer, desk)
     }
 
-    /// Asks the program, which is launched for that if possible.
+    /// Asks the program, and launches it for that if it does not run.
     func put(_ question: Transfer.Question, of transfer: Transfer, _ desk: isolated TransferDesk) {
         transfer.question = question
         desk.reports.note(transfer, desk)
@@ -38,9 +38,9 @@ final class Questions {
         desk.launches.consider(transfer.session, desk)
     }
 
-    /// Limits the time for a question that no program receives; it is then answered as if there were no delegate.
+    /// Limits the time for a question that no program receives; after it, the question is answered as if there were no delegate.
     ///
-    /// The time is zero if the program has ended and cannot be launched; a running program reconnects soon after the daemon was
+    /// The time is zero if the program has ended and cannot be launched. A running program reconnects soon after its daemon was
     /// killed.
     func limit(of transfer: Transfer, _ desk: isolated TransferDesk) {
         guard let question = transfer.question, !transfer.session.canAnswer else { return }

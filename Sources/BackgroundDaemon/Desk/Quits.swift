@@ -17,7 +17,7 @@ import Musl
 
 /// Force-quits programs for the user, and gives up their transfers.
 final class Quits {
-    /// Seconds after which a quit that could not be stored is stored again.
+    /// Seconds after which storing a quit is retried.
     private static let pause = 0.5
 
     /// The processes that are killed once their quit is durable.
@@ -51,7 +51,7 @@ final class Quits {
             for other in desk.clients.connections.values where other.process == client.process { other.isDoomed = true }
         }
         undurable.formUnion(doomed)
-        // Before the transfers' ends, which may be more than the store accepts at a time.
+        // Stored before the transfers' ends, which may be more than the store accepts at a time.
         keep(known.map(\.id), doomed, until: desk.now + TransferDesk.orderPatience, desk, done)
         for session in known {
             for transfer in session.transfers.values where !transfer.isOver {
@@ -69,7 +69,7 @@ final class Quits {
     ) {
         let known = ids.compactMap { desk.sessionsByID[$0] }
         let givenUp = known.flatMap { $0.transfers.values.filter { $0.record.givenUp != nil } }
-        // Their ends are already being stored, and contain the same.
+        // The ends of these transfers are already being stored, and include that they were given up.
         let ending = givenUp.filter { $0.life.state == .ending }.map(\.number)
         var changes = known.map { TransferStore.Change.saveSession($0.row) }
         for transfer in givenUp where !transfer.isOver {
@@ -96,7 +96,7 @@ final class Quits {
         }
     }
 
-    /// Kills the processes; one of them may have closed its connection while its quit was not durable.
+    /// Kills the processes, even if one has closed its connection before its quit was durable.
     private func end(_ doomed: Set<String>, _ desk: isolated TransferDesk) {
         undurable.subtract(doomed)
         for mark in doomed {
@@ -122,7 +122,7 @@ final class Quits {
 }
 
 extension Spool {
-    /// Identifies a process among all that have had its number.
+    /// Distinguishes a process from others that have had the same ID.
     fileprivate func mark(of process: Int32) -> String? {
         // Its start time is the 22nd field. Its name, the second field, is truncated to 15 bytes, which need not be text
         // (proc_pid_stat(5)).

@@ -13,15 +13,15 @@ import SystemThreads
 
 /// Removes transfers once their programs know their ends.
 final class Removals {
-    /// Seconds after which a folder that could not be synced is synced again.
+    /// Seconds after which syncing a folder is retried.
     private static let pause = 5.0
 
-    /// Syncs the folders from which files were removed, since programs wait for that.
+    /// Syncs the folders from which files were removed; a thread of its own, because programs wait for that.
     private let thread = WorkThread("bg-folders")
 
     func told(_ task: TaskID, _ session: Session, _ desk: isolated TransferDesk) {
         if let transfer = session.transfers[task] { return desk.handle(.told, transfer) }
-        // The program repeats it after a lost connection, perhaps before it is durable.
+        // The program repeats this after a lost connection, perhaps before the removal is durable.
         if !session.departures.contains(task) { session.client?.send(.forgotten(task)) }
     }
 
@@ -62,13 +62,13 @@ final class Removals {
 
     private func remove(_ departed: [Departures.One], of id: Int64, _ desk: isolated TransferDesk) {
         guard let session = desk.sessionsByID[id] else { return }
-        // Without its last task, a session would reuse the task's number.
+        // The session's row keeps the number of its last task, which would otherwise be reused.
         let isLast = departed.contains { $0.task == session.record.lastTask }
         desk.keep(departed.map { .removeTransfer($0.number) } + (isLast ? [.saveSession(session.row)] : [])) { desk in
             guard let session = desk.sessionsByID[id] else { return }
             let folder = session.folder
             let files = departed.flatMap { [$0.file, Spool.handedName($0.number)].compactMap { $0 } }
-            // Not earlier: a row without its file would cause another download.
+            // Not before the row is removed: a row without its file would cause another download.
             desk.ownFiles.run { [spool = desk.spool] in for file in files { spool.remove(file, in: folder) } }
             desk.space.noteRemoval(desk)
             session.departures.removed()

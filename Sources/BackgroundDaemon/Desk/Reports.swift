@@ -10,7 +10,7 @@
 import BackgroundProtocol
 import FoundationEssentials
 
-/// Describes transfers for people, and reports changes to watching connections.
+/// Describes transfers for the user, and reports changes to watching connections.
 final class Reports {
     /// The maximum length of a displayed URL or description, in characters.
     private static let textLimit = 1000

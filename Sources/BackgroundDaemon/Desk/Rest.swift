@@ -13,7 +13,7 @@ import SystemThreads
 
 /// Ends an idle daemon, or returns its memory to the system.
 final class Rest {
-    /// Seconds without anything to do after which memory is returned.
+    /// The idle time in seconds after which memory is returned.
     private static let pause = 2.0
 
     /// Called when the daemon is to end.
@@ -25,7 +25,7 @@ final class Rest {
     func begin(_ onEnd: @escaping @Sendable () -> Void) { self.onEnd = onEnd }
     func end() { onEnd?() }
 
-    /// Ends the daemon after a while without anything to do.
+    /// Ends the daemon after it was idle for the time in its options.
     func considerIdling(_ desk: isolated TransferDesk) {
         let isIdle =
             desk.clients.connections.isEmpty

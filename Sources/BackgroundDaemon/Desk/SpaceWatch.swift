@@ -22,7 +22,7 @@ final class SpaceWatch {
     /// Makes downloads wait while the disk is completely full, and this one until there is space for its remaining bytes.
     func wait(_ transfer: Transfer, after outcome: TaskOutcome, _ desk: isolated TransferDesk) {
         let actions = line.lack(transfer.number, max(Spool.leastSpace, Self.neededSpace(transfer, outcome)))
-        // However short its pause is.
+        // The download waits for space even if its pause ends earlier.
         desk.schedule(.lacksSpace(transfer.number))
         perform(actions, desk)
     }
@@ -32,7 +32,7 @@ final class SpaceWatch {
         if let point = error.resumeData.flatMap({ try? ResumePoint(decoding: $0) }) {
             return point.totalByteCount.map { $0 - point.receivedByteCount } ?? 2 * Spool.leastSpace
         }
-        // The whole file again, and more than there was space for.
+        // The whole file is downloaded again, and needs more space than there was.
         let expected = max(outcome.response?.expectedLength ?? -1, transfer.counts.expectedToReceive)
         return max(expected, outcome.receivedBodyBytes.addingSaturating(Spool.leastSpace))
     }
@@ -78,13 +78,13 @@ final class SpaceWatch {
         }
     }
 
-    /// What a transfer needs, as text; empty if that is not known.
+    /// The space that a transfer needs, as text; empty if that is not known.
     func reason(of transfer: Transfer) -> String {
         guard let (needed, free) = line.missing(for: transfer.number) else { return "" }
         return ": \(needed) bytes are needed, and \(free) are free"
     }
 
-    /// A message that downloads wait for the disk; nil if there is none.
+    /// A message that downloads wait for disk space; nil if none waits.
     func trouble(_ desk: isolated TransferDesk) -> String? {
         guard line.isWaitedFor else { return nil }
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }

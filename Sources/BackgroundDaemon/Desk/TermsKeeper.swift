@@ -43,7 +43,7 @@ struct TermsFile: Sendable {
     }
 }
 
-/// Applies the terms: watches the clock while a transfer may wait for an hour, and sets the rate limit.
+/// Applies the terms: watches the clock while transfers are limited to hours of the day, and sets the rate limit.
 final class TermsKeeper {
     private(set) var terms = TransferTerms()
     private(set) var trouble: String?
@@ -88,13 +88,14 @@ final class TermsKeeper {
         look(desk)
     }
 
-    /// A transfer was added, which may have to wait.
+    /// A transfer was added that may have to wait.
     func begin(_ desk: isolated TransferDesk) { if timer == nil, !terms.hours.isEmpty { look(desk) } }
 
     /// Whether the local time is within the hours.
     var isOpen: Bool { terms.hours.isEmpty || terms.allow(second: Self.second()) }
 
-    /// Checks the clock, and schedules the next check for the next boundary; sooner, because the clock or the time zone may change.
+    /// Checks the clock, and schedules the next check: when the hours next begin or end, or earlier, because the clock or the time
+    /// zone may be changed.
     private func look(_ desk: isolated TransferDesk) {
         timer?.cancel()
         timer = nil

@@ -32,7 +32,7 @@ extension TransferDesk {
                 return self.enter(number) { $0.prepared($1, result) }
             }
             files.run {
-                // When the file is opened for sending, it is checked to be the ordered one.
+                // The engine compares the file with the ordered version when it opens the file.
                 let checked = Spool.version(ofProgramFile: path).map { _ in preparation }
                 self.enter(number) { $0.prepared($1, checked) }
             }
@@ -63,7 +63,7 @@ extension TransferDesk {
         guard let load = transfer.attempt?.load, let order = transfer.attempt?.preparation?.order else { return }
         let number = transfer.number
         questions.asked(.delayedRequest(order.task.request), of: number, by: load, self) { answer in
-            // On the desk, and at once: the next message may stop the attempt.
+            // Called on the desk, and handled at once, because the next message may stop the attempt.
             self.assumeIsolated { desk in
                 guard let transfer = desk.transfers[number], let attempt = transfer.attempt, attempt.load === load else { return }
                 switch answer {
@@ -140,7 +140,7 @@ extension TransferDesk {
                     desk.journal.say(.warning, "the file of transfer \(number) cannot be brought to the disk")
                     return desk.handle(.spoiled, transfer)
                 }
-                // A finished attempt may have left less of the file.
+                // An attempt that has ended meanwhile may have left less of the file.
                 guard isOfThis else { return }
                 transfer.record.syncedBytes = count
                 transfer.record.bootID = spool.bootID

@@ -77,7 +77,7 @@ extension TransferDesk {
             transfer.record.bootID = spool.bootID
             // Bytes that were still to be written are lost.
             transfer.counts.received = min(transfer.counts.received, point.receivedByteCount)
-            // The number of synced bytes is limited, too: some may have been given back to a full disk.
+            // Synced bytes may be gone, too: the end of a file that has filled the disk is released.
             transfer.record.syncedBytes = min(transfer.record.syncedBytes, point.receivedByteCount)
             keep([.setPart(transfer.number, .resume, Array(data)), .setState(transfer.number, transfer.record.encoded)])
         } else if error.kind == .badServerResponse {
@@ -174,7 +174,7 @@ extension TransferDesk {
     ) -> Data? {
         guard var point = try? ResumePoint(decoding: Data(bytes)) else { return nil }
         let usable = spool.usableBytes(of: partial, in: folder, synced: record.syncedBytes, bootID: record.bootID)
-        // The program may use it after a power failure, which could not be detected from it.
+        // Synced, because the program may use the data after a power failure, which cannot be detected from them.
         guard usable > 0, case .success? = spool.sync(partial, in: folder), spool.keep(partial, number: number, in: folder)
         else { return nil }
         point.receivedByteCount = usable
@@ -222,7 +222,7 @@ extension TransferDesk {
         }
     }
 
-    /// Encodes an outcome; one that is too large loses first its metrics, then everything but the error.
+    /// Encodes an outcome; if it is too large, without metrics; if that is still too large, an error instead of it.
     private static func encoded(_ outcome: TaskOutcome) -> [UInt8] {
         if let whole = try? MessageCoding.encode(outcome) { return whole }
         var less = outcome
@@ -265,7 +265,7 @@ extension TransferDesk {
         }
     }
 
-    /// Has the file downloaded again.
+    /// Forgets the end, so that the file is downloaded again.
     func forgetEnd(of transfer: Transfer) {
         journal.say(.warning, "transfer \(transfer.number) is begun anew: its file is not what it was")
         transfer.record.end = nil

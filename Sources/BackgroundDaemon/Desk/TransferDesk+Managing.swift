@@ -37,7 +37,7 @@ extension TransferDesk {
                 desk.held(transfer)
             }
         case .cancel(let transfer) where transfers[transfer]?.life.state == .ended:
-            // No program has taken it, and none shall.
+            // The user gives up a result that no program has taken yet.
             if let over = transfers[transfer], over.session.client == nil { removals.told(over.task, over.session, self) }
             connection.send(.done(request: number))
         case .cancel(let transfer): drive(transfer, number, connection) { $0.carryOut(.cancel, $1) }

@@ -19,7 +19,7 @@ import SystemThreads
 /// The core of the daemon: it manages all sessions and transfers, uses the store, the scheduler and the engines, and reports
 /// results to programs.
 ///
-/// It is confined to one event loop. Nothing here waits for a disk: the store and the work threads do, and call back.
+/// It is confined to one event loop. Nothing here blocks on a disk: the store and the work threads do, and call back.
 package actor TransferDesk {
     /// The maximum number of tasks, for one session and in total.
     static let sessionLimit = 50_000
@@ -29,7 +29,7 @@ package actor TransferDesk {
     private static let longestSleep = 900.0
     /// Seconds after which a failed save is retried.
     private static let savePause = 5.0
-    /// The change of the clock, in seconds, that is ignored.
+    /// Changes of the clock up to this many seconds are ignored.
     private static let clockTolerance = 30.0
 
     nonisolated let executor: DeskExecutor
@@ -37,10 +37,10 @@ package actor TransferDesk {
     nonisolated let journal: Journal
     nonisolated let spool: Spool
     nonisolated let options: DaemonOptions
-    /// For the daemon's own files, and for syncing them, which may take long.
+    /// Threads for the daemon's own files, and for syncing them, which may take long.
     nonisolated let ownFiles = WorkThread("bg-files")
     nonisolated let syncs = WorkThread("bg-syncs")
-    /// For the files of programs, which may be on a disk that does not respond: each program waits only for its own.
+    /// Threads for the files of programs, which may be on a disk that does not respond: each program waits only for its own.
     private var programFiles: [String: WorkThread] = [:]
     nonisolated let started = Date.timeIntervalSinceReferenceDate
 
@@ -69,7 +69,7 @@ package actor TransferDesk {
     let rest = Rest()
     let power = PowerWatch()
     let terms = TermsKeeper()
-    /// What all transfers move goes by it.
+    /// Limits the total rate of all transfers.
     nonisolated let pace = SharedPace()
 
     struct SessionName: Hashable {
@@ -122,7 +122,7 @@ package actor TransferDesk {
     var nextNumber: Int64 { lastNumber.addingSaturating(1) }
     var nextSession: Int64 { lastSession.addingSaturating(1) }
 
-    /// Reserves the numbers up to these.
+    /// Marks all numbers up to these as used.
     func reserve(_ number: Int64, session: Int64 = 0) {
         lastNumber = max(lastNumber, number)
         lastSession = max(lastSession, session)
@@ -151,7 +151,7 @@ package actor TransferDesk {
         transfer.session.transfers[transfer.task] = nil
     }
 
-    /// Starts nothing anymore.
+    /// Starts no more transfers.
     func close() {
         isClosing = true
         timer?.cancel()
@@ -225,7 +225,7 @@ package actor TransferDesk {
     private func perform(_ actions: [TransferScheduler.Action]) {
         for action in actions {
             switch action {
-            // Nothing starts anymore, and nothing is reported: a program that was told would ask again.
+            // No transfer starts any more. The scheduler is not notified, because it would start the transfer again.
             case .start where isClosing: break
             case .start(let number): decide(.start, number)
             case .stop(let number, _): decide(.stop, number)
@@ -289,14 +289,14 @@ package actor TransferDesk {
 
     // MARK: Storing
 
-    /// Stores something without waiting for the result; if it fails, it can be recovered.
+    /// Stores changes without waiting for the result; only for changes whose loss can be recovered from.
     func keep(_ changes: [TransferStore.Change]) {
         store.apply(changes) { result in
             self.enter { $0.noteStorage(result) }
         }
     }
 
-    /// Stores something, and continues once it is durable; retries until then, because an end must not be lost.
+    /// Stores changes, with retries, and calls `then` once they are durable; for ends, which must not be lost.
     func keep(_ changes: [TransferStore.Change], then: @escaping @Sendable (isolated TransferDesk) -> Void) {
         store.apply(changes) { result in
             self.enter { desk in

@@ -44,7 +44,7 @@ package struct LaunchLimit: Codable, Hashable, Sendable {
     package mutating func start(_ now: Double, patience: Double) -> Double? {
         let elapsed = last.map { now - $0 } ?? .infinity
         if elapsed >= patience + delay * 2 { delay = 0 }
-        // A clock that was set back does not tell how long it was.
+        // If the clock was set back, the elapsed time is unknown.
         guard elapsed >= delay || elapsed < 0 else { return delay - elapsed }
         last = now
         delay = min(max(Self.firstDelay, delay * 2), Self.longestDelay)
@@ -59,14 +59,14 @@ struct LaunchCandidate: Hashable, Sendable {
     var way: BackgroundSettings.Launch?
     /// The program has the session.
     var isThere = false
-    /// The program was launched for it, and has not processed the reason yet.
+    /// The program was launched for it, and has not processed its events yet.
     var isLaunched = false
     var transfers = 0
-    /// The numbers of transfers that need a decision, and whose end is durable.
+    /// How many transfers need the program's decision, and of how many the end is durable.
     var asking = 0
     var ended = 0
 
-    /// Everything is done, or something needs the program.
+    /// All transfers have ended, or one needs the program's decision.
     var isDue: Bool {
         way != nil && !isThere && !isLaunched && transfers > 0 && (asking > 0 || ended == transfers)
     }

@@ -7,11 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Transfers that could run at once if there were slots.
+/// Transfers that could run at once if slots were free.
 ///
 /// Each session has a queue per host; each program orders its queues by their first elements, and the programs are ordered by their
-/// turns. Few queues are blocked by their host at a time, since transfers run for each such host; so a search from the front is
-/// short.
+/// turns. A search from the front is short: a host blocks its queues only while transfers to it run, so few are blocked at a time.
 struct ReadyTransfers: Sendable {
     typealias ID = TransferScheduler.ID
 
@@ -85,7 +84,7 @@ struct ReadyTransfers: Sendable {
 
     /// Returns the next transfer, from the queues whose limits allow one.
     func next(full: Set<String>, hasRoom: (LineKey) -> Bool) -> ID? {
-        // All ready transfers may wait for the same hosts.
+        // Every queue may belong to a host that has reached its limit.
         if lines.count == full.reduce(0, { $0 + (hosts[$1]?.count ?? 0) }) { return nil }
         var found: LineKey?
         _ = turns.first { program in

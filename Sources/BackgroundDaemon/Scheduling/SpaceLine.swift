@@ -9,7 +9,7 @@
 
 import HTTPWire
 
-/// The downloads that wait for disk space, and the decision which of them continue.
+/// Manages the downloads that wait for disk space, and decides which of them continue.
 ///
 /// The disk is checked while a download waits, less and less often, and at once when the daemon removes a file.
 struct SpaceLine: Sendable {
@@ -40,9 +40,9 @@ struct SpaceLine: Sendable {
 
     /// The free bytes that each download needs before it is retried.
     private var needs: [ID: Int64] = [:]
-    /// Those whose need a check of the disk has confirmed.
+    /// The downloads for which a check of the disk has found too little space.
     private var confirmed: Set<ID> = []
-    /// The admitted downloads, with the number of bytes that their files have once they have used what they needed.
+    /// The admitted downloads, with the size of their files once they have used the space that they needed.
     private var goals: [ID: Int64] = [:]
     /// The disk is completely full.
     private var isFull = false
@@ -90,11 +90,11 @@ struct SpaceLine: Sendable {
         return [.look]
     }
 
-    /// Admits the downloads that need least first, as far as the free space suffices, so that they do not take it from each other.
+    /// Admits downloads while the free space suffices, the smallest need first, so that they do not take space from each other.
     ///
     /// - Parameters:
     ///   - found: The number of free bytes; nil if there is no space at all.
-    ///   - isFull: Whether that keeps all downloads from running.
+    ///   - isFull: Whether there is so little space that no download can run.
     ///   - download: Returns the state of a download; nil if it is over.
     /// - Returns: The actions.
     mutating func found(_ found: Int64?, isFull: Bool, _ download: (ID) -> Download?) -> [Action] {

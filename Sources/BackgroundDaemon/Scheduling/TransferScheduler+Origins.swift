@@ -49,15 +49,14 @@ extension TransferScheduler {
         originInstants.remove(origin)
     }
 
-    /// A program needs the origin now: the next attempt is brought forward, but to no less than the shortest pause after the last
-    /// failure.
+    /// Brings the next attempt forward because a program needs the origin now, but keeps the shortest pause after the last failure.
     mutating func hasten(_ origin: String, _ now: Double) {
         guard let pause = origins[origin]?.pause else { return }
         origins[origin]?.pause?.until = min(pause.until, max(now, pause.lastFailure + limits.firstPause))
         timeProbe(of: origin)
     }
 
-    /// Makes a transfer that could run wait for its origin; returns whether it does.
+    /// Makes a transfer that could run wait, if its origin does not respond; returns whether it waits.
     mutating func holdBack(_ entry: Entry, at rank: Double, _ now: Double) -> Bool {
         let (id, origin) = (entry.item.id, entry.item.origin)
         guard origins[origin]?.pause?.isProbe(id, now) == false else { return false }

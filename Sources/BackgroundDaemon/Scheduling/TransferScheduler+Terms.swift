@@ -42,14 +42,14 @@ extension TransferScheduler {
         package var isMetered = false
         package var hasExternalPower = true
         package var hasSpace = true
-        /// It is an hour at which transfers may run.
+        /// Transfers may run at this time of day.
         package var isWithinHours = true
-        /// All transfers together have a rate to keep to.
+        /// A rate limit applies to all transfers together.
         package var isSlow = false
 
         package init() {}
 
-        /// Whether a transfer may run, as far as the hours, the network's costs and the power go.
+        /// Whether the time of day, the cost of the network and the power supply allow a transfer to run.
         func allow(_ item: Item?) -> Bool {
             isWithinHours && (item?.isDiscretionary != true || !isMetered && hasExternalPower)
         }

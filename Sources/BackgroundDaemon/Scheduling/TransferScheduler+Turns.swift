@@ -11,7 +11,7 @@
 extension TransferScheduler {
     /// Processes the transfers whose time has come.
     mutating func bringDue(_ now: Double, _ actions: inout [Action]) {
-        // Transfers that wait for an origin have waited longer than its last probe.
+        // First, because transfers that wait for an origin have waited longer than its last probe.
         bringProbes(now)
         while let (id, rank) = instants.first, rank.at <= now { reconsider(id, now) }
         while let (id, rank) = deadlines.first, rank.at <= now {
@@ -21,7 +21,7 @@ extension TransferScheduler {
             reconsider(id, now)
             actions.append(.expire(id))
         }
-        // Some of them may have been probes.
+        // The transfers above may have been probes.
         bringProbes(now)
     }
 
@@ -41,7 +41,7 @@ extension TransferScheduler {
     /// Assigns free slots to the next transfers.
     private mutating func fill(_ now: Double, _ actions: inout [Action]) {
         while hasPlace, let id = next(of: ordinary) { start(id, now, &actions) }
-        // A discretionary transfer gives way to one that is not: one at a time, because each slot may be enough.
+        // A discretionary transfer gives way to one that is not: one at a time, because one slot may be enough.
         if runningDiscretionary > 0, stoppingCount == 0, !ordinary.isEmpty {
             let isAnyReady = !hasPlace && next(of: ordinary) != nil
             let leaving = running.filter { id in
@@ -118,10 +118,10 @@ extension TransferScheduler {
 
     // MARK: Speed
 
-    /// Withdraws the slot of the slowest transfer if another one waits for it: one at a time, because each slot may be enough.
+    /// Withdraws the slot of the slowest transfer if another one waits for it: one at a time, because one slot may be enough.
     ///
-    /// Speed is measured only while transfers wait, and not while a rate slows all of them. A discretionary transfer does not get the
-    /// slot of one that is not, because it would lose it again.
+    /// Speed is measured only while transfers wait, and not while a rate limit slows all of them. A discretionary transfer does not
+    /// get the slot of one that is not, because it would lose it again.
     private mutating func judgeSpeed(_ now: Double, _ actions: inout [Action]) {
         sampleDue = .infinity
         guard !conditions.isSlow else {
@@ -150,7 +150,7 @@ extension TransferScheduler {
             let speed = (Double(entry.bytes) - Double(entry.sampleBytes)) / (now - begin)
             if speed < limits.floor, (speed, id) < slowest ?? (.infinity, 0) { slowest = (speed, id) }
         }
-        // While one is stopping, the others are not judged; they are once it has stopped.
+        // While a transfer is stopping, the others are not judged yet.
         guard stoppingCount == 0, !overdue.isEmpty else { return }
         if let slowest { return stop(slowest.id, .tooSlow, &actions) }
         for id in overdue { beginSample(of: id, now) }
@@ -177,7 +177,7 @@ extension TransferScheduler {
 
     // MARK: For display
 
-    /// Until when a transfer waits after a failed attempt, with the number of consecutive ones; nil if there was none.
+    /// Until when a transfer waits after a failed attempt, and the number of consecutive failures; nil if there was none.
     package func pause(of id: ID) -> (until: Double, attempts: Int)? {
         guard let item = entries[id]?.item, let until = item.notBefore else { return nil }
         return (until, item.attempts)

@@ -35,7 +35,7 @@ package struct TransferScheduler: Sendable {
         var place = Queue.parked
         /// When it started to wait, for its position in the queue; a pause does not count as waiting.
         var since: Double
-        /// It comes after the others, whatever its priority.
+        /// It is queued behind the others, whatever its priority.
         var isBehind = false
         /// Its key in the queue of instants.
         var instant = 0.0
@@ -85,7 +85,7 @@ package struct TransferScheduler: Sendable {
     /// The hosts that have reached their limit.
     var fullHosts: Set<String> = []
     var sessionHostCounts: [LineKey: Int] = [:]
-    /// Without a route to other networks: the queues of which a transfer found no route since the last network change.
+    /// The queues in which a transfer has found no route since the last network change, while the machine is not connected.
     var offline: Set<LineKey> = []
     var networkChange = -Double.infinity
     var served = 0
@@ -132,7 +132,7 @@ package struct TransferScheduler: Sendable {
             moveClock(by: seconds, now)
             // The timer sleeps for a duration, not until an instant.
             isTimerGone = true
-        // It may have fired early.
+        // The timer may have fired early.
         case .tick: isTimerGone = true
         }
         bringDue(now, &actions)
@@ -193,7 +193,7 @@ package struct TransferScheduler: Sendable {
         guard let entry = entries[id], entry.place == .running else { return }
         entries[id]?.bytes = bytes
         if bytes > entry.bytes { entries[id]?.lacksNetwork = false }
-        // It started over.
+        // The transfer has started over.
         if bytes < entry.bytes { entries[id]?.sampleBytes = min(entry.sampleBytes, bytes) }
     }
 

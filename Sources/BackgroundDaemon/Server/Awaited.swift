@@ -32,7 +32,7 @@ final class Awaited: @unchecked Sendable {
         }
     }
 
-    /// - Returns: The text, once it has come.
+    /// Blocks the thread until there is a text.
     func wait() -> String {
         monitor.locked {
             while true {

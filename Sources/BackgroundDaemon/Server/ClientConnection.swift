@@ -32,7 +32,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
 
     /// The maximum number of bytes that the program has not read.
     private static let outgoingLimit = 64 << 20
-    /// How long a connection may take to say what it is for, in seconds.
+    /// The seconds within which a connection must send its first message after hello.
     private static let patience = 10
     /// The maximum size of a hello message in bytes.
     private static let helloLimit = 4096
@@ -71,7 +71,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         process = peer.process
     }
 
-    /// The process has ended, although its connection may not have; its number may belong to another process.
+    /// The process has ended, although its connection may still be open; another process may have its ID.
     var isPeerGone: Bool { SocketServer.program(of: process) != program }
 
     // MARK: Receiving
@@ -89,7 +89,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
             let bytes = unwrapInboundIn(data)
             var rest = bytes.readableBytesView[...]
             while role == nil, !isOver, !isRefused, !rest.isEmpty {
-                // Bytes after the hello message are not parsed as part of it.
+                // One byte at a time: the bytes after hello belong to the next reader, which has another limit.
                 reader.append(rest.prefix(1))
                 rest = rest.dropFirst()
                 guard let payload = try reader.next() else { continue }

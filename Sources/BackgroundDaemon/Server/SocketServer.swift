@@ -22,8 +22,8 @@ import Musl
 
 /// Listens for the programs of this user only.
 struct SocketServer: Sendable {
-    /// Half of the quarter of the descriptors that the engine leaves; the other half is for the database and short-lived
-    /// descriptors.
+    /// The engine leaves a quarter of the descriptors: half of that is for connections, the other half for the database and
+    /// short-lived descriptors.
     private static let connectionLimit = min(1024, max(16, DescriptorLimit.divisible() / 8))
     /// The limit per program.
     private static let programLimit = min(256, max(8, connectionLimit / 2))
@@ -60,7 +60,7 @@ struct SocketServer: Sendable {
             .childChannelInitializer { [desk] channel in Self.accept(channel, desk) }
     }
 
-    /// Identifies the peer before anything that it sends is read.
+    /// Identifies the peer before reading anything from it.
     private static func accept(_ channel: any Channel, _ desk: TransferDesk) -> EventLoopFuture<Void> {
         guard let provider = channel as? any SocketOptionProvider else { return channel.close() }
         return provider.unsafeGetSocketOption(level: .socket, name: .init(rawValue: SO_PEERCRED)).flatMap {

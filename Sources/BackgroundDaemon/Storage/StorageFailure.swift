@@ -56,7 +56,7 @@ package enum StorageFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// A failure with the system's message after a sentence.
+    /// A failure described by a sentence and the system's message.
     init(_ error: CInt, _ sentence: String) {
         let reason = "\(sentence): \(String(cString: strerror(error)))."
         self = error == ENOSPC || error == EDQUOT ? .diskFull(reason) : .failed(reason)

@@ -46,8 +46,7 @@ extension TransferFile {
         return contents
     }
 
-    /// Throws if nothing can be decrypted: then the data are not damaged, but the key is another one; the right one may be
-    /// restored.
+    /// Throws if nothing can be decrypted: then the data are not damaged, but the key is wrong, and the right one may be restored.
     private func demandOwnKey(_ transfers: [TransferStore.TransferRow], _ database: Database) throws {
         let sample = transfers.prefix(16)
         guard !sample.isEmpty else { return }

@@ -117,8 +117,8 @@ extension TransferFile {
         return migrator
     }
 
-    /// Retained for the lifetime of the process, one for each time that a database is opened: Dispatch would dispose of their
-    /// queues on a thread of its own, which from then on wakes once a second.
+    /// The connections that checked a database, retained for the lifetime of the process: if one were released, Dispatch would
+    /// dispose of its queue on a thread of its own, which from then on wakes once a second.
     private static let looks = Mutex<[DatabaseQueue]>([])
 
     private static func open(in folder: borrowing StoreDirectory, _ directory: String) throws(StorageFailure) -> DatabasePool {
@@ -131,7 +131,7 @@ extension TransferFile {
             let path = directory + "/" + name
             try look(at: path, thoroughly: isSuspect || (log > 0 && log + size <= cheap))
             let pool = try DatabasePool(path: path, configuration: configuration)
-            // GRDB's own setting does not survive a power failure.
+            // With GRDB's own setting, a power failure may lose committed changes.
             try pool.writeWithoutTransaction { database in try database.execute(sql: "PRAGMA synchronous = FULL") }
             try migrator.migrate(pool)
             if isSuspect { unlinkat(folder.number, suspectName, 0) }
@@ -141,7 +141,8 @@ extension TransferFile {
         }
     }
 
-    /// Throws if the database is damaged, or a newer version has written it; it is not modified before that is known.
+    /// Throws if the database is damaged, or a newer version has written it; opens it read-only, so that it is not modified before
+    /// that is known.
     private static func look(at path: String, thoroughly: Bool) throws {
         var configuration = configuration
         configuration.readonly = true
@@ -158,7 +159,7 @@ extension TransferFile {
         var configuration = Configuration()
         configuration.label = "transfers"
         configuration.busyMode = .timeout(5)
-        // A transaction that cannot be rolled back is no reason to trap.
+        // Otherwise GRDB traps if a transaction cannot be rolled back.
         configuration.allowsUnsafeTransactions = true
         configuration.prepareDatabase { database in
             try database.execute(
@@ -168,7 +169,7 @@ extension TransferFile {
                     PRAGMA temp_store = MEMORY;
                     """)
             guard !database.configuration.readonly else { return }
-            // The first applies only to an empty database.
+            // `auto_vacuum` applies only to an empty database.
             try database.execute(
                 sql: """
                     PRAGMA auto_vacuum = INCREMENTAL;
@@ -207,8 +208,8 @@ extension TransferFile {
         }
     }
 
-    /// Creates the file for this user only, before SQLite creates it with the process's mode; SQLite's other files get the mode of
-    /// this one.
+    /// Creates the file accessible only to this user, before SQLite creates it with the mode of the process's umask; SQLite's other
+    /// files get the mode of this one.
     private static func prepare(in folder: borrowing StoreDirectory) throws(StoreFailure) {
         try own(name, in: folder, O_CREAT)
         for name in [name + "-wal", name + "-shm"] {

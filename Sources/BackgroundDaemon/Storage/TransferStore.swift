@@ -63,7 +63,7 @@ package final class TransferStore: Sendable {
         case saveSession(SessionRow)
         /// Also removes its transfers; no effect if there is no such session.
         case removeSession(Int64)
-        /// Fails if there is a transfer with that ID already, or no such session.
+        /// Fails if there is already a transfer with that ID, or no such session.
         case addTransfer(TransferRow, order: [UInt8])
         /// Fails if there is no such transfer.
         case setState(Int64, [UInt8])

@@ -9,7 +9,7 @@
 
 import LoadingModel
 
-/// The reported transfers of a session, whose rows stay until the disk has recorded that their files were removed.
+/// The transfers of a session whose programs know their ends; their rows stay until the removal of their files is synced.
 ///
 /// After a power failure a removed file may be back: its row must then exist, too, and its end is reported again.
 struct Departures: Sendable {
@@ -20,7 +20,7 @@ struct Departures: Sendable {
         var file: String?
     }
 
-    /// How many times the folder is synced: programs wait for this, so a disk that always fails is not waited for.
+    /// The maximum number of attempts to sync the folder: programs wait for it, so a disk that keeps failing must not block them.
     private static let limit = 3
     private var waiting: [One] = []
     private var inHand: [One] = []

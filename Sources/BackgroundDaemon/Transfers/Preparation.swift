@@ -19,7 +19,7 @@ struct Preparation: Sendable {
     private(set) var startCount: Int64 = 0
     /// The state that an upload resumes from.
     private(set) var upload: UploadResumeData?
-    /// It starts with the program's resume data.
+    /// The attempt starts with the program's resume data.
     private(set) var resumesForProgram = false
 
     /// Reads the order and the resume data; the store may not contain `changedOrder` yet.
@@ -53,7 +53,7 @@ struct Preparation: Sendable {
         let found: [UInt8]?
         do { found = try store.part(.resume, of: number) } catch { return }
         guard let bytes = found, var point = try? ResumePoint(decoding: Data(bytes)), point.temporaryFileName == file else {
-            // The partial file cannot be identified.
+            // Without matching resume data, the partial file cannot be used.
             spool.remove(file, in: folder)
             return
         }
@@ -78,7 +78,7 @@ struct Preparation: Sendable {
     /// The order for the engine.
     func engineOrder(for transfer: Transfer) -> TaskOrder {
         var task = order.task
-        // Engines use their own task IDs: the same task may be retried before the last event of an earlier attempt has arrived.
+        // The engine gets the transfer's number instead of the program's task ID.
         task.id = Int(transfer.number)
         task.earliestBegin = nil
         task.bodyFile = transfer.record.uploadFile

@@ -23,13 +23,13 @@ final class RunningLoad: LoadClient {
         var isScheduled = false
         /// The service that carries out the attempt.
         var service: (any LoadingService)?
-        /// When the load, suspended because of the rate, resumes, on the monitor's clock.
+        /// When the load resumes if the rate limit has suspended it, on the monitor's clock.
         var heldUntil: Double?
     }
 
-    /// Shorter pauses, in seconds, are added to the next one.
+    /// The shortest pause in seconds; a shorter one is added to the next.
     private static let shortestPause = 0.005
-    /// The pause in seconds above which it is reported.
+    /// The length in seconds above which a pause is reported to the user's tool.
     private static let tellingPause = 2.0
 
     private let number: Int64
@@ -102,7 +102,7 @@ final class RunningLoad: LoadClient {
         }
     }
 
-    // MARK: The rate
+    // MARK: Rate limit
 
     /// Starts the attempt, and pauses it if the rate limit requires that.
     func begin(_ order: TaskOrder, with service: any LoadingService) {
@@ -141,7 +141,7 @@ final class RunningLoad: LoadClient {
         }
     }
 
-    /// Resumes the load because the rate has changed.
+    /// Resumes the load because the rate limit has changed.
     func letGo() {
         _ = command(.resume) { state in
             defer { state.heldUntil = nil }

@@ -31,11 +31,11 @@ final class Session {
     var isSaved: Bool
     var transfers: [TaskID: Transfer] = [:]
     var departures = Departures()
-    /// The numbers of transfers that run, that need a decision, and whose end is durable.
+    /// How many transfers run, how many need the program's decision, and of how many the end is durable.
     private(set) var runningCount = 0
     var askingCount = 0
     private(set) var endedCount = 0
-    /// The program's connection, while it has the session.
+    /// The connection of the process that has joined the session, if any.
     var client: ClientConnection?
     /// The session's state is being sent to the program, which receives no events yet.
     var isIntroducing = false
@@ -75,7 +75,7 @@ final class Session {
     /// Whether the last process that had the session has ended; false before the first one connected to this daemon.
     var hasProgramEnded = false
 
-    /// The program can answer questions, now or as soon as it is introduced.
+    /// The program can answer questions, now or once it has received the session's state.
     var canAnswer: Bool { client != nil && takesEvents }
 
     /// The session's engine, created when it is first needed, and again after its settings have changed.
@@ -89,7 +89,7 @@ final class Session {
             policy.trustRoots = TrustRoots.roots(file: settings.rootFile, directories: settings.rootDirectories)
             policy.trustRootsAreTheSystems = true
         }
-        // The scheduler limits the time, across all attempts.
+        // The scheduler enforces the resource timeout, across all attempts.
         policy.resourceTimeout = 0
         policy.maximumCollectedBytes = min(policy.maximumCollectedBytes ?? .max, 16 << 20)
         let made = SessionEngine.make(
@@ -100,7 +100,7 @@ final class Session {
         return made
     }
 
-    /// Nothing runs: releases connections and threads.
+    /// Releases the engine with its connections and threads, once no transfer runs.
     func release() {
         engine?.invalidate()
         engine = nil

@@ -12,13 +12,12 @@ import SystemThreads
 
 /// Limits the total rate of all transfers.
 ///
-/// Each transferred byte costs time: a transfer that moved bytes pauses until they are paid for, and all bytes that others moved
-/// before.
+/// After moving bytes, a transfer pauses until the rate covers them and all bytes that other transfers moved before.
 package final class SharedPace: Sendable {
     private struct State {
         /// The limit in bytes per second.
         var rate: Double?
-        /// When all transferred bytes are paid for, on the monitor's clock.
+        /// When the rate covers all transferred bytes, on the monitor's clock.
         var next = 0.0
     }
 

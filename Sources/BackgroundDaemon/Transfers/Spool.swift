@@ -20,12 +20,12 @@ import Musl
 
 /// The files of the transfers: a folder for each session, which holds partial files and complete ones that wait for their program.
 ///
-/// Names are chosen here and by the engine, never by a program or a server, so that they cannot name another transfer's file. Every
-/// method may wait for the disk.
+/// File names are chosen here and by the engine, never by a program or a server, so that they cannot name another transfer's file.
+/// Every method may block on the disk.
 struct Spool: Sendable {
     /// An absolute path.
     let directory: String
-    /// The ID of this boot of the machine: data written before another boot exist only as far as they were synced.
+    /// The ID of the machine's current boot: of data written during an earlier one, only the synced part certainly exists.
     let bootID: String
 
     init(_ directory: String) throws(StorageFailure) {
@@ -37,10 +37,10 @@ struct Spool: Sendable {
 
     func folder(of session: Int64) -> String { "\(directory)/\(session)" }
 
-    /// The name of the file that a program gets: an additional link, so that the file survives if the program crashes while it
-    /// handles it.
+    /// The name of the link that a program gets: the daemon keeps a link of its own, so that the file survives if the program
+    /// crashes while it handles it.
     static func handedName(_ number: Int64) -> String { "done-\(number)" }
-    /// The file name in resume data that a program was given.
+    /// The name of a partial file to which a program's resume data refer.
     static func keptName(_ number: Int64) -> String { "kept-\(number)" }
     static func isKept(_ file: String) -> Bool { file.hasPrefix("kept-") }
 
@@ -85,7 +85,7 @@ struct Spool: Sendable {
     /// The minimum of free space.
     static let leastSpace: Int64 = 1 << 20
 
-    /// Whether anything can be written.
+    /// Whether the minimum of free space can be written.
     var hasSpace: Bool {
         let probe = directory + "/probe"
         _ = cls_unlink(probe)
@@ -177,7 +177,7 @@ struct Spool: Sendable {
         let path = folder + "/" + Self.handedName(number)
         if link(folder + "/" + file, path) == 0 { return path }
         guard errno == EEXIST else { return folder + "/" + file }
-        // The program may be using it at this moment.
+        // The link exists already, and the program may be using it.
         if withFile(Self.handedName(number), folder, { Self.version($0) })?.inode == found.inode { return path }
         _ = cls_unlink(path)
         return link(folder + "/" + file, path) == 0 ? path : nil
@@ -209,9 +209,9 @@ struct Spool: Sendable {
 
     /// Removes files that no transfer needs, as a killed daemon leaves them; files named in resume data stay for a week.
     ///
-    /// Files from before the machine was booted stay for a week, too: after a power failure, such a file may be the only copy of
-    /// one that a program took, on a file system that loses synced data. Files that the daemon did not create are left alone, and
-    /// so are the folders of unreadable sessions.
+    /// Files from an earlier boot stay for a week, too: after a power failure on a file system that loses synced data, such a file
+    /// may be the only copy of a download that its program has taken. Files that the daemon did not create are left alone, and so
+    /// are the folders of unreadable sessions.
     ///
     /// - Returns: The number of files that stay because they are older than the boot.
     func tidy(sessions: Set<Int64>, files: [Int64: Set<String>], unreadable: Set<Int64>) -> Int {
@@ -219,7 +219,7 @@ struct Spool: Sendable {
         for name in names(in: directory) {
             guard let number = Int64(name), String(number) == name, !unreadable.contains(number) else { continue }
             let folder = folder(of: number)
-            // The target of a link does not belong to the daemon.
+            // It may be a link, whose target does not belong to the daemon.
             guard isFolder(folder) else {
                 if !sessions.contains(number) { _ = cls_unlink(folder) }
                 continue

@@ -22,7 +22,7 @@ final class Transfer {
         let answer: @Sendable (TaskAnswer) -> Void
     }
 
-    /// The number that people see.
+    /// The number that the user sees in lists.
     let number: Int64
     let session: Session
     let task: TaskID
@@ -51,7 +51,7 @@ final class Transfer {
     var uploadBeginsAnew = false
     /// The last attempt increased the number of bytes that the server has.
     var hasUploadMoved = false
-    /// Its complete file, once that is synced.
+    /// The version of its complete file, once that is synced.
     var finishedFile: TransferRecord.FileVersion?
 
     init(number: Int64, session: Session, task: TaskID, record: TransferRecord, life: TransferLife) {

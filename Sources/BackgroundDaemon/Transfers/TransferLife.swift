@@ -32,7 +32,7 @@ struct TransferLife: Hashable, Sendable {
     enum State: Hashable, Sendable {
         /// Its order is being made durable; it may be given up before that.
         case ordered(isOver: Bool)
-        /// For its turn, a time, the network, or space on the disk; the scheduler knows which.
+        /// Waits for its turn, a time, the network, or space on the disk; the scheduler knows which.
         case waiting
         /// An attempt's order and files are being read.
         case preparing(Halt?, isSpoiled: Bool)
@@ -40,7 +40,8 @@ struct TransferLife: Hashable, Sendable {
         case asking
         /// The attempt runs; if it is spoiled, the disk may have lost some of the file.
         case running(Halt?, isSpoiled: Bool)
-        /// Its complete file is being synced; the transfer is given up if that fails.
+        /// Its complete file is being synced. If that fails, the transfer is given up for this reason; if there is none, it is
+        /// retried.
         case closing(GivenUp?, isSpoiled: Bool)
         /// Its partial file is being kept for another task.
         case keeping(isSpoiled: Bool)
@@ -93,7 +94,7 @@ struct TransferLife: Hashable, Sendable {
         case closeFile, keepData
         /// The resume data that were kept cannot be used.
         case dropData
-        /// Its end is no longer the outcome of the attempt.
+        /// Replaces the attempt's outcome with the error for giving up.
         case giveUp(GivenUp)
         /// It has ended, with or without a file.
         case end(hasFile: Bool)
@@ -101,7 +102,7 @@ struct TransferLife: Hashable, Sendable {
         /// Tells the program, or launches it for that.
         case deliver
         case forgetEnd
-        /// Removes it; the program is told once that is done, or at once if nothing is known about the task.
+        /// Removes it, and then confirms to the program that it is forgotten; or confirms that at once.
         case depart, sayForgotten
     }
 
@@ -133,7 +134,7 @@ struct TransferLife: Hashable, Sendable {
         }
     }
 
-    /// It only runs until it is stopped, and nothing of it will be kept.
+    /// It runs only until it is stopped, and nothing of it is kept.
     var isBeingForgotten: Bool {
         guard case .running(.givenUp(let why)?, _) = state else { return false }
         return why == .cancelled && !wantsData
@@ -147,7 +148,7 @@ struct TransferLife: Hashable, Sendable {
         }
     }
 
-    /// Returns the actions for an event; one that may make the scheduler start the transfer at once is last.
+    /// Returns the actions for an event; an action that may make the scheduler start the transfer at once comes last.
     mutating func handle(_ event: Event) -> [Action] {
         switch (state, event) {
         case (.ordered(let isOver), .accepted): return move(to: isOver ? .ending : .waiting, isOver ? .keepEnd : .add)
@@ -157,7 +158,7 @@ struct TransferLife: Hashable, Sendable {
 
         case (.waiting, .unreadable): return move(to: .ending, .end(hasFile: false), .keepEnd)
         case (.waiting, .start): return move(to: .preparing(nil, isSpoiled: false), .prepare)
-        // The scheduler no longer manages it.
+        // The scheduler must no longer manage it.
         case (_, .start) where isOver: return [.remove]
         case (.keeping, .start): return [.remove]
 
@@ -195,7 +196,7 @@ struct TransferLife: Hashable, Sendable {
         case (.running(let halt, _), .beganAnew): return move(to: .running(halt, isSpoiled: false))
 
         case (.closing(_, isSpoiled: false), .closed(isWhole: true)): return move(to: .ending, .end(hasFile: true), .keepEnd)
-        // A system reports a write error only once: the next sync might succeed.
+        // The file is not synced again: a system reports a write error only once, so the next sync might succeed.
         case (.closing(let known, _), .closed): return [.spoil] + (known.map { giveUp($0) } ?? conclude(.again(.noSpace)))
         case (.keeping(let isSpoiled), .dataKept):
             return (isSpoiled ? [.dropData] : []) + move(to: .ending, .end(hasFile: false), .keepEnd)
@@ -224,7 +225,7 @@ struct TransferLife: Hashable, Sendable {
         return .note(why)
     }
 
-    /// Returns the actions after an attempt that is over, and that may have been stopped.
+    /// Returns the actions after the end of an attempt, which may have been stopped.
     private mutating func settle(_ halt: Halt?, isSpoiled: Bool = false, _ verdict: Verdict) -> [Action] {
         let verdict = isSpoiled ? .again(.noSpace) : verdict
         let before: [Action] = isSpoiled ? [.spoil] : []

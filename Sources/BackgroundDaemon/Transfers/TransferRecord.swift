@@ -11,7 +11,7 @@ import BackgroundProtocol
 import FoundationEssentials
 import LoadingModel
 
-/// The durable state of a transfer beside its order: everything needed to schedule, list and resume it.
+/// The durable state of a transfer besides its order: everything needed to schedule, list and resume it.
 ///
 /// It is stored in clear text, so it contains no header fields, queries or passwords.
 struct TransferRecord: Codable, Sendable {
@@ -46,7 +46,7 @@ struct TransferRecord: Codable, Sendable {
     var isSuspended = false
     /// Paused by the user.
     var isPaused = false
-    /// The number of consecutive attempts without progress, and the time before which there is no other one.
+    /// The number of consecutive attempts without progress, and the earliest time of the next one.
     var attempts = 0
     var notBefore: Double?
     /// The number of responses that ask for a retry later, and of failures that may be temporary.
@@ -103,12 +103,12 @@ struct TransferRecord: Codable, Sendable {
         notes = Notes(order.notes)
     }
 
-    /// The unit that responds or fails, as far as the daemon can tell.
+    /// The host and port: transfers to the same origin wait together while it does not respond.
     var origin: String { port.map { "\(host):\($0)" } ?? (url.hasPrefix("http:") ? host + ":80" : host) }
 
     var isHeld: Bool { isSuspended || isPaused }
 
-    /// A URL as people may see it.
+    /// A URL for display: without user, password, query and fragment.
     static func shown(_ url: URL?) -> String {
         guard let url, var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return url?.host() ?? "" }
         parts.user = nil
@@ -128,14 +128,14 @@ struct TransferRecord: Codable, Sendable {
     }
 }
 
-/// The durable state of a session beside its settings.
+/// The durable state of a session besides its settings.
 struct SessionRecord: Codable, Sendable {
     var lastTask = 0
     /// The program invalidated the session; it is removed with its last task.
     var isInvalidated = false
     /// The user force-quit the program, and only the user starts it again.
     var wasQuit = false
-    /// Identifies the process to be ended: if it reconnects, the next daemon ends it.
+    /// Identifies the process to be killed: if it reconnects, the next daemon kills it.
     var doomed: String?
     var launches = LaunchLimit()
 
