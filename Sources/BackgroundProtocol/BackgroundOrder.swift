@@ -27,7 +27,7 @@ package struct BackgroundOrder: Sendable {
     package var notes = Notes()
     /// Seconds since the reference date.
     package var created: Double
-    /// The daemon started the program: the system chooses when its orders run.
+    /// Whether the daemon started the program: the system then chooses when the order runs.
     package var isDiscretionary = false
 
     package init(_ task: TaskOrder, created: Double) {

@@ -47,8 +47,8 @@ package enum ClientMessage: Sendable {
     /// `suspend`, `resume`, `cancel`, `cancelProducingResumeData` or `setPriority`.
     case command(TaskCommand, TaskID)
     case note(BackgroundOrder.Notes, TaskID)
-    /// Answers a question: `.credential` or `.delayed`. The task identifies the question, since numbers start again in each run
-    /// of the daemon; nil from programs that do not send it.
+    /// Answers a question: `.credential` or `.delayed`. The task distinguishes the question from one of an earlier daemon with the
+    /// same number; nil from programs that do not send it.
     case answer(TaskAnswer, TaskID? = nil, question: Int)
     /// The program was told of the task's end and has taken its file.
     case told(TaskID)
@@ -73,12 +73,12 @@ package enum ManagerRequest: Sendable, Hashable {
     /// Like a forced quit by the user: the program's transfers are cancelled, and the daemon does not start it before the user
     /// does.
     case quit(program: String)
-    /// Recent events.
+    /// The last lines of the log.
     case log
     /// The daemon reports changes from now on, as ``DaemonMessage/transfers(_:request:isLast:)`` with the number of this request.
     case watch
-    /// The daemon ends because a newer one replaces it.
+    /// Ends the daemon because a newer one replaces it.
     case handOver
-    /// When transfers may run and how fast, from now on. A daemon whose status has no terms does not know it.
+    /// Sets when transfers may run and how fast. A daemon whose status has no terms does not support it.
     case setTerms(TransferTerms)
 }

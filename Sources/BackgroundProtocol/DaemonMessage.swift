@@ -26,7 +26,7 @@ package enum DaemonMessage: Sendable {
     }
 
     case welcome(version: Int)
-    /// The last message: the connection is closed after it.
+    /// The last message: the daemon closes the connection after it.
     case refused(Refusal, String)
     /// A task that the session already had; sent before ``attached(lastTask:)``.
     case known(KnownTask)
@@ -111,9 +111,9 @@ package struct DaemonStatus: Sendable, Hashable {
     package var isConnected = true
     package var isMetered = false
     package var hasExternalPower = true
-    /// When transfers may run and how fast; nil of a daemon that does not know such terms.
+    /// When transfers may run and how fast; nil from a daemon that does not support terms.
     package var terms: TransferTerms?
-    /// It is one of their hours.
+    /// The current time is within the hours of the terms.
     package var isWithinHours = true
 
     package init() {}

@@ -18,8 +18,8 @@ import Musl
 
 /// Where a user's daemon listens.
 ///
-/// In `urlloading` in `XDG_RUNTIME_DIR`; without that variable in `/run/user/UID`; if that does not exist, in
-/// `/tmp/urlloading-UID`. Before a folder is used, it is checked that it is the user's own.
+/// The folder `urlloading` in `XDG_RUNTIME_DIR`; without that variable, in `/run/user/UID`; if that does not exist,
+/// `/tmp/urlloading-UID`. A folder is only used if it belongs to the user.
 ///
 /// Programs of one user may have different places, for instance in a login session and in cron, but only one daemon: the one that
 /// holds the state (``stateDirectory``), where it notes its socket.
@@ -50,7 +50,7 @@ package struct DaemonPlace: Sendable, Hashable {
         socket.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/") + "/urlsessiond.log"
     }
 
-    // MARK: The state's daemon
+    // MARK: The daemon that holds the state
 
     /// The maximum length of a socket's path.
     private static let pathLimit = 107
@@ -69,7 +69,7 @@ package struct DaemonPlace: Sendable, Hashable {
     /// Whether an earlier daemon may have ended with unfinished work.
     package var hasLeftWork: Bool {
         guard let stateDirectory else { return false }
-        // If access is denied, there may be.
+        // If access is denied, there may be unfinished work.
         return access(stateDirectory + "/transfers.sqlite", F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno)
     }
 
@@ -79,7 +79,7 @@ package struct DaemonPlace: Sendable, Hashable {
     /// have another socket folder or state folder than the daemon.
     package func events(for program: String) -> [String] { folders.map { "\($0)/events-\(Self.hash(program))" } }
 
-    /// The files with a session's tasks that failed for the program while the daemon has them.
+    /// The files that list a session's tasks that failed for the program although the daemon still has them.
     package func losses(of identifier: String, in program: String) -> [String] {
         folders.map { "\($0)/\(Self.lossesName(of: identifier, in: program))" }
     }

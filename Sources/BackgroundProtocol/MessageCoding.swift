@@ -32,10 +32,10 @@ package enum MessageCoding {
         return try write(message, version: version)
     }
 
-    /// Decodes untrusted bytes, without traps.
+    /// Decodes untrusted bytes; never traps.
     package static func decodeClientMessage(_ bytes: [UInt8]) throws(MessageFailure) -> ClientMessage { try read(bytes) }
 
-    /// Decodes the daemon's bytes, with the same care.
+    /// Decodes the daemon's bytes, which are not trusted either; never traps.
     package static func decodeDaemonMessage(_ bytes: [UInt8]) throws(MessageFailure) -> DaemonMessage { try read(bytes) }
 
     // MARK: The daemon's stored data
@@ -52,12 +52,12 @@ package enum MessageCoding {
         try write(outcome, version: version)
     }
 
-    /// Fails for an app's own response.
+    /// Encodes a response; fails for one that the app created itself.
     package static func encode(_ response: LoadResponse, version: Int = version) throws(MessageFailure) -> [UInt8] {
         try write(response, version: version)
     }
 
-    /// In the form that people can read.
+    /// Encodes terms in version 1, which is JSON, so that people can read the file.
     package static func encode(_ terms: TransferTerms) throws(MessageFailure) -> [UInt8] { try write(terms, version: 1) }
 
     package static func decodeTerms(_ bytes: [UInt8]) throws(MessageFailure) -> TransferTerms { try read(bytes) }

@@ -32,7 +32,7 @@ package enum SmallFile {
     /// - Parameters:
     ///   - path: The path of the file.
     ///   - bytes: The content.
-    ///   - isLasting: Whether content and name are on the disk when this returns.
+    ///   - isLasting: Whether content and name are synced to the disk before this returns.
     /// - Returns: 0, or the system's error number.
     @discardableResult
     package static func replace(_ path: String, with bytes: [UInt8], isLasting: Bool = false) -> CInt {

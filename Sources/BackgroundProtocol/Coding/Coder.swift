@@ -57,7 +57,7 @@ protocol Coded {
 
 /// A type that is encoded field by field.
 protocol CodedFields: Coded {
-    /// The default values, before anything is decoded.
+    /// The value before any of its fields is decoded.
     static var blank: Self { get }
     mutating func visit(_ coder: Coder) throws
 }

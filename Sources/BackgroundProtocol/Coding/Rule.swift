@@ -10,7 +10,8 @@
 import FoundationEssentials
 import HTTPWire
 
-/// A constraint for a value that is checked when it is encoded and decoded: a value that the receiver would reject is not sent.
+/// A constraint that a value is checked against when it is encoded and decoded: a value that the receiver would reject is not
+/// sent.
 struct Rule<Value> {
     /// Returns the value, or the nearest valid one; throws if there is none.
     let judge: (Value) throws -> Value
@@ -101,7 +102,7 @@ extension Rule where Value == Int64 {
 extension Rule where Value == Int {
     static var task: Rule { .holds("a task's number is less than 1") { $0 >= 1 } }
 
-    /// The number from which the next task's number is counted.
+    /// The highest task number used so far; the next task gets a higher one.
     static var lastTask: Rule {
         Rule { number in
             try Limits.check(number >= 0, "a task's number is less than 0")

@@ -151,7 +151,7 @@ extension RequestHead: CodedFields {
 }
 
 extension TransactionTimeline.Source: Coded {
-    /// A source that this version does not know is decoded as `unknown`.
+    /// Decodes a source that this version does not know as `unknown`.
     static func coded(_ value: Self?, _ coder: Coder) throws -> Self {
         let text = try coder.text(value.map { $0 == .localCache ? "localCache" : "unknown" })
         return text == "localCache" ? .localCache : .unknown

@@ -52,7 +52,7 @@ extension BackgroundSettings.Store: CodedKinds {
 }
 
 private struct KnownLaunch: CodedKinds {
-    /// Nil if the kind is unknown: the program is then not started.
+    /// Nil if this version does not know the kind: the program is not started then.
     var launch: BackgroundSettings.Launch?
 
     private static var arguments: Rule<[String]> {
