@@ -19,8 +19,7 @@ import Musl
 
 /// A connection to the daemon.
 ///
-/// A sent message has left the process when the call returns, so that it arrives even if this process ends immediately
-/// afterwards.
+/// When `send` returns, the message has left the process, so that it arrives even if this process ends immediately afterwards.
 final class DaemonConnection: Sendable {
     /// The timeout, in seconds, for the daemon to read and to send its first message.
     static let patience = 20
@@ -42,7 +41,7 @@ final class DaemonConnection: Sendable {
 
     deinit { _ = cls_close(descriptor) }
 
-    /// Connects to the daemon of a place, or otherwise to the one that holds the state and listens elsewhere.
+    /// Connects to the daemon of a place; if none listens there, to the daemon that holds the state and listens elsewhere.
     ///
     /// - Parameters:
     ///   - place: The place where the daemon is expected.
@@ -71,7 +70,7 @@ final class DaemonConnection: Sendable {
 
     /// Sends a message; successive messages arrive in order.
     ///
-    /// If the daemon does not accept it, the connection is closed, and the receiving thread finds out.
+    /// If the daemon does not accept it, closes the connection, which the receiving thread notices.
     func send(_ payload: [UInt8]) {
         let frame = FrameReader.frame(payload)
         let result = sending.withLock { _ in frame.withUnsafeBytes { cls_send_all(descriptor, $0.baseAddress, $0.count) } }
@@ -97,7 +96,7 @@ final class DaemonConnection: Sendable {
                 reader.append(buffer.prefix(Int(count)))
                 while let payload = try reader.next() { handler(try MessageCoding.decodeDaemonMessage(payload)) }
             } catch {
-                // The message is of another version, or the peer is not the daemon: the connection is unusable.
+                // The message is of an unknown version, or the peer is not the daemon: the connection is unusable.
                 return close()
             }
         }

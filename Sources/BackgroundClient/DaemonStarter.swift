@@ -26,8 +26,8 @@ package enum DaemonStarter {
     /// The idle time, in seconds, after which a daemon that the library started ends.
     private static let idleLimit = 30
 
-    /// The environment of this process when its first session was created: later reads come from threads that the app does not
-    /// know about.
+    /// The environment of this process when its first session was created. Later reads, on the library's own threads, could race
+    /// with changes by the app.
     package static let environment = ProcessInfo.processInfo.environment
 
     package static func program(environment: [String: String] = environment) -> String? {
@@ -42,7 +42,7 @@ package enum DaemonStarter {
         return folders.lazy.map { $0 + "/urlsessiond" }.first(where: isProgram)
     }
 
-    /// Starts the daemon; if several are started at once, all but one end.
+    /// Starts the daemon; if several are started at the same time, all but one end.
     ///
     /// - Returns: The daemon's report of its start.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) -> StartReport {

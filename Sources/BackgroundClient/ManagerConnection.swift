@@ -58,7 +58,7 @@ package final class ManagerConnection: Sendable {
 
     /// Connects to the daemon.
     ///
-    /// If none is running and an earlier one left unfinished work, or it has an older version, starts one first.
+    /// Starts one first if none is running although an earlier one left unfinished work, or if the running one is an older version.
     ///
     /// - Parameters:
     ///   - place: The daemon's socket.

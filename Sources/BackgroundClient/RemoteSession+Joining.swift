@@ -35,7 +35,7 @@ extension RemoteSession {
                 happens(.opened) { self.connection = connection }
                 connection.receive { self.receive($0) }
                 closed()
-                // A daemon that ends while it is joined may do so on every attempt.
+                // A daemon that ends when a program joins it may do so on every attempt.
                 pause(0.02)
                 continue
             }
@@ -44,7 +44,7 @@ extension RemoteSession {
             guard Monitor.clock < end else {
                 return lose(obstacle ?? "urlsessiond cannot be reached at \(place.socket); see \(place.log)")
             }
-            // No daemon listens. A started one that has ended may have found that another one was still ending.
+            // No daemon listens. If one was started and has ended, another daemon may still have been ending at that time.
             if start?.isOver != false, replacement?.isOver != false, Monitor.clock >= nextStart {
                 do throws(LoadError) {
                     start = try DaemonStarter.start(place)

@@ -19,8 +19,8 @@ import Musl
 
 /// Tasks that failed because the daemon was unreachable, although the daemon has them.
 ///
-/// For the program they are over, and it may have ordered them again. When this or another process of the program joins the
-/// session again, the daemon cancels these tasks without reporting them again.
+/// For the program these tasks are over, and it may have ordered them again. When this or another process of the program rejoins
+/// the session, the daemon cancels them, and their ends are not reported again.
 extension RemoteSession {
     private static let limit = 100_000
 
@@ -29,7 +29,7 @@ extension RemoteSession {
 
     private var lossesFiles: [String] { DaemonStarter.executable().map { place.losses(of: identifier, in: $0) } ?? [] }
 
-    /// Runs outside of the lock: the session is lost and does not change any more.
+    /// Runs outside of the lock: the session is lost and no longer changes.
     func keepLosses(_ tasks: [TaskID: Double]) {
         guard !tasks.isEmpty else { return }
         writeLosses(readLosses().merging(tasks) { $1 })

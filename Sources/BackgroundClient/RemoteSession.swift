@@ -15,8 +15,8 @@ import SystemThreads
 /// An engine in another process: executes the tasks of a background session through the daemon.
 ///
 /// ``SessionLink`` decides how to react to events; this class has the lock, the connection and the threads. The daemon's messages
-/// reach the clients in order, from one thread at a time. A message to the daemon has left the process when the call returns, so
-/// that the program may end immediately afterwards.
+/// reach the clients in order, from one thread at a time. When a call that sends a message to the daemon returns, the message has
+/// left the process, so that the program may end immediately afterwards.
 ///
 /// Sendable because all mutable state is only accessed inside `monitor.locked`, or only by the session's thread.
 package final class RemoteSession: LoadingService, @unchecked Sendable {
@@ -38,8 +38,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     private var onLoss: (@Sendable (LoadError) -> Void)?
     /// The end of the attempts to connect, on the monitor's clock.
     var attemptsEnd = 0.0
-    /// Used only by the session's thread: the process that refused this version since the session was last attached, with the
-    /// reason, and the start of its replacement.
+    /// Used only by the session's thread: the daemon that refused this version since the session was last attached, with its
+    /// reason, and the start of the daemon that replaces it.
     var objection: (process: Int32, reason: String)?
     var replacement: StartReport?
 
@@ -95,7 +95,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
                 }
             case .fail(let task, let error): if let client = clients[task] { rest.append { client.fail(with: error) } }
             case .reject(let task, let error):
-                // On another thread than the caller's, which may hold locks that the client needs.
+                // On another thread, because the caller may hold locks that the client needs.
                 if let client = clients.removeValue(forKey: task) { Self.elsewhere.run { client.fail(with: error) } }
             case .reply(let request, let message):
                 if let answer = answers.removeValue(forKey: request) { rest.append { answer(message) } }
@@ -174,8 +174,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
     /// Marks the daemon as lost for good.
     func lose(_ reason: String) { happens(.lose(LoadError(.backgroundSessionDisconnected, reason))) }
 
-    /// Delays `eventsTold` in a program that was started for a question until the question arrives, at most 2 seconds in case it
-    /// is no longer pending.
+    /// If the program was started for a question, delays `eventsTold` until the question arrives; at most 2 seconds, because it
+    /// may no longer be pending.
     private func waitForQuestion() {
         let wait: @Sendable () -> Void = {
             let end = Monitor.clock + 2
@@ -236,8 +236,8 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
 
     /// Reports that the program has been told of the task's end and has taken its file.
     ///
-    /// Returns when that is durable, so that a program that ends immediately afterwards is not told again, or when the daemon is
-    /// unreachable.
+    /// Returns once the daemon has stored that durably, so that a program that ends immediately afterwards is not told again, or
+    /// when the daemon is unreachable.
     package func acknowledge(_ task: TaskID) {
         happens(.told(task)) { clients[task] = nil }
         monitor.locked {

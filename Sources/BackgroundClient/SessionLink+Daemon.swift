@@ -30,7 +30,7 @@ extension SessionLink {
         lastTask = max(lastTask, last)
         var actions: [Action] = [.endureSilence] + dropLosses()
         let there = Dictionary(known.map { ($0.order.task.id, $0) }) { first, _ in first }
-        // Some tasks may have been reported since the daemon was joined.
+        // Repeated, because some ends may have been reported to the program since the attach message was sent.
         actions += told.sorted().map { .say(.told($0)) }
         for (id, entry) in entries.sorted(by: { $0.key < $1.key }) where !entry.isEnded {
             if let task = there[id] {
@@ -47,7 +47,7 @@ extension SessionLink {
         return actions
     }
 
-    /// The messages that may have been lost with the previous connection.
+    /// Returns the messages that may have been lost with the previous connection.
     private func wishes(_ entry: Entry, of id: TaskID, _ phase: KnownTask.Phase) -> [Action] {
         let isSuspended: Bool
         switch phase {
@@ -63,7 +63,7 @@ extension SessionLink {
         return messages.map { .say($0) }
     }
 
-    /// Cancels the daemon's tasks that failed for the program; those that the daemon does not have are forgotten.
+    /// Cancels the daemon's tasks that have failed for the program; forgets those that the daemon does not have.
     private mutating func dropLosses() -> [Action] {
         guard !losses.isEmpty else { return [] }
         let there = known.filter { losses[$0.order.task.id] == $0.order.created }
@@ -139,7 +139,7 @@ extension SessionLink {
         switch message {
         case .event(.finished(let outcome), let task):
             guard losses[task] == nil else {
-                // The program's tasks failed with the lost session.
+                // For the program, this task failed when the session was lost.
                 told.insert(task)
                 return say(.told(task))
             }
@@ -160,7 +160,7 @@ extension SessionLink {
         return events.map { .tell(task, $0) }
     }
 
-    /// Events for an upload's response, which the daemon collected and the delegate receives as data.
+    /// Returns the events for a task's end; the delegate receives an upload's response, which the daemon collected, as data.
     private static func end(_ outcome: TaskOutcome) -> [TaskEvent] {
         var outcome = outcome
         var events: [TaskEvent] = outcome.response.map { [.response($0)] } ?? []

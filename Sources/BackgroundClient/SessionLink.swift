@@ -12,8 +12,8 @@ package import LoadingModel
 
 /// The state machine of a session's link to the daemon and its tasks there, without locks, sockets or a clock.
 ///
-/// The program's orders and commands are kept until the daemon has stored them durably, and sent again to each daemon that is
-/// joined; acknowledged ends of tasks are sent until the daemon has forgotten the task.
+/// It keeps the program's orders and commands until the daemon has stored them durably, and sends them again to each daemon that it
+/// joins. It repeats the acknowledgment of a task's end until the daemon has forgotten the task.
 package struct SessionLink {
     package enum Standing {
         case apart
@@ -107,7 +107,7 @@ package struct SessionLink {
         var notes: BackgroundOrder.Notes?
         /// The creation time, which distinguishes the task from earlier ones with the same number.
         var created = 0.0
-        /// The client was told of the end, but the program has not acknowledged it yet.
+        /// The client was told of the end, but the program has not acknowledged that yet.
         var isEnded = false
     }
 
@@ -155,7 +155,7 @@ package struct SessionLink {
     package var isHolding: Bool { held != nil }
     package var loss: LoadError? { if case .lost(let error) = standing { error } else { nil } }
 
-    /// Whether the condition may still be fulfilled.
+    /// Whether a thread still has to wait for the condition.
     package func waits(for waiter: Waiter) -> Bool {
         switch (waiter, standing) {
         case (.question, _): mayBeAsked
@@ -285,7 +285,7 @@ package struct SessionLink {
 }
 
 extension SessionLink.Event {
-    /// Whether a waiting thread may be able to continue: progress and orders, which are frequent, end no wait.
+    /// Whether a waiting thread may be able to continue. Progress and orders, which are frequent, wake no thread.
     var mayEndWaiting: Bool {
         switch self {
         case .submit, .note: false

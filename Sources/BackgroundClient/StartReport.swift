@@ -54,8 +54,8 @@ package final class StartReport {
     func look(_ milliseconds: CInt = 0) -> String? {
         if !isOver { read(milliseconds) }
         if case .failed(let reason) = word { return reason }
-        // A daemon that was killed reports nothing, and the next one may succeed. If it could not be executed, the log has the
-        // system's reason.
+        // A daemon that was killed reports nothing, and the next one may succeed. If the program could not be executed, the log
+        // has the system's reason.
         if isOver, word == nil, let text = loggedText { return "urlsessiond cannot be run: \(text)" }
         return nil
     }
@@ -79,7 +79,7 @@ package final class StartReport {
         }
     }
 
-    /// What was added to the log since the start, without the daemons' own lines, which begin with a date.
+    /// The text added to the log since the start, without the lines of daemons, which begin with a date.
     private var loggedText: String? {
         let file = cls_open_for_reading(log)
         guard file >= 0 else { return nil }
