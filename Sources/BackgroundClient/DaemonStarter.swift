@@ -26,8 +26,9 @@ package enum DaemonStarter {
     /// The idle time, in seconds, after which a daemon that the library started ends.
     private static let idleLimit = 30
 
-    /// The environment of this process when its first session was created. Later reads, on the library's own threads, could race
-    /// with changes by the app.
+    /// The environment of this process when its first session was created.
+    ///
+    /// Later reads, on the library's own threads, could race with changes by the app.
     package static let environment = ProcessInfo.processInfo.environment
 
     package static func program(environment: [String: String] = environment) -> String? {
@@ -47,12 +48,12 @@ package enum DaemonStarter {
     /// - Returns: The daemon's report of its start.
     package static func start(_ place: DaemonPlace, replacing: Bool = false) throws(LoadError) -> StartReport {
         guard let program = program(environment: environment) else {
-            let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which cannot be run" }
+            let named = environment["URLSESSIOND"].map { "URLSESSIOND names \($0), which is not an executable file" }
             throw LoadError(
                 .backgroundSessionDisconnected,
                 (named
                     ?? "background sessions need the program urlsessiond, which was not found beside the program, in libexec or in PATH")
-                    + "; install it by: make install, or have the package depend on the product urlsessiond"
+                    + "; install it with `make install`, or let the package depend on the product urlsessiond"
             )
         }
         var arguments = [program, "--idle-exit", String(idleLimit)]

@@ -148,7 +148,9 @@ package final class ManagerConnection: Sendable {
         switch answer {
         case .failed(let error, _): throw error
         case let answer?: return answer
-        case nil: throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond went away")
+        case nil:
+            throw LoadError(
+                .backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond closed the connection")
         }
     }
 
@@ -161,7 +163,7 @@ package final class ManagerConnection: Sendable {
             all += page.reports
             if page.isLast { return all }
         }
-        throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond went away")
+        throw LoadError(.backgroundSessionDisconnected, state.withLock { $0.refusal } ?? "urlsessiond closed the connection")
     }
 
     /// The reports for `.list`, in pages, or for `.watch`, without end; ends when the connection closes.
@@ -206,7 +208,7 @@ package final class ManagerConnection: Sendable {
         state.withLock { state in
             let now = Monitor.clock
             guard state.isWelcome, state.limits.values.allSatisfy({ $0 > now }) else {
-                state.refusal = "urlsessiond does not answer"
+                state.refusal = "urlsessiond does not respond"
                 return false
             }
             return true
@@ -221,7 +223,7 @@ package final class ManagerConnection: Sendable {
         case .refused(let refusal, let reason):
             let connection = state.withLock { state in
                 state.isOutdated = refusal == .version
-                let advice = state.isOutdated ? "; one of this version takes its place by urlsessiond --replace" : ""
+                let advice = state.isOutdated ? "; to replace it, run urlsessiond --replace of this version" : ""
                 state.refusal = reason + advice
                 return state.connection
             }

@@ -71,7 +71,7 @@ extension RemoteSession {
             if link.isAttached { attemptsEnd = Monitor.clock + patience }
         }
         guard monitor.locked({ link.isJoining && attemptsEnd < Monitor.clock }) else { return }
-        lose(objection?.reason ?? "urlsessiond ends again and again; see \(place.log)")
+        lose(objection?.reason ?? "urlsessiond keeps ending; see \(place.log)")
     }
 
     private func receive(_ message: DaemonMessage) {

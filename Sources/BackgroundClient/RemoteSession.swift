@@ -128,20 +128,20 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         do {
             _ = try MessageCoding.encode(.attach(attachment))
         } catch {
-            throw LoadError(.unknown, "the session's configuration cannot be given to urlsessiond: \(error)")
+            throw LoadError(.unknown, "the session's configuration cannot be sent to urlsessiond: \(error)")
         }
         let deadline = Monitor.clock + patience
         happens(.join(losses: readLosses())) { attemptsEnd = deadline }
         // The thread keeps the session alive while it is joined.
         if Threads.start("bg-session", { self.live() }) == nil {
-            lose("the system has no thread for the background session")
+            lose("the system cannot create a thread for the background session")
         }
         let result: Result<([KnownTask], TaskID), LoadError> = monitor.locked {
             _ = isInVain(.attached, until: deadline + 1)
             if link.isAttached { return .success((link.known, link.lastTask)) }
             let log = connection?.log ?? place.log
             let silence = LoadError(
-                .backgroundSessionDisconnected, "urlsessiond did not answer within \(Int(patience)) seconds; see \(log)")
+                .backgroundSessionDisconnected, "urlsessiond did not respond within \(Int(patience)) seconds; see \(log)")
             if link.loss == nil { _ = carryOut(.refuse(silence)) }
             return .failure(link.loss ?? silence)
         }
@@ -200,7 +200,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             payload = try MessageCoding.encode(.submit(order))
         } catch {
             Self.elsewhere.run {
-                client.fail(with: LoadError(.unknown, "the task cannot be given to urlsessiond: \(error)"))
+                client.fail(with: LoadError(.unknown, "the task cannot be sent to urlsessiond: \(error)"))
             }
             return false
         }
@@ -223,7 +223,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
             }
             return true
         }
-        if isDead { lose("urlsessiond does not answer; see \(place.log)") }
+        if isDead { lose("urlsessiond does not respond; see \(place.log)") }
     }
 
     package func command(_ command: TaskCommand, for task: TaskID) -> Bool {
@@ -275,7 +275,7 @@ package final class RemoteSession: LoadingService, @unchecked Sendable {
         case .proxies(let proxies, _): return proxies
         case .failed(let error, _): throw error
         case nil where Task.isCancelled: throw .cancelled
-        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond went away")
+        default: throw LoadError(.backgroundSessionDisconnected, "urlsessiond closed the connection")
         }
     }
 

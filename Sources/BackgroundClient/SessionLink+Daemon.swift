@@ -41,7 +41,7 @@ extension SessionLink {
             } else {
                 entries[id] = nil
                 actions.append(
-                    .fail(id, LoadError(.backgroundSessionDisconnected, "urlsessiond does not have the task any more")))
+                    .fail(id, LoadError(.backgroundSessionDisconnected, "urlsessiond no longer has the task")))
             }
         }
         return actions

@@ -285,7 +285,7 @@ package struct SessionLink {
 }
 
 extension SessionLink.Event {
-    /// Whether a waiting thread may be able to continue. Progress and orders, which are frequent, wake no thread.
+    /// Whether a waiting thread may be able to continue; progress and orders, which are frequent, wake no thread.
     var mayEndWaiting: Bool {
         switch self {
         case .submit, .note: false

@@ -27,18 +27,18 @@ import Musl
 #endif
 
 #if !Daemon
-#error("urlsessiond is built by the package's trait Daemon, a default one: where --traits names others, name Daemon as well")
+#error("urlsessiond needs the package's trait Daemon, which is a default one: if you pass --traits, include Daemon")
 #endif
 
 /// The program `urlsessiond`.
 package enum Daemon {
     private static let usage = """
-        urlsessiond: carries out the background transfers of this user's programs.
+        urlsessiond: runs the background transfers of this user's programs.
 
-          urlsessiond                    runs until it is told to end; one at a time
-          urlsessiond --idle-exit SECS   ends after so many seconds without anything to do
-          urlsessiond --replace          takes the place of the one that runs
-          urlsessiond status [--json]    says what the one that runs is about
+          urlsessiond                    runs until it is told to end; only one can run at a time
+          urlsessiond --idle-exit SECS   ends when it has been idle for SECS seconds
+          urlsessiond --replace          replaces the running urlsessiond
+          urlsessiond status [--json]    shows the status of the running urlsessiond
           urlsessiond --version
 
         """
@@ -62,7 +62,7 @@ package enum Daemon {
             switch argument {
             case "--idle-exit":
                 guard let seconds = arguments.popFirst().flatMap(Double.init), seconds >= 0, seconds.isFinite else {
-                    return complain("--idle-exit wants a number of seconds")
+                    return complain("--idle-exit needs a number of seconds")
                 }
                 options.idleLimit = seconds
             case "--replace": options.replaces = true
@@ -128,7 +128,7 @@ package enum Daemon {
         let note = DaemonPlace.note(in: options.stateDirectory)
         try start.whenThereIsRoom {
             let error = SmallFile.replace(note + ".new", with: Array(place.socket.utf8))
-            if error != 0 { throw StorageFailure(error, "The file \(note) cannot be made") }
+            if error != 0 { throw StorageFailure(error, "The file \(note) cannot be created") }
         }
         _ = try? desk.executor.loop.submit { [desk] in desk.assumeIsolated { $0.restore(contents) } }.wait()
         Leftovers.remove(place, options.stateDirectory, contents)

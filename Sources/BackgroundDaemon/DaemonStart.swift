@@ -89,7 +89,7 @@ final class DaemonStart {
         let folder = stateDirectory
         try whenThereIsRoom {
             let error = Self.makeFolders(folder)
-            if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be made") }
+            if error != 0 { throw StorageFailure(error, "The folder \(folder) cannot be created") }
         }
         // The state has only one daemon, wherever that daemon listens.
         try takeLock(folder + "/urlsessiond.lock", at: { DaemonPlace.notedSocket(in: folder) })
@@ -97,7 +97,7 @@ final class DaemonStart {
         unlink(DaemonPlace.note(in: folder))
     }
 
-    /// Takes a lock. If another daemon holds it, waits for that daemon to end, or until it is clear that it stays.
+    /// Takes a lock; if another daemon holds it, waits for that daemon to end, or until it is clear that it stays.
     ///
     /// Sends that daemon SIGTERM if this one replaces it. A daemon that holds the state's lock but does not listen at its noted
     /// socket is replaced in any case: programs cannot reach it, for example because the login's runtime directory was removed.
@@ -129,7 +129,7 @@ final class DaemonStart {
             cls_wait_for_end(holder, !isTaking ? 50 : holder > 1 ? 1_000 : 2)
             lock = try openLock(path)
         }
-        guard lock >= 0 else { throw StartFailure.silent("another urlsessiond holds \(path), and does not answer") }
+        guard lock >= 0 else { throw StartFailure.silent("another urlsessiond has locked \(path), and does not respond") }
         locks.append(lock)
         cls_lock_sign(lock, reason)
     }
@@ -137,7 +137,7 @@ final class DaemonStart {
     private func openLock(_ path: String) throws -> CInt {
         try whenThereIsRoom {
             let lock = cls_lock_file(path, 0)
-            if lock < 0, lock != -EWOULDBLOCK { throw StorageFailure(-lock, "The file \(path) cannot be made") }
+            if lock < 0, lock != -EWOULDBLOCK { throw StorageFailure(-lock, "The file \(path) cannot be created") }
             return lock
         }
     }
@@ -177,7 +177,7 @@ final class DaemonStart {
             do {
                 return try work()
             } catch let error as IOError {
-                failure = StorageFailure(error.errnoCode, "The socket \(place.socket) cannot be made")
+                failure = StorageFailure(error.errnoCode, "The socket \(place.socket) cannot be created")
             } catch {
                 failure = StorageFailure(error)
             }
@@ -197,7 +197,7 @@ final class DaemonStart {
     }
 
     private func wait(_ seconds: Double, because reason: String) throws {
-        let text = "urlsessiond waits for room on the disk: \(reason)"
+        let text = "urlsessiond waits for disk space: \(reason)"
         if self.reason != text {
             self.reason = text
             journal.say(.error, text)

@@ -100,9 +100,11 @@ package struct DaemonPlace: Sendable, Hashable {
     /// - Returns: Nil, or the problem with the folder.
     package func prepare() -> String? {
         if mkdir(directory, 0o700) != 0, errno != EEXIST {
-            return "cannot make the folder \(directory): \(String(cString: strerror(errno)))"
+            return "cannot create the folder \(directory): \(String(cString: strerror(errno)))"
         }
-        guard Self.isOwnDirectory(directory) else { return "\(directory) is not a folder of this user's alone" }
+        guard Self.isOwnDirectory(directory) else {
+            return "\(directory) is not a folder that belongs to this user and that others cannot write to"
+        }
         // sockaddr_un has space for 107 bytes.
         guard socket.utf8.count <= 100 else {
             return "the path \(socket) is too long for a socket; set XDG_RUNTIME_DIR to a shorter one"

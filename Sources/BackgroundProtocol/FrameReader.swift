@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a connection's bytes are not a valid frame. No later frame can be read.
+/// Why a connection's bytes are not a valid frame; no later frame can be read.
 package enum FrameFailure: Error, Hashable, Sendable {
     /// An empty frame.
     case empty

@@ -68,19 +68,19 @@ import Testing
         var testDescription: String { "\(bytes.prefix(32)): \(fault ?? "taken")" }
     }
 
-    private static let beyond = "the message has a length that leads beyond its end"
-    private static let disorder = "the message has fields that are not in order"
+    private static let beyond = "the message has a length that exceeds its bytes"
+    private static let disorder = "the message has fields that are out of order"
 
     private static let lengths: [Malformed] = [
         Malformed([2], beyond),
-        Malformed([2, 0], "kind is missing, or is not known"),
+        Malformed([2, 0], "kind is missing or unknown"),
         Malformed([2, 1], beyond),
         Malformed([2, 0x80], beyond),
         Malformed([2, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F], beyond),
         Malformed([2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], beyond),
         // More bytes than a length needs are no fault.
         Malformed([2, 0x8C, 0x80, 0, 1, 10] + Array("invalidate".utf8), nil),
-        Malformed(message(kind("invalidate")) + [0], "there is more than the message"),
+        Malformed(message(kind("invalidate")) + [0], "there are bytes after the message"),
         Malformed(message(kind("invalidate"), [9]), beyond),
         Malformed(message(kind("invalidate"), [9, 1]), beyond),
         Malformed(message(kind("invalidate"), [9, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 1]), beyond),
@@ -89,20 +89,20 @@ import Testing
         Malformed(message(field(0, [1]), kind("invalidate")), disorder),
         Malformed(message(kind("invalidate"), field(1, "invalidate")), disorder),
         Malformed(message(kind("invalidate"), field(9, []), field(8, [])), disorder),
-        Malformed(message(kind("told"), field(13, [1]), field(12, [1])), "task is missing, or is not known"),
-        Malformed(message(field(2, [1])), "kind is missing, or is not known"),
-        Malformed(message(field(1, [0xFF])), "kind is no text"),
-        Malformed(message(field(1, [0xC3, 0x28])), "kind is no text"),
-        Malformed(message(field(1, [0xED, 0xA0, 0x80])), "kind is no text"),
+        Malformed(message(kind("told"), field(13, [1]), field(12, [1])), "task is missing or unknown"),
+        Malformed(message(field(2, [1])), "kind is missing or unknown"),
+        Malformed(message(field(1, [0xFF])), "kind is not UTF-8 text"),
+        Malformed(message(field(1, [0xC3, 0x28])), "kind is not UTF-8 text"),
+        Malformed(message(field(1, [0xED, 0xA0, 0x80])), "kind is not UTF-8 text"),
     ]
 
     private static let values: [Malformed] = [
-        Malformed(message(kind("told"), field(12, [])), "task is of another type"),
-        Malformed(message(kind("told"), field(12, [UInt8](repeating: 0, count: 9))), "task is of another type"),
+        Malformed(message(kind("told"), field(12, [])), "task has the wrong type"),
+        Malformed(message(kind("told"), field(12, [UInt8](repeating: 0, count: 9))), "task has the wrong type"),
         Malformed(message(kind("told"), field(12, [0])), "a task's number is less than 1"),
         Malformed(message(kind("told"), field(12, [0xFF])), "a task's number is less than 1"),
         Malformed(message(kind("told"), field(12, [0, 0, 1])), nil),
-        Malformed(message(kind("hello"), field(2, [1]), field(3, "king")), "role is missing, or is not known"),
+        Malformed(message(kind("hello"), field(2, [1]), field(3, "king")), "role is missing or unknown"),
     ]
 
     /// An order of task 1 whose request has these fields.
@@ -111,16 +111,16 @@ import Testing
     }
 
     private static let orders: [Malformed] = [
-        Malformed(message(kind("submit"), field(5, [1, 0xFF])), "order.task has a length that leads beyond its end"),
-        Malformed(message(kind("submit"), field(5, [1, 2, 0])), "order.task has a length that leads beyond its end"),
-        Malformed(order([10, 5]), "order.request.needs has a length that leads beyond its end"),
+        Malformed(message(kind("submit"), field(5, [1, 0xFF])), "order.task has a length that exceeds its bytes"),
+        Malformed(message(kind("submit"), field(5, [1, 2, 0])), "order.task has a length that exceeds its bytes"),
+        Malformed(order([10, 5]), "order.request.needs has a length that exceeds its bytes"),
         Malformed(order(field(8, [2])), "order.request.handlesCookies cannot be read"),
-        Malformed(order(field(6, [1, 2])), "order.request.timeout is of another type"),
+        Malformed(order(field(6, [1, 2])), "order.request.timeout has the wrong type"),
         Malformed(order(field(6, [0x7F, 0xF8, 0, 0, 0, 0, 0, 0])), "a timeout is not a number"),
         Malformed(order(field(4, sized([65]))), "a field has no value"),
-        Malformed(order(field(4, [2, 65])), "order.request.fields has a length that leads beyond its end"),
+        Malformed(order(field(4, [2, 65])), "order.request.fields has a length that exceeds its bytes"),
         Malformed(message(kind("proxies"), field(10, "")), "url is not a URL"),
-        Malformed(message(kind("proxies"), field(10, "http://a/")), "number is missing, or is not known"),
+        Malformed(message(kind("proxies"), field(10, "http://a/")), "number is missing or unknown"),
         Malformed(message(kind("note"), field(7, field(2, [UInt8](repeating: 1, count: 3))), field(12, [1])), nil),
     ]
 
@@ -140,7 +140,7 @@ import Testing
             Self.message(Self.kind("accepted"), Self.field(6, [UInt8](repeating: 1, count: count * 2)))
         }
         #expect(throws: Never.self) { try MessageCoding.decodeDaemonMessage(accepted(1 << 20 - 3)) }
-        #expect(throws: MessageFailure.malformed("it has more values than a message has")) {
+        #expect(throws: MessageFailure.malformed("it has too many values")) {
             try MessageCoding.decodeDaemonMessage(accepted(1 << 20 - 2))
         }
     }

@@ -16,7 +16,7 @@ import Testing
 @testable import BackgroundProtocol
 
 @Suite struct MalformedMessageTests {
-    private static let noJSON = "it is no JSON, or more than a message has"
+    private static let noJSON = "it is not a JSON object, or exceeds a message's limits"
 
     /// An order with something else in place of, or after, what it has to have.
     private static func order(task: String = "1", _ rest: String = "", request: String = "", created: String = "0") -> String {
@@ -39,97 +39,103 @@ import Testing
             (order(), nil),
             (order(task: "0"), "a task's number is less than 1"),
             (order(task: "-1"), "a task's number is less than 1"),
-            (order(task: "null"), "order.task is missing, or is not known"),
+            (order(task: "null"), "order.task is missing or unknown"),
             (order(task: "1.5"), "order.task cannot be read"),
             (order(task: "1e99"), "order.task cannot be read"),
-            (order(task: "\"1\""), "order.task is of another type"),
+            (order(task: "\"1\""), "order.task has the wrong type"),
             (order(created: "1e999"), "order.created cannot be read"),
-            (order(created: "true"), "order.created is of another type"),
+            (order(created: "true"), "order.created has the wrong type"),
             (order(#","earliestBegin":-1e999"#), "order.earliestBegin cannot be read"),
             (order(#","delivery":"bake""#), nil),
             (order(request: #","url":"""#), nil),
             (order(request: #","timeout":1e400"#), "order.request.timeout cannot be read"),
             (order(request: #","mainDocument":"""#), "order.request.mainDocument is not a URL"),
-            (order(request: #","body":{"kind":"stream"}"#), "order.request.body has a kind that is not known"),
-            (order(request: #","body":{"data":"AA=="}"#), "order.request.body.kind is missing, or is not known"),
-            (order(request: #","body":{"kind":"data"}"#), "order.request.body.data is missing, or is not known"),
+            (order(request: #","body":{"kind":"stream"}"#), "order.request.body has an unknown kind"),
+            (order(request: #","body":{"data":"AA=="}"#), "order.request.body.kind is missing or unknown"),
+            (order(request: #","body":{"kind":"data"}"#), "order.request.body.data is missing or unknown"),
             (order(request: #","body":{"kind":"data","data":"*"}"#), "order.request.body.data cannot be read"),
-            (order(request: #","body":{"kind":"file"}"#), "order.request.body.path is missing, or is not known"),
+            (order(request: #","body":{"kind":"file"}"#), "order.request.body.path is missing or unknown"),
             (order(request: #","body":{"kind":"file","path":"a"}"#), "a body's file is not absolute"),
             (order(request: #","body":{"kind":"file","path":""}"#), "a body's file is not absolute"),
-            (order(request: #","body":{"kind":"file","path":"/a\u0000b"}"#), "a body's file is empty or too long, or has a NUL"),
+            (
+                order(request: #","body":{"kind":"file","path":"/a\u0000b"}"#),
+                "a body's file is empty, too long or contains a NUL"
+            ),
             (order(request: #","fields":["a"]"#), "a field has no value"),
-            (order(request: #","fields":["a","\u0100"]"#), "a field has a character that is no byte"),
+            (order(request: #","fields":["a","\u0100"]"#), "a field has a character that is not a byte"),
             (order(request: #","needs":{"prohibited":256}"#), "order.request.needs.prohibited cannot be read"),
             (settings(""), nil),
-            (settings("", identifier: ""), "a session's identifier is empty or too long, or has a NUL"),
-            (settings("", identifier: #"a\u0000"#), "a session's identifier is empty or too long, or has a NUL"),
+            (settings("", identifier: ""), "a session's identifier is empty, too long or contains a NUL"),
+            (settings("", identifier: #"a\u0000"#), "a session's identifier is empty, too long or contains a NUL"),
             (settings("", identifier: String(repeating: "a", count: 1_024)), nil),
             (
                 settings("", identifier: String(repeating: "a", count: 1_025)),
-                "a session's identifier is empty or too long, or has a NUL"
+                "a session's identifier is empty, too long or contains a NUL"
             ),
             (settings(#""cookies":{"kind":"file","path":"cookies"}"#), "a store's path is not absolute"),
-            (settings(#""cookies":{"kind":"file"}"#), "attachment.settings.cookies.path is missing, or is not known"),
-            (settings(#""cookies":{"kind":"cloud"}"#), "attachment.settings.cookies has a kind that is not known"),
+            (settings(#""cookies":{"kind":"file"}"#), "attachment.settings.cookies.path is missing or unknown"),
+            (settings(#""cookies":{"kind":"cloud"}"#), "attachment.settings.cookies has an unknown kind"),
             (settings(#""policy":{"temporaryDirectory":"tmp"}"#), "the directory for downloads is not absolute"),
-            (settings(#""policy":{"maximumConnectionsPerHost":0}"#), "a session has no connections"),
-            (settings(#""policy":{"cachedBodyLimit":-1}"#), "a limit is less than nothing"),
-            (settings(#""policy":{"maximumDecodingRatio":0}"#), "a decoded body may not be shorter"),
+            (settings(#""policy":{"maximumConnectionsPerHost":0}"#), "a session's limit of connections per host is less than 1"),
+            (settings(#""policy":{"cachedBodyLimit":-1}"#), "a limit is negative"),
+            (settings(#""policy":{"maximumDecodingRatio":0}"#), "a session's maximum decoding ratio is less than 1"),
             (settings(#""policy":{"additionalHeaders":["a"]}"#), "a field has no value"),
             (settings(#""policy":{"minimumTLSVersion":65536}"#), "attachment.settings.policy.minimumTLSVersion cannot be read"),
             (settings(#""policy":{"connections":{"unixSocketPath":"a"}}"#), "a socket's path is not absolute"),
             (
                 settings(#""policy":{"connections":{"addresses":[{"endpoint":{"port":70000},"addresses":[]}]}}"#),
-                "an endpoint's port is no port"
+                "an endpoint's port is not a port"
             ),
             (
                 settings(#""policy":{"connections":{"addresses":[{"endpoint":{"host":"A"},"addresses":[]}]}}"#),
-                "an endpoint's host is not plain"
+                "an endpoint's host is not in its canonical form"
             ),
-            (settings(#""launch":{"kind":"arguments"}"#), "attachment.settings.launch.arguments is missing, or is not known"),
-            (settings(#""launch":{"kind":"arguments","arguments":[]}"#), "the program is missing, or is not known"),
+            (settings(#""launch":{"kind":"arguments"}"#), "attachment.settings.launch.arguments is missing or unknown"),
+            (settings(#""launch":{"kind":"arguments","arguments":[]}"#), "the program is missing or unknown"),
             (settings(#""launch":{"kind":"arguments","arguments":["a"]}"#), "the program is not absolute"),
-            (settings(#""launch":{"kind":"arguments","arguments":["/a","\u0000"]}"#), "an argument is too long, or has a NUL"),
+            (
+                settings(#""launch":{"kind":"arguments","arguments":["/a","\u0000"]}"#),
+                "an argument is too long or contains a NUL"
+            ),
             (
                 settings(#""launch":{"kind":"arguments","arguments":["/a"],"directory":"b"}"#),
                 "the program's directory is not absolute"
             ),
-            (settings(#""launch":{"kind":"systemdUnit","name":""}"#), "the unit is empty or too long, or has a NUL"),
-            (settings(#""proxies":{"http":{}}"#), "attachment.settings.proxies.http.scriptURL is missing, or is not known"),
+            (settings(#""launch":{"kind":"systemdUnit","name":""}"#), "the unit is empty, too long or contains a NUL"),
+            (settings(#""proxies":{"http":{}}"#), "attachment.settings.proxies.http.scriptURL is missing or unknown"),
             (
                 settings(#""proxies":{"http":{"server":{"kind":"ftp","host":"a","port":1}}}"#),
-                "attachment.settings.proxies.http.server.kind is missing, or is not known"
+                "attachment.settings.proxies.http.server.kind is missing or unknown"
             ),
-            (settings(#""proxies":{"http":{"server":{"kind":"http","host":"a","port":-1}}}"#), "a proxy's port is no port"),
-            (settings(#""security":{"exceptions":[{"domain":"*"}]}"#), "an exception is for no domain"),
-            (settings(#""security":{"exceptions":[{"domain":"a"},{"domain":"A."}]}"#), "a domain is excepted twice"),
-            (settings(#""security":{"pins":[{"domain":"10.0.0.1/8"}]}"#), "pins are for no domain"),
+            (settings(#""proxies":{"http":{"server":{"kind":"http","host":"a","port":-1}}}"#), "a proxy's port is not a port"),
+            (settings(#""security":{"exceptions":[{"domain":"*"}]}"#), "an exception is not for a valid domain"),
+            (settings(#""security":{"exceptions":[{"domain":"a"},{"domain":"A."}]}"#), "a domain has two exceptions"),
+            (settings(#""security":{"pins":[{"domain":"10.0.0.1/8"}]}"#), "pins are not for a valid domain"),
             (settings(#""security":{"pins":[{"domain":"a"},{"domain":"A"}]}"#), "a domain is pinned twice"),
-            (#"{"kind":"told"}"#, "task is missing, or is not known"),
-            (#"{"kind":"hello","version":1}"#, "role is missing, or is not known"),
-            (#"{"kind":"hello","version":1,"role":"king"}"#, "role is missing, or is not known"),
-            (#"{"kind":"hello","role":"session"}"#, "version is missing, or is not known"),
-            (#"{"kind":"proxies","request":1}"#, "url is missing, or is not known"),
-            (#"{"kind":"command","task":1}"#, "command is missing, or is not known"),
+            (#"{"kind":"told"}"#, "task is missing or unknown"),
+            (#"{"kind":"hello","version":1}"#, "role is missing or unknown"),
+            (#"{"kind":"hello","version":1,"role":"king"}"#, "role is missing or unknown"),
+            (#"{"kind":"hello","role":"session"}"#, "version is missing or unknown"),
+            (#"{"kind":"proxies","request":1}"#, "url is missing or unknown"),
+            (#"{"kind":"command","task":1}"#, "command is missing or unknown"),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"delayed","choice":"use"}}"#,
                 "an answer has a choice that its question does not offer"
             ),
             (
                 #"{"kind":"answer","number":1,"answer":{"kind":"credential","choice":"guess"}}"#,
-                "answer.choice is missing, or is not known"
+                "answer.choice is missing or unknown"
             ),
             (
                 #"{"kind":"manage","number":1,"manage":{"kind":"quit","program":""}}"#,
-                "a program is empty or too long, or has a NUL"
+                "a program is empty, too long or contains a NUL"
             ),
-            (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "manage.transfer is missing, or is not known"),
-            (#"{}"#, "kind is missing, or is not known"),
-            (#"{"kind":1}"#, "kind is of another type"),
+            (#"{"kind":"manage","number":1,"manage":{"kind":"pause"}}"#, "manage.transfer is missing or unknown"),
+            (#"{}"#, "kind is missing or unknown"),
+            (#"{"kind":1}"#, "kind has the wrong type"),
             ("", noJSON), ("[]", noJSON), ("null", noJSON), (#"{"kind":"invalidate""#, noJSON),
             (#"{"kind":"invalidate"}}"#, noJSON),
-            (#"{"kind":"submit","order":3}"#, "order is of another type"),
+            (#"{"kind":"submit","order":3}"#, "order has the wrong type"),
             (#"{"kind":"invalidate","order":3}"#, nil),
         ] as [(String, String?)])
     func `what is malformed is refused, and said to be`(text: String, fault: String?) {

@@ -27,14 +27,14 @@ import Testing
     @Test func `streams are not sent, and it is said what is`() throws {
         for body in [.stream(Stream()), .streamOnDemand] as [RequestBody] {
             let order = try Self.order(body)
-            let failure = MessageFailure.malformed("only files and data can be sent in the background, and not a stream")
+            let failure = MessageFailure.malformed("a stream cannot be sent in the background, only a file or data")
             #expect(throws: failure) { try MessageCoding.encode(.submit(order)) }
             #expect(throws: failure) { try MessageCoding.encode(order) }
         }
     }
 
     @Test func `a long body is sent from a file alone`() throws {
-        #expect(throws: MessageFailure.malformed("a body of 1048577 bytes is sent in the background from a file alone")) {
+        #expect(throws: MessageFailure.malformed("a body of 1048577 bytes can be sent in the background only from a file")) {
             try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20 + 1))))
         }
         #expect(throws: Never.self) { try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20)))) }
@@ -56,7 +56,7 @@ import Testing
 
     @Test func `an app's own response is not carried`() throws {
         let response = LoadResponse(url: try Samples.url(), kind: .application(Stream()), expectedLength: 1)
-        let failure = MessageFailure.malformed("an app's own response cannot be carried")
+        let failure = MessageFailure.malformed("an app's own response cannot be sent to another process")
         #expect(throws: failure) { try MessageCoding.encode(response) }
         #expect(throws: failure) { try MessageCoding.encode(.event(.response(response), 1)) }
     }
@@ -64,7 +64,7 @@ import Testing
     @Test func `commands, questions and answers of a program's own engine are not carried`() throws {
         let request = try Samples.request()
         for command in [.consumed(bytes: 1), .tellCounts] as [TaskCommand] {
-            #expect(throws: MessageFailure.malformed("a command is not for the daemon")) {
+            #expect(throws: MessageFailure.malformed("the command cannot be sent to the daemon")) {
                 try MessageCoding.encode(.command(command, 1))
             }
         }
@@ -74,13 +74,13 @@ import Testing
             .customLoader(request), .storedCredential(Samples.space), .cookies(request), .cachedResponse(request),
         ]
         for question in questions {
-            #expect(throws: MessageFailure.malformed("a question is not for another process")) {
+            #expect(throws: MessageFailure.malformed("the question cannot be sent to another process")) {
                 try MessageCoding.encode(.question(question, 1, question: 1))
             }
         }
         for answer in [.request(nil), .disposition(.allow), .bodyStream(nil), .cookies(nil), .cached(nil), .done] as [TaskAnswer]
         {
-            #expect(throws: MessageFailure.malformed("an answer is not for another process")) {
+            #expect(throws: MessageFailure.malformed("the answer cannot be sent to another process")) {
                 try MessageCoding.encode(.answer(answer, 1, question: 1))
             }
         }

@@ -44,7 +44,8 @@ struct DaemonStartTests {
             try Data("x".utf8).write(to: URL(fileURLWithPath: state(place) + "/transfers.key"))
             return [:]
         },
-        Obstacle(testDescription: "a state that cannot be written", reasons: ["/proc/state/urlloading", "cannot be made"]) { _ in
+        Obstacle(testDescription: "a state that cannot be written", reasons: ["/proc/state/urlloading", "cannot be created"]) {
+            _ in
             ["XDG_STATE_HOME": "/proc/state"]
         },
         Obstacle(
@@ -118,20 +119,20 @@ struct DaemonStartTests {
                     ? ["/usr/bin/env", "python3", "-c", DaemonLifeTests.activator, socket] + command.prefix(1) : command
                 let daemon = try place.run(arguments) { text in said.change { $0 += text } }
                 if isServiceManagers { try await said.value { $0.contains("listening") ? () : nil } }
-                if !isServiceManagers { try await said.value { $0.contains("waits for room on the disk: ") ? () : nil } }
+                if !isServiceManagers { try await said.value { $0.contains("waits for disk space: ") ? () : nil } }
                 // Who comes meanwhile is told.
                 let tool = try place.start("tool", as: "urlsession", variables: ["XDG_STATE_HOME": state])
                 if isServiceManagers {
                     tool.tell("session", "main")
                     let line = try await tool.line("invalid main")
-                    #expect(line.hasPrefix("invalid main -997 {") && line.contains("waits for room on the disk"), "\(line)")
+                    #expect(line.hasPrefix("invalid main -997 {") && line.contains("waits for disk space"), "\(line)")
                 } else {
                     try FileManager.default.createDirectory(
                         atPath: state + "/urlloading/background", withIntermediateDirectories: true)
                     try Data().write(to: URL(fileURLWithPath: state + "/urlloading/background/transfers.sqlite"))
                     tool.tell("find")
                     let line = try await tool.line("found ")
-                    #expect(line.hasPrefix("found none: ") && line.contains("waits for room on the disk"), "\(line)")
+                    #expect(line.hasPrefix("found none: ") && line.contains("waits for disk space"), "\(line)")
                 }
                 try await tool.leave()
                 let program = try place.start("one", as: "other", variables: ["XDG_STATE_HOME": state])
@@ -141,7 +142,7 @@ struct DaemonStartTests {
                 if isServiceManagers { program.tell("session", "main") }
                 program.tell("download", "main", server.url("/a").absoluteString, "a")
                 try await program.line("completed main.1 ok")
-                #expect(said.read { $0 }.components(separatedBy: "waits for room on the disk").count == 2)
+                #expect(said.read { $0 }.components(separatedBy: "waits for disk space").count == 2)
                 try await program.leave()
                 #expect(try await daemon.end() == 0)
             }
@@ -158,7 +159,7 @@ struct DaemonStartTests {
             try faults.fillDisk()
             let said = Watched("")
             let daemon = try place.run([place.home.path + "/start"]) { text in said.change { $0 += text } }
-            try await said.value { $0.contains("waits for room on the disk: ") ? () : nil }
+            try await said.value { $0.contains("waits for disk space: ") ? () : nil }
             for process in place.daemons { kill(process, SIGTERM) }
             #expect(try await daemon.end() == 0)
             #expect(said.read { $0 }.contains("signal 15"))
@@ -167,7 +168,7 @@ struct DaemonStartTests {
 
     // MARK: Older daemons
 
-    private static let objection = "this urlsessiond speaks version 1, and the program 2"
+    private static let objection = "urlsessiond supports protocol version 1, but the program needs 2"
 
     /// An older daemon that has taken the socket's path.
     private func older(_ place: BackgroundPlace) throws -> FakeDaemon {

@@ -43,7 +43,7 @@ struct DamagedRowTests {
                 again.tell("session", "main")
                 let line = try await again.line("completed main.1")
                 #expect(line.hasPrefix("completed main.1 -3001 {"), "\(line)")
-                #expect(line.contains("cannot be read any more"), "\(line)")
+                #expect(line.contains("can no longer be read"), "\(line)")
                 try await again.line(isAll ? "completed main.2 -3001 {" : "completed main.2 ok")
                 // The session is as any other.
                 again.tell("download", "main", server.url("/c").absoluteString, "c")

@@ -342,7 +342,7 @@ struct LaunchTests {
             for request in [["list"], ["status"], ["quit", "/program"]] {
                 other.tell(["manage"] + request)
                 #expect(
-                    try await other.line("refused \(request.joined(separator: " "))").contains("may not see everybody"),
+                    try await other.line("refused \(request.joined(separator: " "))").contains("may not manage the transfers"),
                     "\(place.report)")
             }
             try await other.kill()

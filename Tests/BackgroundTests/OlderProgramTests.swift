@@ -76,7 +76,7 @@ struct OlderProgramTests {
         try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             try client.say(.hello(version: MessageCoding.version + 1, role: .session))
-            #expect(try await client.refusal() == "version: this urlsessiond speaks version 2, and the program 3")
+            #expect(try await client.refusal() == "version: urlsessiond supports protocol version 2, but the program needs 3")
             #expect(client.firstBytes == [UInt8(ascii: "{")])
         }
     }

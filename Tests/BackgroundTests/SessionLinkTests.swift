@@ -157,7 +157,7 @@ import Testing
         Self.expect(&link, [(.closed, [])])
         #expect(
             Self.join(&link, [Self.known(2)]) == [
-                "say hello", "say attach []", "endure", "fail 1 urlsessiond does not have the task any more",
+                "say hello", "say attach []", "endure", "fail 1 urlsessiond no longer has the task",
             ])
         Self.expect(&link, [(.heard(Self.finished(1)), []), (.heard(Self.finished(2)), ["tell 2 finished"])])
     }

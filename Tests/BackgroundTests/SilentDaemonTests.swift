@@ -191,8 +191,8 @@ struct SilentDaemonTests {
     }
 
     @Test func `the tool does not wait for a daemon that does not answer`() async throws {
-        #expect(try await outcome(FakeDaemon { _, _ in [] }) == "urlsessiond does not answer")
-        #expect(try await outcome(FakeDaemon { message, _ in Self.greets(message) }) == "urlsessiond does not answer")
+        #expect(try await outcome(FakeDaemon { _, _ in [] }) == "urlsessiond does not respond")
+        #expect(try await outcome(FakeDaemon { message, _ in Self.greets(message) }) == "urlsessiond does not respond")
         #expect(
             try await outcome(
                 FakeDaemon { message, _ in

@@ -313,7 +313,9 @@ struct TransferTests {
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("completed main.1 ok gone status=200")
             try await manager.kill()
-            #expect(manager.lines.contains { $0.contains(" after 3 attempts: the server said 503") }, "\(manager.lines)")
+            #expect(
+                manager.lines.contains { $0.contains(" after 3 attempts: the server responded with status 503") },
+                "\(manager.lines)")
         }
     }
 

@@ -207,7 +207,7 @@ struct BackgroundCommandTests {
                 #expect(ordered.errors.contains("/usr/local/bin"))
                 try await server.reached("rest")
                 let refused = try await place.run("list")
-                #expect(refused.code == 7 && refused.errors.contains("may not see everybody's transfers"), "\(refused.errors)")
+                #expect(refused.code == 7 && refused.errors.contains("may not manage the transfers"), "\(refused.errors)")
                 let waiting = try place.start(["download", "--wait", "-o", "g", address])
                 try await server.reached("rest", times: 2)
                 server.open("rest")

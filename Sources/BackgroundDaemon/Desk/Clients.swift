@@ -39,7 +39,7 @@ final class Clients {
         pendingBytes += change
         guard change > 0, pendingBytes > Self.pendingLimit else { return }
         let largest = connections.values.max { $0.pendingBytes < $1.pendingBytes }
-        largest?.refuse(.tooMany, "there are too many unfinished messages")
+        largest?.refuse(.tooMany, "there are too many incomplete messages")
     }
 
     /// Limits the unread bytes in the same way.
@@ -54,10 +54,10 @@ final class Clients {
     func attach(_ attachment: ClientMessage.Attachment, _ connection: ClientConnection, _ desk: isolated TransferDesk) {
         let isWaiting = waiting.values.contains { $0.connection === connection }
         guard connection.session == nil, connection.role == .session, !isWaiting else {
-            return connection.refuse(.malformed, "a connection has one session")
+            return connection.refuse(.malformed, "a connection can have only one session")
         }
         guard let encoded = try? MessageCoding.encode(attachment.settings) else {
-            return connection.refuse(.malformed, "the session's settings cannot be kept")
+            return connection.refuse(.malformed, "the session's settings cannot be stored")
         }
         guard !desk.quits.endIfDoomed(connection, desk) else { return }
         let name = TransferDesk.SessionName(program: connection.program, identifier: attachment.identifier)
@@ -96,14 +96,14 @@ final class Clients {
         _ desk: isolated TransferDesk
     ) {
         if let other = waiting[session.id]?.connection, other !== connection {
-            return connection.refuse(.inUse, "another process has the background session \(session.identifier)")
+            return connection.refuse(.inUse, "another process is using the background session \(session.identifier)")
         }
         let id = session.id
         waiting[id] = (connection, attachment)
         desk.enter(after: session.client?.isPeerGone == true ? 5 : 1) { desk in
             guard desk.clients.waiting[id]?.connection === connection else { return }
             desk.clients.waiting[id] = nil
-            connection.refuse(.inUse, "another process has the background session \(attachment.identifier)")
+            connection.refuse(.inUse, "another process is using the background session \(attachment.identifier)")
         }
     }
 

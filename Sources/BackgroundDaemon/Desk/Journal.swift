@@ -17,8 +17,9 @@ import Glibc
 import Musl
 #endif
 
-/// The daemon's log: written to standard error, in journald's format if journald reads it. The last lines are kept for the user's
-/// tool.
+/// The daemon's log: written to standard error, in journald's format if journald reads it.
+///
+/// The last lines are kept for the user's tool.
 final class Journal: Sendable {
     /// Raw values are those of syslog(3).
     enum Level: Int, Sendable { case error = 3, warning = 4, notice = 5, info = 6 }

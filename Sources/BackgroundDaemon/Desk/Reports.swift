@@ -47,12 +47,12 @@ final class Reports {
     /// Why a transfer waits, or how it ended, in plain words.
     private func reason(of transfer: Transfer, _ state: TransferReport.State, _ desk: isolated TransferDesk) -> String {
         if transfer.question != nil {
-            return "needs a decision of its program" + absence(of: transfer.session)
+            return "needs a decision from its program" + absence(of: transfer.session)
         }
         switch state {
         case .running:
             guard let pause = transfer.attempt?.load.pause else { return transfer.isWaitingForNetwork ? "no network" : "" }
-            return "slow mode: goes on in \(max(1, Int(min(pause, 1e15).rounded(.up)))) s"
+            return "slow mode: continues in \(max(1, Int(min(pause, 1e15).rounded(.up)))) s"
         case .ended where transfer.lastTrouble.isEmpty: return "waits for its program" + absence(of: transfer.session)
         case .ended: return transfer.lastTrouble
         case .gone: return ""
@@ -62,18 +62,18 @@ final class Reports {
         let trouble = transfer.lastTrouble.isEmpty ? "" : ": \(transfer.lastTrouble)"
         switch desk.scheduler.waitReason(of: transfer.number) {
         case .turn?: return "its turn"
-        case .host?: return "others at its host"
+        case .host?: return "other transfers to its host"
         case .earliestBegin(let date)?: return "until \(Date(timeIntervalSinceReferenceDate: date).formatted(.iso8601))"
         case .retry(let at, let attempts)?:
-            return "tried again in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
+            return "retry in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s after \(attempts) attempts\(trouble)"
         case .origin(let at, let attempts)?:
             return
-                "its host did not answer \(attempts) times; tried again in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s"
+                "its host did not respond \(attempts) times; retry in \(max(1, Int(min(at - desk.now, 1e15).rounded(.up)))) s"
         case .network?: return "no network"
         case .meteredOrBattery?: return "an unmetered network and external power"
-        case .held?: return "held back by its program"
+        case .held?: return "suspended by its program"
         case .hours?: return "the hours \(desk.terms.terms.hours.map(\.text).joined(separator: ", "))"
-        case .space?: return "room on the disk\(trouble)\(desk.space.reason(of: transfer))"
+        case .space?: return "disk space\(trouble)\(desk.space.reason(of: transfer))"
         case nil: return ""
         }
     }

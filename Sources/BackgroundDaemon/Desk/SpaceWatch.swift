@@ -90,6 +90,6 @@ final class SpaceWatch {
         let count = desk.transfers.values.count { desk.scheduler.waitReason(of: $0.number) == .space }
         guard count > 0 else { return nil }
         let which = count == 1 ? "a download waits" : "\(count) downloads wait"
-        return "\(which) for room on the disk: \(line.free ?? 0) bytes are free in \(desk.spool.directory)"
+        return "\(which) for disk space: \(line.free ?? 0) bytes are free in \(desk.spool.directory)"
     }
 }

@@ -32,7 +32,7 @@ struct TermsFile: Sendable {
     func read() throws(MessageFailure) -> TransferTerms? {
         guard let bytes = SmallFile.contents(of: path, limit: Self.sizeLimit) else {
             guard access(path, F_OK) == 0 || ![ENOENT, ENOTDIR].contains(errno) else { return nil }
-            throw .malformed("it is no file of this user's alone, or is too long")
+            throw .malformed("it is too long, or not a file that belongs to this user and that others cannot write to")
         }
         return try MessageCoding.decodeTerms(bytes)
     }
@@ -55,7 +55,7 @@ final class TermsKeeper {
         do throws(MessageFailure) {
             if let known = try file.read() { apply(known, desk) }
         } catch {
-            trouble = "transfers run at any time, and as fast as they can: \(file.path) cannot be read: \(error)"
+            trouble = "transfers run at any time and without a rate limit: \(file.path) cannot be read: \(error)"
             desk.journal.say(.error, trouble ?? "")
         }
     }

@@ -39,7 +39,7 @@ extension TransferDesk {
             delay = outcome.response?.head?.headers.first("Retry-After").flatMap {
                 RetryAfter.seconds($0, now: now + Date.timeIntervalBetween1970AndReferenceDate)
             }
-            transfer.lastTrouble = "the server said \(outcome.response?.head?.status ?? 0)"
+            transfer.lastTrouble = "the server responded with status \(outcome.response?.head?.status ?? 0)"
         case .failure(let error): transfer.lastTrouble = error.message
         }
         journal.say(.info, "transfer \(transfer.number) will be tried again: \(transfer.lastTrouble)")
@@ -114,7 +114,7 @@ extension TransferDesk {
     func spoil(_ transfer: Transfer) {
         discardFile(of: transfer)
         forgetPartial(of: transfer)
-        let error = LoadError(.cannotWriteToFile, "the downloaded file cannot be brought to the disk")
+        let error = LoadError(.cannotWriteToFile, "the downloaded file cannot be written to the disk")
         transfer.outcome = transfer.outcome ?? TaskOutcome(failing: error)
         transfer.outcome?.result = .failure(error)
     }
@@ -228,7 +228,7 @@ extension TransferDesk {
         var less = outcome
         less.timelines = []
         if let encoded = try? MessageCoding.encode(less) { return encoded }
-        let error = LoadError(.badServerResponse, "what came of the transfer is too large to be kept")
+        let error = LoadError(.badServerResponse, "the result of the transfer is too large to be stored")
         return (try? MessageCoding.encode(TaskOutcome(failing: error))) ?? []
     }
 
@@ -244,7 +244,7 @@ extension TransferDesk {
                 // The disk may work the next time.
                 return self.enter(number, after: 5) { $0.handle(.awaited, $1) }
             }
-            let lost = LoadError(.cannotOpenFile, "how the task ended cannot be read any more")
+            let lost = LoadError(.cannotOpenFile, "the result of the task can no longer be read")
             var outcome = bytes.flatMap { try? MessageCoding.decodeOutcome($0) } ?? TaskOutcome(failing: lost)
             var isFileLost = false
             if case .success(.file) = outcome.result {
@@ -252,7 +252,8 @@ extension TransferDesk {
                     outcome.result = .success(.file(path: path))
                 } else {
                     isFileLost = true
-                    outcome.result = .failure(LoadError(.cannotOpenFile, "the downloaded file was changed before it was taken"))
+                    outcome.result = .failure(
+                        LoadError(.cannotOpenFile, "the downloaded file was changed before it was delivered"))
                 }
             }
             let (result, isLost) = (outcome, isFileLost)
@@ -280,10 +281,10 @@ extension TransferLife.GivenUp {
         switch self {
         case .cancelled: return .cancelled
         case .expired:
-            return LoadError(.timedOut, "the transfer did not end within the time that its session allows for resources")
+            return LoadError(.timedOut, "the transfer did not end within the session's timeout for resources")
         case .quit:
             var error = LoadError.cancelled
-            error.message = "the user ended the program"
+            error.message = "the user quit the program"
             error.cancelReason = .userForceQuit
             return error
         }

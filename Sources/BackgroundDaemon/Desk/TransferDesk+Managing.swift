@@ -18,7 +18,7 @@ extension TransferDesk {
     private static let pageSize = 500
 
     func manage(_ request: ManagerRequest, _ number: Int, _ connection: ClientConnection) {
-        guard connection.role == .manager else { return connection.refuse(.malformed, "that is for the user's tool") }
+        guard connection.role == .manager else { return connection.refuse(.malformed, "this is only for the user's tool") }
         switch request {
         case .list: list(transfers.keys.sorted()[...], number, connection)
         case .watch:
@@ -45,7 +45,7 @@ extension TransferDesk {
             let isKnown = quits.quit(program: program, self) { failure in
                 guard let failure else { return connection.send(.done(request: number)) }
                 let error = LoadError(
-                    .cannotWriteToFile, "\(program) will be ended when the disk has taken that: \(failure.reason)")
+                    .cannotWriteToFile, "\(program) will be ended once that is stored on the disk: \(failure.reason)")
                 connection.send(.failed(error, request: number))
             }
             guard !isKnown else { return }

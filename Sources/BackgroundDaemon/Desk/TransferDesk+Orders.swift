@@ -23,7 +23,7 @@ extension TransferDesk {
         if case .attach(let attachment) = message { return clients.attach(attachment, connection, self) }
         guard let session = connection.session, session.client === connection else {
             // A program that waits for its session must not send anything else.
-            return connection.refuse(.malformed, "there is no session to speak of")
+            return connection.refuse(.malformed, "the connection has no session")
         }
         switch message {
         case .submit(let order): submit(order, session, connection)
@@ -47,7 +47,7 @@ extension TransferDesk {
                     connection.send(.failed(error, request: request))
                 }
             }
-        case .hello, .attach, .manage: connection.refuse(.malformed, "that was said before")
+        case .hello, .attach, .manage: connection.refuse(.malformed, "the message was already sent")
         }
     }
 
@@ -63,9 +63,9 @@ extension TransferDesk {
         var objection: String?
         let policies = [order.task.request.cachePolicy, session.settings.policy.cachePolicy]
         if policies.contains(.returnCacheDataDontLoad) {
-            objection = "a background session has no cache, and the request is not to be sent"
+            objection = "a background session has no cache, and the cache policy forbids sending the request"
         } else if session.transfers.count >= Self.sessionLimit || transfers.count >= Self.totalLimit {
-            objection = "there are too many background transfers: at most \(Self.sessionLimit) of one session"
+            objection = "there are too many background transfers: a session can have at most \(Self.sessionLimit)"
         }
         if let objection {
             return connection.send(
@@ -98,7 +98,7 @@ extension TransferDesk {
     ) {
         let patience = end ?? now + Self.orderPatience
         guard let encoded = try? MessageCoding.encode(order) else {
-            return reject(transfer, LoadError(.unknown, "the order cannot be kept"), connection)
+            return reject(transfer, LoadError(.unknown, "the task cannot be stored"), connection)
         }
         let row = TransferStore.TransferRow(
             id: transfer.number, session: transfer.session.id, task: transfer.task, state: transfer.record.encoded)
@@ -119,7 +119,8 @@ extension TransferDesk {
                     desk.enter(number, after: 0.5) { $0.enrol($1, order, connection, until: patience) }
                 case .failure(let failure):
                     desk.reject(
-                        transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot keep the task: \(failure.reason)"), connection
+                        transfer, LoadError(.cannotWriteToFile, "urlsessiond cannot store the task: \(failure.reason)"),
+                        connection
                     )
                 }
             }

@@ -63,7 +63,7 @@ extension TransferDesk {
         for transfer in transfers.values.sorted(by: { $0.number < $1.number }) where !transfer.isOver {
             guard !unreadable.contains(transfer.number) else {
                 journal.say(.error, "transfer \(transfer.number) cannot be read, and has failed")
-                let reason = "the task cannot be read any more: urlsessiond's list of transfers was damaged"
+                let reason = "the task can no longer be read: urlsessiond's list of transfers was damaged"
                 transfer.outcome = TaskOutcome(failing: LoadError(.cannotOpenFile, reason))
                 handle(.unreadable, transfer)
                 continue

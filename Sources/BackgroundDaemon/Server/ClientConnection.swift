@@ -127,7 +127,7 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
         do throws(MessageFailure) {
             message = try MessageCoding.decodeClientMessage(payload)
         } catch {
-            return refuse(.malformed, "a message cannot be understood: \(error)")
+            return refuse(.malformed, "a message cannot be decoded: \(error)")
         }
         guard role != nil else { return welcome(message) }
         isUsed = true
@@ -135,9 +135,10 @@ final class ClientConnection: ChannelInboundHandler, @unchecked Sendable {
     }
 
     private func welcome(_ message: ClientMessage) {
-        guard case .hello(let version, let role) = message else { return refuse(.malformed, "the first message is hello") }
+        guard case .hello(let version, let role) = message else { return refuse(.malformed, "the first message must be hello") }
         guard version <= MessageCoding.version else {
-            return refuse(.version, "this urlsessiond speaks version \(MessageCoding.version), and the program \(version)")
+            return refuse(
+                .version, "urlsessiond supports protocol version \(MessageCoding.version), but the program needs \(version)")
         }
         guard role == .session || mayManage else {
             return refuse(.malformed, SocketServer.managerRefusal(of: program))

@@ -47,7 +47,7 @@ struct SocketServer: Sendable {
             let error = errno
             try? channel.close().wait()
             unlink(temporary)
-            throw StorageFailure(error, "The socket \(place.socket) cannot be made")
+            throw StorageFailure(error, "The socket \(place.socket) cannot be created")
         }
         return channel
     }
@@ -114,8 +114,8 @@ struct SocketServer: Sendable {
 
     /// The error for a program that is not one of the user's tools.
     static func managerRefusal(of program: String) -> String {
-        "\(program) may not see everybody's transfers: the urlsessiond that runs shows them to urlsession in "
-            + managerFolders.joined(separator: ", ") + " alone; another urlsessiond takes its place with --replace"
+        "\(program) may not manage the transfers of all programs: the running urlsessiond permits that only to urlsession in "
+            + managerFolders.joined(separator: ", ") + "; to replace it, start another one with urlsessiond --replace"
     }
 
     private static func target(of link: String) -> String? {

@@ -16,7 +16,7 @@ import LoadingModel
 enum StatusCommand {
     static func run(asJSON: Bool) -> Int32 {
         guard let manager = ManagerConnection.open() else {
-            StandardError.say("urlsessiond: none runs at \(DaemonPlace().socket)")
+            StandardError.say("urlsessiond: no daemon is running at \(DaemonPlace().socket)")
             return 1
         }
         do throws(LoadError) {

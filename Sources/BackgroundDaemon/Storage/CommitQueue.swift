@@ -57,7 +57,7 @@ final class CommitQueue: @unchecked Sendable {
     func start(_ work: Work) throws(StorageFailure) {
         // The thread retains the queue until it is closed.
         guard Threads.start("transfer store", { self.live(work) }) != nil else {
-            throw .failed("The system has no thread for the store of background transfers.")
+            throw .failed("The system cannot create a thread for the store of background transfers.")
         }
     }
 

@@ -23,7 +23,7 @@ enum Ownership {
         var facts = cls_file_facts()
         let result = cls_file_facts(file.number, &facts)
         guard result == 0 else { throw .system(-result, while: "looking at \(name)") }
-        guard facts.kind == 1 else { throw .refused("\(name) is not an ordinary file") }
+        guard facts.kind == 1 else { throw .refused("\(name) is not a regular file") }
         guard facts.owner == geteuid() else { throw .refused("\(name) belongs to another user") }
         guard facts.mode & 0o022 == 0 else { throw .refused("others may write to \(name)") }
         if facts.mode != 0o600, fchmod(file.number, 0o600) != 0 { throw .system(errno, while: "setting the mode of \(name)") }

@@ -21,7 +21,7 @@ import Musl
 
 /// Why the daemon's store could not read or store something.
 package enum StorageFailure: Error, Hashable, Sendable {
-    /// Too many changes wait for the disk.
+    /// Too many changes are waiting for the disk.
     case busy
     /// The disk is full, or refused the write: nothing of the call was stored.
     case diskFull(String)
@@ -39,7 +39,7 @@ package enum StorageFailure: Error, Hashable, Sendable {
     /// The reason in a sentence.
     package var reason: String {
         switch self {
-        case .busy: "Too many changes wait for the disk."
+        case .busy: "Too many changes are waiting for the disk."
         case .closed: "The store is closed."
         case .diskFull(let reason), .damaged(let reason), .newer(let reason), .missing(let reason), .refused(let reason),
             .failed(let reason):
@@ -51,7 +51,7 @@ package enum StorageFailure: Error, Hashable, Sendable {
         switch failure {
         case .refused(let reason): self = .refused("The store of background transfers cannot be used: \(reason).")
         case .system(ENOSPC, _), .system(EDQUOT, _):
-            self = .diskFull("The disk has no room for background transfers: \(failure.reason).")
+            self = .diskFull("The disk has no space for background transfers: \(failure.reason).")
         case .system, .killed: self = .failed("The store of background transfers cannot be used: \(failure.reason).")
         }
     }
@@ -74,12 +74,12 @@ package enum StorageFailure: Error, Hashable, Sendable {
     private init(_ error: DatabaseError) {
         let said = error.message ?? "error \(error.extendedResultCode.rawValue)"
         switch error.resultCode {
-        case .SQLITE_FULL: self = .diskFull("The disk has no room for background transfers: \(said).")
+        case .SQLITE_FULL: self = .diskFull("The disk has no space for background transfers: \(said).")
         case .SQLITE_IOERR:
-            self = .diskFull("The disk did not take a change: \(said), code \(error.extendedResultCode.rawValue).")
+            self = .diskFull("The disk rejected a change: \(said), code \(error.extendedResultCode.rawValue).")
         case .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .damaged("The list of background transfers is damaged: \(said).")
         case .SQLITE_CONSTRAINT where error.extendedResultCode == .SQLITE_CONSTRAINT_FOREIGNKEY:
-            self = .missing("There is no session or transfer that this would belong to.")
+            self = .missing("The session or transfer that this belongs to does not exist.")
         case .SQLITE_MISUSE: self = .closed
         default: self = .failed("SQLite: \(said), code \(error.extendedResultCode.rawValue).")
         }

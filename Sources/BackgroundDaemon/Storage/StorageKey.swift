@@ -33,7 +33,7 @@ enum StorageKey {
             try make(in: folder)
             // It may be another process's key.
             if let key = try read(in: folder) { return key }
-            throw .refused("its key was removed as soon as it was made")
+            throw .refused("its key was removed as soon as it was created")
         } catch {
             throw StorageFailure(error)
         }

@@ -27,11 +27,11 @@ struct StorageSeal: Sendable {
     }
 
     func seal(_ text: [UInt8], _ column: String, _ row: Int64) throws(StorageFailure) -> Data {
-        guard text.count <= Self.limit else { throw .failed("\(text.count) bytes are too many to keep.") }
+        guard text.count <= Self.limit else { throw .failed("\(text.count) bytes are too many to store.") }
         do {
             return try ChaChaPoly.seal(text, using: key, authenticating: Self.place(column, row)).combined
         } catch {
-            throw .failed("What is to be kept could not be encrypted.")
+            throw .failed("The data could not be encrypted.")
         }
     }
 
@@ -41,7 +41,7 @@ struct StorageSeal: Sendable {
                 ChaChaPoly.SealedBox(combined: sealed), using: key, authenticating: Self.place(column, row))
             return [UInt8](text)
         } catch {
-            throw .damaged("The \(column) of number \(row) was not encrypted with this key for this place, or was changed since.")
+            throw .damaged("The \(column) of number \(row) was encrypted with another key or for another place, or was changed.")
         }
     }
 

@@ -101,7 +101,7 @@ extension TransferFile {
             try set(.order, of: row.id, order, database)
         case .setState(let id, let state):
             try statement("UPDATE transfers SET state = ? WHERE id = ?", database, [try Self.small(state), id])
-            guard database.changesCount == 1 else { throw StorageFailure.missing("There is no transfer of number \(id).") }
+            guard database.changesCount == 1 else { throw StorageFailure.missing("There is no transfer \(id).") }
         case .setPart(let id, let part, let bytes?): try set(part, of: id, bytes, database)
         case .setPart(let id, let part, nil): try statement("DELETE FROM \"\(part.table)\" WHERE id = ?", database, [id])
         case .removeTransfer(let id): try statement("DELETE FROM transfers WHERE id = ?", database, [id])
@@ -115,7 +115,7 @@ extension TransferFile {
     }
 
     private static func small(_ bytes: [UInt8]) throws(StorageFailure) -> Data {
-        guard bytes.count <= StorageSeal.limit else { throw .failed("\(bytes.count) bytes are too many to keep.") }
+        guard bytes.count <= StorageSeal.limit else { throw .failed("\(bytes.count) bytes are too many to store.") }
         return Data(bytes)
     }
 

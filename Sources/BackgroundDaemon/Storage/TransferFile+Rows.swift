@@ -52,15 +52,15 @@ extension TransferFile {
         guard !sample.isEmpty else { return }
         for transfer in sample where (try? part(.order, of: transfer.id, database)) != nil { return }
         throw StorageFailure.refused(
-            "The key in \(keyPath) is not the one that the list of background transfers was written with: bring that back, or remove "
-                + "\(Self.name) beside it, and all transfers with it.")
+            "The list of background transfers was encrypted with another key than the one in \(keyPath): restore that key, or "
+                + "remove \(Self.name) beside it, which removes all transfers.")
     }
 
     func part(_ part: TransferStore.Part, of transfer: Int64, _ database: Database) throws -> [UInt8]? {
         let statement = try database.cachedStatement(sql: "SELECT sealed FROM \"\(part.table)\" WHERE id = ?")
         guard let row = try Row.fetchOne(statement, arguments: [transfer]) else { return nil }
         guard let sealed = Self.bytes(row[0]) else {
-            throw StorageFailure.damaged("The \(part.rawValue) of number \(transfer) is no bytes.")
+            throw StorageFailure.damaged("The \(part.rawValue) of transfer \(transfer) is not a blob.")
         }
         return try seal.open(sealed, part.rawValue, transfer)
     }

@@ -45,14 +45,14 @@ struct TransferFile: Sendable {
         do {
             let folder = try StoreDirectory(directory, creating: true)
             guard let seal = StorageSeal(key: try StorageKey.find(in: folder)) else {
-                throw StorageFailure.failed("The key of background transfers is none.")
+                throw StorageFailure.failed("The key of background transfers has the wrong length.")
             }
             do throws(StorageFailure) {
                 return (TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory), nil)
             } catch .damaged(let reason) {
                 try setAside(in: folder)
                 let file = TransferFile(pool: try open(in: folder, directory), seal: seal, directory: directory)
-                return (file, "\(reason) It was set aside as \(directory)/\(damagedName), and a new list begun.")
+                return (file, "\(reason) It was renamed to \(directory)/\(damagedName), and a new list was started.")
             }
         } catch {
             throw StorageFailure(error)

@@ -37,10 +37,10 @@ struct Preparation: Sendable {
             // A disk that fails now may work the next time.
             case .busy, .diskFull, .closed: throw LoadError(.resourceUnavailable, failure.reason)
             case .damaged, .newer, .missing, .refused:
-                throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(failure.reason)")
+                throw LoadError(.cannotOpenFile, "the task can no longer be read: \(failure.reason)")
             }
         } catch {
-            throw LoadError(.cannotOpenFile, "the task cannot be read any more: \(error)")
+            throw LoadError(.cannotOpenFile, "the task can no longer be read: \(error)")
         }
         guard case .download(let given) = order.task.delivery else {
             let kept = uploadPoint == nil ? (try? store.part(.resume, of: number)) ?? nil : nil
@@ -71,7 +71,7 @@ struct Preparation: Sendable {
     }
 
     private static func order(_ number: Int64, _ store: TransferStore) throws -> BackgroundOrder {
-        guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("There is no such order.") }
+        guard let bytes = try store.part(.order, of: number) else { throw StorageFailure.missing("The order is missing.") }
         return try MessageCoding.decodeOrder(bytes)
     }
 

@@ -47,13 +47,13 @@ struct Spool: Sendable {
     /// Creates a folder that only its owner can use.
     static func make(_ path: String) throws(StorageFailure) {
         let isNew = mkdir(path, 0o700) == 0
-        if !isNew, errno != EEXIST { throw StorageFailure(errno, "The folder \(path) cannot be made") }
+        if !isNew, errno != EEXIST { throw StorageFailure(errno, "The folder \(path) cannot be created") }
         // Otherwise a power failure might remove the folder together with everything that was synced in it.
         if isNew { _ = sync(folder: path.split(separator: "/").dropLast().reduce("") { $0 + "/" + $1 }) }
         var facts = cls_file_facts()
         guard cls_path_facts(path, &facts) == 0, facts.kind == 2, facts.owner == geteuid(), facts.mode & 0o022 == 0
         else {
-            throw .refused("The folder \(path) is not this user's alone.")
+            throw .refused("The folder \(path) must belong to this user, and others must not be able to write to it.")
         }
     }
 
@@ -75,7 +75,7 @@ struct Spool: Sendable {
         defer { _ = cls_close(fd) }
         guard let version = version(fd) else {
             return .failure(
-                LoadError(.fileIsDirectory, "\(path) is no regular file, which an upload in the background must be from"))
+                LoadError(.fileIsDirectory, "\(path) is not a regular file: an upload in the background must be from one"))
         }
         return .success(version)
     }

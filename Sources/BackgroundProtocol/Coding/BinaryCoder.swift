@@ -32,7 +32,7 @@ enum BinaryForm {
         let reader = BinaryReader(bytes)
         var value: Value?
         try reader.within(try reader.length()) { value = try Value.coded(nil, reader) }
-        guard let value, reader.isAtEnd else { throw MessageFailure.malformed("there is more than the message") }
+        guard let value, reader.isAtEnd else { throw MessageFailure.malformed("there are bytes after the message") }
         return value
     }
 }
@@ -148,7 +148,7 @@ final class BinaryReader: Coder {
                 return length
             }
         }
-        throw fault("has a length that leads beyond its end")
+        throw fault("has a length that exceeds its bytes")
     }
 
     /// Reads exactly `length` bytes.
@@ -160,7 +160,7 @@ final class BinaryReader: Coder {
 
     private func narrow(to length: Int) throws -> Int {
         values += 1
-        guard values <= BinaryForm.valueLimit else { throw MessageFailure.malformed("it has more values than a message has") }
+        guard values <= BinaryForm.valueLimit else { throw MessageFailure.malformed("it has too many values") }
         defer { end = at + length }
         return end
     }
@@ -199,7 +199,7 @@ final class BinaryReader: Coder {
     override func single(_ value: Float?) throws -> Float { Float(try real(nil)) }
 
     override func text(_ value: String?) throws -> String {
-        guard let text = String(validating: rest, as: UTF8.self) else { throw fault("is no text") }
+        guard let text = String(validating: rest, as: UTF8.self) else { throw fault("is not UTF-8 text") }
         return text
     }
 
@@ -239,7 +239,7 @@ final class BinaryReader: Coder {
 
     private func header() throws -> Int {
         let number = bytes[at]
-        guard number > last else { throw fault("has fields that are not in order") }
+        guard number > last else { throw fault("has fields that are out of order") }
         last = number
         at += 1
         return try length()

@@ -101,9 +101,9 @@ extension Coder {
         return .malformed("\(path.isEmpty ? "the message" : path) \(fault)")
     }
 
-    var otherType: MessageFailure { fault("is of another type") }
+    var otherType: MessageFailure { fault("has the wrong type") }
     var unreadable: MessageFailure { fault("cannot be read") }
-    var unknown: MessageFailure { fault("is missing, or is not known") }
+    var unknown: MessageFailure { fault("is missing or unknown") }
 
     /// An optional field.
     @discardableResult

@@ -19,7 +19,7 @@ enum JSONForm {
 
     static func read<Value: Coded>(_ bytes: [UInt8]) throws -> Value {
         guard let value = JSONParser.object(bytes) else {
-            throw MessageFailure.malformed("it is no JSON, or more than a message has")
+            throw MessageFailure.malformed("it is not a JSON object, or exceeds a message's limits")
         }
         return try Value.coded(nil, JSONReader(value))
     }
@@ -158,7 +158,7 @@ final class JSONReader: Coder {
 
     override func octets(_ value: ArraySlice<UInt8>?) throws -> ArraySlice<UInt8> {
         let bytes = try text(nil).unicodeScalars.map { UInt8(exactly: $0.value) }
-        guard !bytes.contains(nil) else { throw MessageFailure.malformed("a field has a character that is no byte") }
+        guard !bytes.contains(nil) else { throw MessageFailure.malformed("a field has a character that is not a byte") }
         return ArraySlice(bytes.compactMap { $0 })
     }
 

@@ -60,7 +60,7 @@ extension Rule where Value == String {
 
     /// A string for C functions.
     static func plain(_ name: String, limit: Int = Limits.identifier) -> Rule {
-        .holds("\(name) is empty or too long, or has a NUL") { 1...limit ~= $0.utf8.count && !$0.utf8.contains(0) }
+        .holds("\(name) is empty, too long or contains a NUL") { 1...limit ~= $0.utf8.count && !$0.utf8.contains(0) }
     }
 
     static func path(_ name: String) -> Rule {
@@ -91,12 +91,12 @@ extension Rule where Value == Float {
 extension Rule where Value: FixedWidthInteger {
     static func atLeast(_ least: Value) -> Rule { Rule { max(least, $0) } }
 
-    static func port(_ name: String) -> Rule { .holds("\(name) is no port") { 0...65_535 ~= $0 } }
+    static func port(_ name: String) -> Rule { .holds("\(name) is not a port") { 0...65_535 ~= $0 } }
 }
 
 extension Rule where Value == Int64 {
-    static var count: Rule { .holds("a count is less than nothing") { $0 >= 0 } }
-    static var size: Rule { .holds("a limit is less than nothing") { $0 >= 0 } }
+    static var count: Rule { .holds("a count is negative") { $0 >= 0 } }
+    static var size: Rule { .holds("a limit is negative") { $0 >= 0 } }
 }
 
 extension Rule where Value == Int {
@@ -106,7 +106,7 @@ extension Rule where Value == Int {
     static var lastTask: Rule {
         Rule { number in
             try Limits.check(number >= 0, "a task's number is less than 0")
-            try Limits.check(number <= 1 << 53, "a task's number is greater than any")
+            try Limits.check(number <= 1 << 53, "a task's number is too large")
             return number
         }
     }

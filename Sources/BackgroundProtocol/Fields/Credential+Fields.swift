@@ -21,7 +21,7 @@ extension LoadCredential: CodedKinds {
                     certificates: try coder.list(4, "certificates", nil, .list("an identity", limit: Limits.certificates)),
                     privateKey: try coder.need(5, "privateKey")))
         case "trust": content = .trust
-        default: throw coder.fault("has a kind that is not known")
+        default: throw coder.fault("has an unknown kind")
         }
         self.init(content, persistence: .none)
         try coder.choice(6, "persistence", .none, &persistence)

@@ -38,7 +38,7 @@ extension TaskOutcome.Body: CodedKinds {
         switch kind {
         case "data": self = .collected(try coder.need(2, "data"))
         case "file": self = .file(path: try coder.need(3, "path", nil, .path("a download's file")))
-        default: throw coder.fault("has a kind that is not known")
+        default: throw coder.fault("has an unknown kind")
         }
     }
 
@@ -109,8 +109,8 @@ extension LoadResponse: Coded {
             case .http, nil: break
             case .local(let mimeType, let textEncoding): local = Local(mimeType: mimeType, textEncoding: textEncoding)
             // Background sessions only load http and https.
-            case .ftp: throw MessageFailure.malformed("an FTP server's response cannot be carried")
-            case .application: throw MessageFailure.malformed("an app's own response cannot be carried")
+            case .ftp: throw MessageFailure.malformed("an FTP server's response cannot be sent to another process")
+            case .application: throw MessageFailure.malformed("an app's own response cannot be sent to another process")
             }
             let kind: Kind
             if let head = try coder.maybe(2, "http", value?.head) {
@@ -130,7 +130,7 @@ extension ResponseHead: CodedFields {
     static var blank: Self { Self(status: 0) }
 
     mutating func visit(_ coder: Coder) throws {
-        let version = "a response's version is not known"
+        let version = "a response's HTTP version is unknown"
         try coder.usual(1, "majorVersion", 1, &majorVersion, .holds(version) { 1...9 ~= $0 })
         try coder.usual(2, "minorVersion", 1, &minorVersion, .holds(version) { 0...9 ~= $0 })
         try coder.need(3, "status", &status, .holds("a status has more than three digits") { 0...999 ~= $0 })
@@ -146,7 +146,7 @@ extension RequestHead: CodedFields {
         try coder.need(1, "method", &method)
         try coder.need(2, "target", &target)
         try coder.usual(3, "fields", HeaderBlock(), &headers)
-        try coder.usual(4, "majorVersion", 1, &majorVersion, .holds("a request's version is not known") { 1...9 ~= $0 })
+        try coder.usual(4, "majorVersion", 1, &majorVersion, .holds("a request's HTTP version is unknown") { 1...9 ~= $0 })
     }
 }
 

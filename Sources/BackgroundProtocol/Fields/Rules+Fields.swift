@@ -113,11 +113,11 @@ extension AppTransportSecurity: CodedFields {
         )
         if coder.isReading {
             for listed in exceptions {
-                try Limits.check(setException(listed.entry, for: listed.domain), "an exception is for no domain")
+                try Limits.check(setException(listed.entry, for: listed.domain), "an exception is not for a valid domain")
             }
-            for listed in pins { try Limits.check(setPins(listed.entry, for: listed.domain), "pins are for no domain") }
+            for listed in pins { try Limits.check(setPins(listed.entry, for: listed.domain), "pins are not for a valid domain") }
         }
-        try Limits.check(exceptionDomains.count + exceptionRanges.count == exceptions.count, "a domain is excepted twice")
+        try Limits.check(exceptionDomains.count + exceptionRanges.count == exceptions.count, "a domain has two exceptions")
         try Limits.check(pinnedDomains.count == pins.count, "a domain is pinned twice")
         try coder.maybe(7, "pinFault", &pinFault)
         try coder.list(8, "warnings", &warnings, .list("the warnings"))

@@ -36,7 +36,7 @@ extension BackgroundSettings.Store: CodedKinds {
         switch kind {
         case "memory": self = .memory
         case "file": self = .file(try coder.need(2, "path", nil, .path("a store's path")))
-        default: throw coder.fault("has a kind that is not known")
+        default: throw coder.fault("has an unknown kind")
         }
     }
 
@@ -57,9 +57,9 @@ private struct KnownLaunch: CodedKinds {
 
     private static var arguments: Rule<[String]> {
         Rule { arguments in
-            guard let program = arguments.first else { throw MessageFailure.malformed("the program is missing, or is not known") }
+            guard let program = arguments.first else { throw MessageFailure.malformed("the program is missing or unknown") }
             _ = try Rule.path("the program").judge(program)
-            let isSound = Rule<String>.holds("an argument is too long, or has a NUL") {
+            let isSound = Rule<String>.holds("an argument is too long or contains a NUL") {
                 $0.utf8.count <= 64 << 10 && !$0.utf8.contains(0)
             }
             return try Rule.list("the arguments", isSound).judge(arguments)
@@ -104,7 +104,8 @@ extension SessionPolicy: CodedFields {
         try coder.usual(1, "requestTimeout", 60, &requestTimeout, .duration("a timeout"))
         try coder.usual(2, "resourceTimeout", 604_800, &resourceTimeout, .duration("a timeout"))
         try coder.usual(
-            3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost, .holds("a session has no connections") { $0 >= 1 })
+            3, "maximumConnectionsPerHost", 6, &maximumConnectionsPerHost,
+            .holds("a session's limit of connections per host is less than 1") { $0 >= 1 })
         // Names and values alternate.
         var texts = additionalHeaders.flatMap { [$0.name, $0.value] }
         try coder.list(4, "additionalHeaders", &texts, .list("a session's fields", limit: Limits.fields * 2))
@@ -127,7 +128,8 @@ extension SessionPolicy: CodedFields {
         try coder.usual(18, "waitsForConnectivity", false, &waitsForConnectivity)
         try coder.maybe(19, "maximumCollectedBytes", &maximumCollectedBytes, .size)
         try coder.usual(
-            20, "maximumDecodingRatio", 200, &maximumDecodingRatio, .holds("a decoded body may not be shorter") { $0 >= 1 })
+            20, "maximumDecodingRatio", 200, &maximumDecodingRatio,
+            .holds("a session's maximum decoding ratio is less than 1") { $0 >= 1 })
         try coder.usual(21, "temporaryDirectory", "/tmp", &temporaryDirectory, .path("the directory for downloads"))
         try coder.usual(22, "usesResumableUploads", true, &usesResumableUploads)
     }
@@ -172,7 +174,7 @@ extension ConnectionOptions.Endpoint: Coded {
         try coder.object {
             let host = try coder.maybe(1, "host", value?.host)
             let endpoint = Self(host: host, port: try coder.maybe(2, "port", value?.port, .port("an endpoint's port")))
-            try Limits.check(endpoint.host == host, "an endpoint's host is not plain")
+            try Limits.check(endpoint.host == host, "an endpoint's host is not in its canonical form")
             return endpoint
         }
     }

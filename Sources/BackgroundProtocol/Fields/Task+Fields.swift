@@ -24,7 +24,8 @@ extension BackgroundOrder: CodedFields {
             case .collect: (.collect, task.upload?.resuming)
             case .stream: (.stream, task.upload?.resuming)
             case .download(let resuming): (.download, resuming)
-            case .webSocket, .byteStream: throw MessageFailure.malformed("a connection of a task's own is not for the daemon")
+            case .webSocket, .byteStream:
+                throw MessageFailure.malformed("WebSocket and stream tasks cannot run in the background")
             }
         try coder.need(3, "delivery", &delivery)
         try coder.maybe(4, "resumeData", &resumeData, .holds("resume data is too long") { $0.count <= Limits.body })
@@ -121,7 +122,7 @@ extension RequestBody: CodedKinds {
             try Limits.check(data.count <= Limits.body, "a body of \(data.count) bytes is too long")
             self = .data(data)
         case "file": self = .file(path: try coder.need(3, "path", nil, .path("a body's file")))
-        default: throw coder.fault("has a kind that is not known")
+        default: throw coder.fault("has an unknown kind")
         }
     }
 
@@ -129,14 +130,14 @@ extension RequestBody: CodedKinds {
         switch self {
         case .data(let data):
             try Limits.check(
-                data.count <= Limits.body, "a body of \(data.count) bytes is sent in the background from a file alone")
+                data.count <= Limits.body, "a body of \(data.count) bytes can be sent in the background only from a file")
             try coder.kind("data")
             try coder.need(2, "data", data)
         case .file(let path):
             try coder.kind("file")
             try coder.need(3, "path", path, .path("a body's file"))
         case .none, .stream, .streamOnDemand:
-            throw MessageFailure.malformed("only files and data can be sent in the background, and not a stream")
+            throw MessageFailure.malformed("a stream cannot be sent in the background, only a file or data")
         }
     }
 }

@@ -76,7 +76,7 @@ extension TaskEvent: CodedKinds {
             try coder.kind("resumable")
             try coder.maybe(7, "data", resumeData)
         case .becameDownload: try coder.kind("becameDownload")
-        case .webSocket, .stream, .becameStream: throw MessageFailure.malformed("an event is not for another process")
+        case .webSocket, .stream, .becameStream: throw MessageFailure.malformed("the event cannot be sent to another process")
         case .finished(let outcome):
             try coder.kind("finished")
             try coder.need(12, "outcome", outcome)
@@ -105,7 +105,8 @@ extension TaskCommand: CodedKinds {
         case .setPriority(let priority):
             try coder.kind("setPriority")
             try coder.need(2, "priority", priority, .priority)
-        case .consumed, .tellCounts, .webSocket, .stream: throw MessageFailure.malformed("a command is not for the daemon")
+        case .consumed, .tellCounts, .webSocket, .stream:
+            throw MessageFailure.malformed("the command cannot be sent to the daemon")
         }
     }
 }
@@ -127,7 +128,7 @@ extension TaskQuestion: CodedKinds {
         case .delayedRequest(let request):
             try coder.kind("delayedRequest")
             try coder.need(3, "request", request)
-        default: throw MessageFailure.malformed("a question is not for another process")
+        default: throw MessageFailure.malformed("the question cannot be sent to another process")
         }
     }
 }
@@ -172,7 +173,7 @@ extension TaskAnswer: CodedKinds {
                 try coder.need(2, "choice", Choice.replace)
                 try coder.need(4, "request", request)
             }
-        default: throw MessageFailure.malformed("an answer is not for another process")
+        default: throw MessageFailure.malformed("the answer cannot be sent to another process")
         }
     }
 }

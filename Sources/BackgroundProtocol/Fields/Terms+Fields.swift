@@ -15,11 +15,11 @@ extension TransferTerms: CodedFields {
         if coder.isReading {
             hours = try texts.map { text in
                 guard let hours = DayHours(text) else {
-                    throw MessageFailure.malformed("\(MessageFailure.excerpt(text)) are no hours")
+                    throw MessageFailure.malformed("\(MessageFailure.excerpt(text)) is not a period of hours")
                 }
                 return hours
             }
         }
-        try coder.maybe(2, "rate", &rate, .holds("a rate is none") { $0 > 0 })
+        try coder.maybe(2, "rate", &rate, .holds("a rate is not positive") { $0 > 0 })
     }
 }
