@@ -371,6 +371,9 @@ final class ProgramWork: Sendable {
             case "quit":
                 _ = try await manager.ask(.quit(program: words[1]))
                 journal.say("quit \(words[1])")
+            case "pause":
+                _ = try await manager.ask(.pause(Int64(words[1]) ?? 0))
+                journal.say("paused \(words[1])")
             case "log":
                 if case .log(let lines, _) = try await manager.ask(.log) { journal.say("log \(lines.joined(separator: "|"))") }
             case "terms":

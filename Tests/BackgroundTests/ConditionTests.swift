@@ -179,6 +179,24 @@ struct ConditionTests {
         }
     }
 
+    @Test func `a pause that the full disk cannot store fails, and one after it has space is confirmed`() async throws {
+        try await withFullDisk("", reply: { _ in .ok("taken").after(.gate("g")) }) { (place, server, faults) async throws in
+            let program = try place.start("one")
+            program.tell("session", "main")
+            program.tell("download", "main", server.url().absoluteString, "a")
+            try await server.reached("g")
+            let manager = try place.manager()
+            try faults.fillDisk()
+            manager.tell("manage", "pause", "1")
+            let line = try await manager.line("refused pause 1")
+            #expect(line.contains("no space"), "\(line)")
+            try faults.emptyDisk()
+            manager.tell("manage", "pause", "1")
+            try await manager.line("paused 1")
+            try await program.leave()
+        }
+    }
+
     @Test func `an end that finds no room is told when there is some, and an order that finds none fails after a while`()
         async throws
     {

@@ -70,7 +70,15 @@ extension TransferDesk {
         }
         action(self, transfer)
         // The action is durable when it is confirmed.
-        store.apply([.setState(number, transfer.record.encoded)]) { _ in connection.send(.done(request: request)) }
+        store.apply([.setState(number, transfer.record.encoded)]) { result in
+            self.enter { $0.noteStorage(result) }
+            switch result {
+            case .success, .failure(.missing): connection.send(.done(request: request))
+            case .failure(let failure):
+                self.enter(number) { $0.save($1) }  // Retries.
+                connection.send(.failed(LoadError(.cannotWriteToFile, failure.reason), request: request))
+            }
+        }
     }
 
     /// Sends the list in pages, each once the previous one was read.
