@@ -17,8 +17,9 @@ import Synchronization
 struct AppRetries {
     private var count = 0
 
-    /// Whether the app's rules have caused a retry. From then on ``HTTPRules/RetryPolicy`` retries nothing, so that the two do not
-    /// multiply.
+    /// Whether the app's rules have caused a retry.
+    ///
+    /// From then on ``HTTPRules/RetryPolicy`` retries nothing, so that the two do not multiply.
     var hasBegun: Bool { count > 0 }
 
     /// The pause before another attempt in seconds, or nil if the failure is the result.

@@ -12,7 +12,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Ends loads whose timeout has passed. Executes the decisions of ``DeadlineMachine``, with one timer for all loads of the session.
+/// Ends loads whose timeout has passed.
+///
+/// Executes the decisions of ``DeadlineMachine``, with one timer for all loads of the session.
 ///
 /// Each load's `LoadControl` records progress with a single store; the timer reads it when it fires.
 final class DeadlineClock {

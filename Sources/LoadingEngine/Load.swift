@@ -40,7 +40,9 @@ final class Load: LoopCallee {
     private var toldThatItWaits = false
     /// The hop at which a load without a task waits.
     private var departed: Hop?
-    /// The engine of the waiting hop. Retained, as a task would retain it.
+    /// The engine of the waiting hop.
+    ///
+    /// Retained, as a task would retain it.
     private var engine: SessionEngine?
     /// Bytes that were delivered to the client and not processed yet.
     private var outstandingBytes = 0
@@ -97,7 +99,9 @@ final class Load: LoopCallee {
         control.exchange?.priorityChanged(priority)
     }
 
-    /// The load's priority for connections. Background loads never delay other loads.
+    /// The load's priority for connections.
+    ///
+    /// Background loads never delay other loads.
     var connectionPriority: Float {
         order.request.needs.joined(with: session.policy.needs).service == .background ? order.priority - 2 : order.priority
     }
@@ -173,8 +177,9 @@ final class Load: LoopCallee {
         order.interests.rawValue & interest.rawValue == interest.rawValue
     }
 
-    /// The time of the last progress, in seconds since the reference date. The load bases its decisions on it instead of reading
-    /// the clock.
+    /// The time of the last progress, in seconds since the reference date.
+    ///
+    /// The load bases its decisions on it instead of reading the clock.
     var now: Double { session.seconds(control.lastProgress) }
 
     /// The session's proxies, unless this load fetches a proxy script.

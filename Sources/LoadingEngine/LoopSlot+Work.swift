@@ -22,7 +22,9 @@ extension LoopSlot {
     }
 
     /// Waits for an optional disk access: for a time that depends on the load's request timeout, and longer while the disk makes
-    /// progress. Returns nil after that.
+    /// progress.
+    ///
+    /// Returns nil after that.
     func waitForDisk(
         in control: LoadControl, timeout: Double, isMoving: () -> Bool = { false }
     ) async throws(LoadError) -> Value? {

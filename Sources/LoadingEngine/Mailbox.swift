@@ -68,7 +68,9 @@ final class Mailbox: Sendable {
         }
     }
 
-    /// Records that a load waits for credit until ``endWaitingForCredit()``. Returns its queued credit, which may suffice.
+    /// Records that a load waits for credit until ``endWaitingForCredit()``.
+    ///
+    /// Returns its queued credit, which may suffice.
     func beginWaitingForCredit(of task: TaskID) -> Int {
         state.withLock { state in
             state.waitingForCredit += 1

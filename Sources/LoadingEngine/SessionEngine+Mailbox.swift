@@ -50,7 +50,9 @@ extension SessionEngine: LoadingService, LoopCallee {
         fileprivate(set) var attend: (() -> Void)?
     }
 
-    /// The number of messages processed before other work on the loop gets its turn. Starting a load takes about 20 µs.
+    /// The number of messages processed before other work on the loop gets its turn.
+    ///
+    /// Starting a load takes about 20 µs.
     private static let messagesAtOnce = 256
 
     /// Processes the posted messages, unless that is already in progress.

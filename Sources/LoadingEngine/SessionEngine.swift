@@ -38,7 +38,9 @@ package actor SessionEngine {
     /// caching.
     nonisolated let answersAtOnce: Bool
     // Unchecked members are used by every load; the engine is not called back by their methods.
-    /// The messages taken from the mailbox. The array is reused for its capacity.
+    /// The messages taken from the mailbox.
+    ///
+    /// The array is reused for its capacity.
     @exclusivity(unchecked) var messages: [Mailbox.Message] = []
     /// Whether taken messages are still being processed.
     var isAttending = false
@@ -50,7 +52,9 @@ package actor SessionEngine {
     @exclusivity(unchecked) private var loads: [LoadNumber: Load] = [:]
     /// Ended loads whose clients have not been notified.
     @exclusivity(unchecked) private var ended: [(any LoadClient, TaskOutcome)] = []
-    /// The clients that are being notified. The array is reused for its capacity.
+    /// The clients that are being notified.
+    ///
+    /// The array is reused for its capacity.
     @exclusivity(unchecked) private var telling: [(any LoadClient, TaskOutcome)] = []
     private var isInvalidated = false
 
@@ -227,7 +231,9 @@ package actor SessionEngine {
         }
     }
 
-    /// Ends a load whose whole body has arrived and is collected. Returns whether it did.
+    /// Ends a load whose whole body has arrived and is collected.
+    ///
+    /// Returns whether it did.
     private func isDelivered(_ answer: Answer, of load: Load) -> Bool {
         do throws(LoadError) {
             guard let body = try DataDelivery.whole(answer, of: load) else { return false }

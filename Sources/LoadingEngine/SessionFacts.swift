@@ -50,7 +50,9 @@ final class SessionFacts {
     @exclusivity(unchecked) var own: OwnResponses?
     /// A digest of the session's own roots, independent of their order.
     private(set) lazy var trustRootsDigest = ResumePoint.Source.voucher(of: policy.trustRoots.map { [$0] })
-    /// Hosts that require TLS, learned over connections that other sessions might not accept. Nil until there is one.
+    /// Hosts that require TLS, learned over connections that other sessions might not accept.
+    ///
+    /// Nil until there is one.
     private(set) var ownSecurity: HSTSStore?
 
     /// Nil if all requests go directly.
@@ -126,7 +128,9 @@ final class SessionFacts {
         ownSecurity = nil
     }
 
-    /// Whether the stores were read from their files, which happens off the loop. Requests wait for that.
+    /// Whether the stores were read from their files, which happens off the loop.
+    ///
+    /// Requests wait for that.
     var storesAreReady: Bool {
         if !storesWereReady { storesWereReady = stores.areReady }
         return storesWereReady

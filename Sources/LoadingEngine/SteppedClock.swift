@@ -10,9 +10,13 @@
 import HTTPWire
 import Synchronization
 
-/// A clock that only a test advances. A session uses it for timeouts, pauses and stores instead of the system's clocks.
+/// A clock that only a test advances.
+///
+/// A session uses it for timeouts, pauses and stores instead of the system's clocks.
 package final class SteppedClock: Sendable {
-    /// Called for each step with the nanoseconds since the start. Must call `done` when the work that was due is done.
+    /// Called for each step with the nanoseconds since the start.
+    ///
+    /// Must call `done` when the work that was due is done.
     package typealias Follower = @Sendable (_ elapsed: Int64, _ done: @escaping @Sendable () -> Void) -> Void
 
     private struct Wait {
@@ -60,7 +64,9 @@ package final class SteppedClock: Sendable {
     /// The time of day, in seconds since the reference date of `Date`.
     package var seconds: Double { start + Double(elapsed) / 1e9 }
 
-    /// Advances the time. Returns when all due work is done and all due waits were woken.
+    /// Advances the time.
+    ///
+    /// Returns when all due work is done and all due waits were woken.
     package func step(by nanoseconds: Int64) async {
         let (elapsed, followers) = state.withLock { state in
             let (sum, overflow) = state.elapsed.addingReportingOverflow(max(0, nanoseconds))
@@ -165,7 +171,9 @@ package final class SteppedClock: Sendable {
     }
 }
 
-/// A Swift task that sleeps by a ``SteppedClock``. It is woken once: by the clock, or by cancellation.
+/// A Swift task that sleeps by a ``SteppedClock``.
+///
+/// It is woken once: by the clock, or by cancellation.
 private final class Sleeper: Sendable {
     private struct State {
         var continuation: CheckedContinuation<Void, Never>?

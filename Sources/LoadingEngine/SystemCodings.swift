@@ -30,7 +30,9 @@ package enum SystemCodings {
     /// a window of 4 MiB, 6 ms.
     private static func hasWideWindow(_ start: UInt8) -> Bool { start & 1 == 1 && start >> 1 & 7 >= 6 }
 
-    /// A zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2). Formats older than the RFC are not supported.
+    /// A zstd frame or skippable frame (RFC 8878, sections 3.1.1 and 3.1.2).
+    ///
+    /// Formats older than the RFC are not supported.
     private static func isFrameOfZstandard(_ start: UInt32) -> Bool { start == 0xFD2F_B528 || start & 0xFFFF_FFF0 == 0x184D_2A50 }
 }
 

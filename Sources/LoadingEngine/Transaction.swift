@@ -13,7 +13,9 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// One request and its response, while it runs. Becomes a ``TransactionTimeline`` when the task is over.
+/// One request and its response, while it runs.
+///
+/// Becomes a ``TransactionTimeline`` when the task is over.
 final class Transaction {
     let request: LoadRequest
     let fetchStart: NIODeadline

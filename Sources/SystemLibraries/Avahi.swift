@@ -117,7 +117,9 @@ package final class Avahi {
         return Avahi(client, bell)
     }
 
-    /// Starts to look for a service. The results are events with this number.
+    /// Starts to look for a service.
+    ///
+    /// The results are events with this number.
     ///
     /// - Parameters:
     ///   - number: Not the number of another open question.
@@ -129,12 +131,16 @@ package final class Avahi {
         questions[number] = question
     }
 
-    /// Ends a question. Its events may still come if they were already queued.
+    /// Ends a question.
+    ///
+    /// Its events may still come if they were already queued.
     package func drop(_ number: Int) {
         if let question = questions.removeValue(forKey: number) { csl_avahi_drop(question) }
     }
 
-    /// Waits until something arrives, the bell rings, or the time has passed. Nil waits without a limit.
+    /// Waits until something arrives, the bell rings, or the time has passed.
+    ///
+    /// Nil waits without a limit.
     ///
     /// - Throws: If the daemon is lost. The connection cannot be used any more.
     package func wait(milliseconds: Int?) throws(Failure) {

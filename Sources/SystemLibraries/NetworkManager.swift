@@ -8,7 +8,9 @@
 //===----------------------------------------------------------------------===//
 import CSystemLibraries
 
-/// What NetworkManager knows of the network: whether it is metered, and whether it leads anywhere. Uses the system bus.
+/// What NetworkManager knows of the network: whether it is metered, and whether it leads anywhere.
+///
+/// Uses the system bus.
 ///
 /// For use by one thread. Each request blocks it for at most a quarter of a second.
 package final class NetworkManager {
@@ -38,7 +40,9 @@ package final class NetworkManager {
 
     /// Nil once the bus is gone.
     private var watch: OpaquePointer?
-    /// Whether NetworkManager did not answer in time. It is asked again only after its next signal.
+    /// Whether NetworkManager did not answer in time.
+    ///
+    /// It is asked again only after its next signal.
     private var isMute = false
 
     private init(_ watch: OpaquePointer) { self.watch = watch }

@@ -40,7 +40,9 @@ package enum SecretService {
 
     private static let turn = Mutex(())
 
-    /// A secret, and the attributes that identify it. The attributes are not secret.
+    /// A secret, and the attributes that identify it.
+    ///
+    /// The attributes are not secret.
     package struct Item: Sendable, Hashable {
         package var label: String
         package var attributes: [String: String]

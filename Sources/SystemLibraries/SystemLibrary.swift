@@ -49,7 +49,9 @@ package final class SystemLibrary: Sendable {
         self.address = address
     }
 
-    /// Opens the first of these names that exists ("libfoo.so.2"). All must stand for the same interface.
+    /// Opens the first of these names that exists ("libfoo.so.2").
+    ///
+    /// All must stand for the same interface.
     ///
     /// Blocks while the dynamic linker loads the library. Libraries are never unloaded.
     package static func open(_ names: [String]) -> SystemLibrary? {

@@ -16,8 +16,9 @@ import Glibc
 import Musl
 #endif
 
-/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound. It asks the system's name servers, and validates
-/// locally.
+/// Looks up addresses that DNSSEC validates (RFC 4035), through libunbound.
+///
+/// It asks the system's name servers, and validates locally.
 ///
 /// A call blocks until the name servers answer. Several threads may call at the same time.
 package enum Unbound {

@@ -245,7 +245,9 @@ final class ProxyTunnel: ChannelInboundHandler, RemovableChannelHandler {
         completion(outcome)
     }
 
-    /// Makes the error. After a refusal the proxy is not at fault: it works, and refuses for a reason.
+    /// Makes the error.
+    ///
+    /// After a refusal the proxy is not at fault: it works, and refuses for a reason.
     private func failure(_ reason: String, cause: (any Error)? = nil, isRefusal: Bool = false) -> LoadError {
         var error = LoadError(
             .cannotConnectToHost, "opening a tunnel to \(authority) through the proxy \(proxy): \(reason)", cause: cause

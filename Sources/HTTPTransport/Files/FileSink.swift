@@ -85,8 +85,9 @@ package final class FileSink: Sendable {
     /// Whether writing failed, or the sink was aborted: the file is deleted, or about to be.
     package var hasFailed: Bool { state.withLock { $0.failure != nil } }
 
-    /// Passes an event to the machine, performs the resulting step, and calls back waiters that are done. The writing thread uses
-    /// `nextTurn()` instead.
+    /// Passes an event to the machine, performs the resulting step, and calls back waiters that are done.
+    ///
+    /// The writing thread uses `nextTurn()` instead.
     @discardableResult
     private func handle(
         _ event: FileSinkMachine.Event, _ error: LoadError? = nil, change: (inout State) -> Void = { _ in }

@@ -99,8 +99,9 @@ package final class FileSource: Sendable {
         set { clear.store(newValue, ordering: .relaxed) }
     }
 
-    /// A part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter. The part
-    /// must then be read.
+    /// A part of the file for the kernel to send; nil if sending would wait for a disk, or if the file has become shorter.
+    ///
+    /// The part must then be read.
     ///
     /// Keep the source until the write is done, and check the file meanwhile (``look(sendingUpTo:on:reply:)``): NIO would try
     /// forever to send bytes that the file no longer has.

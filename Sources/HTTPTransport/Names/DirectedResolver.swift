@@ -89,7 +89,7 @@ struct DirectedResolver: Resolver {
         guard let address = try? SocketAddress(unixDomainSocketPath: path) else {
             return .failure(
                 LoadError(
-                    .cannotConnectToHost, "connecting to a socket at \(path): the path is longer than 107 bytes, the system's limit"
+                    .cannotConnectToHost, "connecting to a socket at \(path): the path is longer than 107 bytes (the limit)"
                 )
             )
         }

@@ -77,7 +77,9 @@ extension ConnectionPool {
         passBy(passers.map(\.id).sorted { $0.number < $1.number }[...], origin, error)
     }
 
-    /// Whether the origin has an established connection. A dial that has reached its proxy then waits only for the server.
+    /// Whether the origin has an established connection.
+    ///
+    /// A dial that has reached its proxy then waits only for the server.
     private func hasOpenConnection(_ origin: OriginID) -> Bool { machine.count(origin) > machine.dials(origin).count }
 
     private func passBy(_ passers: ArraySlice<LeaseID>, _ origin: OriginID, _ error: LoadError) {

@@ -133,11 +133,10 @@ package final class ConnectionPool {
         return nil
     }
 
-    /// Requests a connection: an idle one, a new one, or the first that becomes available. With `onlyNew`, only a new one is
-    /// accepted, because an idle one turned out to be gone.
+    /// Requests a connection: an idle one, a new one, or the first that becomes available.
     ///
-    /// It belongs to the load until its exchange ends. The load waits until the request is answered; every request must be passed
-    /// to ``take(_:)``.
+    /// With `onlyNew`, only a new one is accepted, because an idle one turned out to be gone. The connection belongs to the load until
+    /// its exchange ends. The load waits until the request is answered; every request must be passed to ``take(_:)``.
     package func wish(
         _ route: Route, priority: Float, control: LoadControl, adviser: (any HandshakeAdviser)? = nil, onlyNew: Bool = false
     ) -> Lease {

@@ -44,9 +44,8 @@ enum TLSFailure {
             return (.secureConnectionFailed, reason)
         }
         if let error = error as? IOError {
-            return (
-                .secureConnectionFailed, "the connection failed during the TLS handshake: \(PrintableFailure.text(error.errnoCode))"
-            )
+            let reason = PrintableFailure.text(error.errnoCode)
+            return (.secureConnectionFailed, "the connection failed during the TLS handshake: \(reason)")
         }
         let text = "\(error)".uppercased()
         // The text contains BoringSSL's names for its own errors and for the server's alerts.

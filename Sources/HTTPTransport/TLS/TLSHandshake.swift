@@ -133,7 +133,8 @@ final class TLSHandshake: ChannelInboundHandler, RemovableChannelHandler {
             let more = demands.enforcesTrust ? ", and \(loads) to true" : ""
             return "\(lead) requires stronger ones: to allow weaker ones, set \(keys) to false\(more)"
         default:
-            return demands.enforcesTrust ? "\(lead) also requires the system to trust it: to change that, set \(loads) to true" : ""
+            guard demands.enforcesTrust else { return "" }
+            return "\(lead) also requires the system to trust it: to change that, set \(loads) to true"
         }
     }
 

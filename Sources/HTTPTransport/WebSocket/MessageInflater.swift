@@ -43,7 +43,9 @@ package final class MessageInflater {
     private var failure: WebSocketFailure?
 
     /// A peer that exceeds its window is not always detected, because zlib can look back over the window plus the output of the
-    /// current call. The result is then still the message, or a failure.
+    /// current call.
+    ///
+    /// The result is then still the message, or a failure.
     ///
     /// - Parameters:
     ///   - windowBits: The size of the peer's window as a power of two, from 8 to 15.

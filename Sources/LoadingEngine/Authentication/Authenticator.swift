@@ -13,16 +13,22 @@ import HTTPWire
 import LoadingModel
 import LoadingTrust
 
-/// Authenticates one load to one server or proxy. Tracks the offered schemes, the attempts, and what the next request carries.
+/// Authenticates one load to one server or proxy.
+///
+/// Tracks the offered schemes, the attempts, and what the next request carries.
 ///
 /// Confined to the session's event loop.
 final class Authenticator {
     let place: AuthenticationScopes.Peer
     var flow: AuthenticationFlow
-    /// The schemes with which the URL's credential was tried. It is tried once per scheme, and a Kerberos ticket once.
+    /// The schemes with which the URL's credential was tried.
+    ///
+    /// It is tried once per scheme, and a Kerberos ticket once.
     var triedGiven: Set<AuthenticationScheme> = []
     var hasTriedTicket = false
-    /// The protection spaces whose stored credential was tried. It is tried once if the app is not asked.
+    /// The protection spaces whose stored credential was tried.
+    ///
+    /// It is tried once if the app is not asked.
     var triedStored: Set<AuthenticationScopes.ID> = []
     /// The proof for the next request; nil before the first challenge is answered.
     private(set) var proof: Proof?
@@ -46,7 +52,9 @@ final class Authenticator {
     /// The last request carried a credential that the server could refuse.
     private var wasCarried = false
     private var knowsNegotiate = false
-    /// The proof of this load's last request. Other loads advance the count of the same nonce.
+    /// The proof of this load's last request.
+    ///
+    /// Other loads advance the count of the same nonce.
     private var digestProof: DigestProof?
 
     init(_ place: AuthenticationScopes.Peer) {
@@ -246,8 +254,9 @@ final class Authenticator {
         )
     }
 
-    /// Returns the holder whose connection carries the next request: the handshake's, or one that is authenticated. Nil for any
-    /// connection.
+    /// Returns the holder whose connection carries the next request: the handshake's, or one that is authenticated.
+    ///
+    /// Nil for any connection.
     func chooseHolder(for route: Route, in pool: ConnectionPool, limit: Int) -> ConnectionHolder? {
         guard let proof, let shared = proof.holder else { return nil }
         if holder == nil || holder == shared {

@@ -14,7 +14,9 @@ import LoadingModel
 import LoadingStores
 import NIOCore
 
-/// The challenges of proxies whose tunnels are made for the load. They are answered one at a time.
+/// The challenges of proxies whose tunnels are made for the load.
+///
+/// They are answered one at a time.
 struct TunnelQuestions {
     fileprivate var questions: [Load.TunnelQuestion] = []
 
@@ -164,7 +166,9 @@ extension Load: HandshakeAdviser {
         case isProved(Authenticator, HeaderBlock, reply: (LoadError?) -> Void)
     }
 
-    /// Answers a question about a tunnel that this load waits for. Runs in the load, which may wait for the app or a KDC.
+    /// Answers a question about a tunnel that this load waits for.
+    ///
+    /// Runs in the load, which may wait for the app or a KDC.
     ///
     /// A load that has ended does not answer; the next queued load is asked instead.
     ///

@@ -12,7 +12,9 @@ import NIOPosix
 import Synchronization
 import SystemLibraries
 
-/// A Negotiate handshake (RFC 4559) through GSSAPI. It may contact a KDC, and therefore runs off the loop.
+/// A Negotiate handshake (RFC 4559) through GSSAPI.
+///
+/// It may contact a KDC, and therefore runs off the loop.
 final class NegotiateContext {
     /// Each leg may block its thread until the KDC responds, so these threads do nothing else.
     private static let threads: NIOThreadPool = {

@@ -47,7 +47,9 @@ final class OpenQuestion {
     /// Whether the answer is still pending, or can be shared.
     var isOpen: Bool { asker != nil && (!isAnswered || credential != nil) }
 
-    /// Asks the app, or waits for another load that asks the same question. Returns nil if the client cannot answer it.
+    /// Asks the app, or waits for another load that asks the same question.
+    ///
+    /// Returns nil if the client cannot answer it.
     static func ask(
         _ question: ChallengeQuestion, about id: AuthenticationScopes.ID, _ refused: LoadCredential?, for asker: Authenticator,
         in load: Load

@@ -27,8 +27,9 @@ enum RequestAuthentication {
         }
 
         private var addressee = Addressee.first
-        /// The load's authentication with the server and with a proxy. Set once one of them has sent a challenge, or is known to
-        /// send one.
+        /// The load's authentication with the server and with a proxy.
+        ///
+        /// Set once one of them has sent a challenge, or is known to send one.
         fileprivate(set) var server: Authenticator?
         fileprivate(set) var proxy: Authenticator?
         /// The hop's route; nil for the plain route to its server.
@@ -37,7 +38,9 @@ enum RequestAuthentication {
         /// Whether the load authenticates with a server or proxy.
         var isUsed: Bool { server != nil || proxy != nil }
 
-        /// Whether the load answers a challenge of the server, even one of an earlier load. No other `Authorization` is sent then.
+        /// Whether the load answers a challenge of the server, even one of an earlier load.
+        ///
+        /// No other `Authorization` is sent then.
         var isAnswered: Bool { server?.proof != nil }
 
         /// Whether ``prepare(_:in:)`` has to wait for something.
@@ -276,7 +279,9 @@ enum RequestAuthentication {
         return try await hashBody(of: hop, for: context.authenticator, in: load.control)
     }
 
-    /// Digest's `auth-int` covers the body. A stream cannot be hashed before it is sent.
+    /// Digest's `auth-int` covers the body.
+    ///
+    /// A stream cannot be hashed before it is sent.
     private static func hashBody(
         of hop: Hop, for authenticator: Authenticator, in control: LoadControl
     ) async throws(LoadError) -> Bool {

@@ -16,7 +16,9 @@ import SystemThreads
 
 /// Writes a body to a temporary file, and keeps the partial file if the download can be resumed.
 enum DownloadDelivery {
-    /// Delivers the response. `earlier` is the resume data of an earlier load whose file the response leaves untouched.
+    /// Delivers the response.
+    ///
+    /// `earlier` is the resume data of an earlier load whose file the response leaves untouched.
     @inline(never)
     static func deliver(
         _ answer: Answer, continuing start: DownloadResumption.Start?, beside earlier: Data? = nil, of load: Load
@@ -117,8 +119,9 @@ enum DownloadDelivery {
         return resumePoint(download, answer, download.total, request, in: load)?.encodedIfPossible()
     }
 
-    /// Describes the app's own request, before any redirect. Its header fields are sent again, even if a redirect to another origin
-    /// dropped them.
+    /// Describes the app's own request, before any redirect.
+    ///
+    /// Its header fields are sent again, even if a redirect to another origin dropped them.
     private static func resumePoint(
         _ download: Download, _ answer: Answer, _ kept: Int64, _ request: LoadRequest, in load: Load
     ) -> ResumePoint? {

@@ -25,7 +25,9 @@ struct DownloadResumption {
     }
 
     struct LoadPart {
-        /// `Range` and `If-Range` of a resumed download. Added to every hop, since a redirect leads to the same file.
+        /// `Range` and `If-Range` of a resumed download.
+        ///
+        /// Added to every hop, since a redirect leads to the same file.
         fileprivate(set) var rangeFields: [(String, String)] = []
         /// The partial file that an FTP server should continue.
         fileprivate(set) var file: EarlierFile?
@@ -78,7 +80,9 @@ struct DownloadResumption {
         path = directory + "/" + point.temporaryFileName
     }
 
-    /// Whether two URLs may name the same file. Their queries may differ, as those of signed links do.
+    /// Whether two URLs may name the same file.
+    ///
+    /// Their queries may differ, as those of signed links do.
     private static func isOfSameResource(_ url: URL, _ other: URL) -> Bool {
         guard let target = try? RequestTarget(url), let earlier = try? RequestTarget(other) else { return url == other }
         return target.origin == earlier.origin && target.path.prefix { $0 != "?" } == earlier.path.prefix { $0 != "?" }
@@ -105,8 +109,9 @@ struct DownloadResumption {
         }
     }
 
-    /// Finishes a download that was already complete. The task receives the earlier response; the new one appears only in its
-    /// metrics.
+    /// Finishes a download that was already complete.
+    ///
+    /// The task receives the earlier response; the new one appears only in its metrics.
     private func finish(
         _ sink: FileSink, _ earlier: ResumePoint.Response, in load: Load
     ) async throws(LoadError) -> TaskOutcome.Body {

@@ -74,7 +74,9 @@ final class FTPConversation {
 
     private func tell(_ event: FTPMachine.Event) { actions.append(contentsOf: machine.handle(event)) }
 
-    /// Performs the next action, or processes the next reply. Returns false if there is neither.
+    /// Performs the next action, or processes the next reply.
+    ///
+    /// Returns false if there is neither.
     private func advance() async throws(LoadError) -> Bool {
         try load.control.check()
         if let action = actions.popFirst() {
@@ -226,7 +228,9 @@ final class FTPConversation {
         }
     }
 
-    /// The data connection was lost. A reply may still explain why.
+    /// The data connection was lost.
+    ///
+    /// A reply may still explain why.
     private func dataWasLost(_ error: LoadError?) {
         dataFailure = error
         hasToldDataEnd = true
@@ -325,7 +329,9 @@ final class FTPConversation {
 
     // MARK: Closing
 
-    /// Closes both connections. Aborts a running transfer first.
+    /// Closes both connections.
+    ///
+    /// Aborts a running transfer first.
     ///
     /// Repeated calls have no effect.
     func close() {

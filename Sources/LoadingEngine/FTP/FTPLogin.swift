@@ -12,7 +12,9 @@ import HTTPTransport
 import LoadingModel
 import LoadingStores
 
-/// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous. After a refusal, asks the app.
+/// Chooses the login of an FTP load: from the URL, the session, the storage, or anonymous.
+///
+/// After a refusal, asks the app.
 struct FTPLogin {
     private let target: FTPTarget
     private let space: ProtectionSpace
@@ -117,7 +119,9 @@ struct FTPLogin {
         )
     }
 
-    /// The server accepted the login. Later loads of the session use it, and the storage keeps it if its persistence says so.
+    /// The server accepted the login.
+    ///
+    /// Later loads of the session use it, and the storage keeps it if its persistence says so.
     func accepted(in load: Load) {
         guard let current, !isOfURL, current.persistence != .none else { return }
         load.session.credentials.remember(current, to: target.origin)

@@ -14,7 +14,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// Loads `ftp:` and `ftps:` URLs (RFC 959). The response is a file, a directory listing, or, for an upload, empty.
+/// Loads `ftp:` and `ftps:` URLs (RFC 959).
+///
+/// The response is a file, a directory listing, or, for an upload, empty.
 ///
 /// A request with a body is an upload, whatever its method.
 final class FTPStage: LoadStage {

@@ -25,7 +25,9 @@ final class CacheStage: LoadStage {
     struct HopPart {
         /// The result of the lookup, and what to do with it.
         fileprivate(set) var found: CachedAnswer?
-        /// Whether the cache may have a response for this hop. If the hop's response is not stored, that one is outdated.
+        /// Whether the cache may have a response for this hop.
+        ///
+        /// If the hop's response is not stored, that one is outdated.
         fileprivate(set) var mayHaveMore = false
         /// The session's own cache, if the response was found there.
         fileprivate var own: ResponseCache?
@@ -84,8 +86,9 @@ final class CacheStage: LoadStage {
         SentFields(message.head.headers, credential: RequestAuthentication.credential(of: hop))
     }
 
-    /// The message's fields in the form in which the cache of the found response compares them. The app's own cache gets them in
-    /// clear text.
+    /// The message's fields in the form in which the cache of the found response compares them.
+    ///
+    /// The app's own cache gets them in clear text.
     private static func sealed(_ hop: Hop, _ message: PreparedMessage, in load: Load) -> HeaderBlock {
         let sent = sent(hop, message)
         guard let cache = hop.cache.own ?? load.session.stores.cache else { return sent.plain }
@@ -179,7 +182,9 @@ final class CacheStage: LoadStage {
 
     // MARK: Lookup
 
-    /// Returns the stored response, if there is one. The outer nil means that the result is unknown.
+    /// Returns the stored response, if there is one.
+    ///
+    /// The outer nil means that the result is unknown.
     private func lookUp(_ hop: Hop, in load: Load) async throws(LoadError) -> ResponseCache.Hit?? {
         guard case .pending(let lookUp) = hop.cache.found else {
             let fields = hop.preparation.message.map { Self.sent(hop, $0).plain } ?? hop.request.headers
@@ -193,8 +198,9 @@ final class CacheStage: LoadStage {
         return try await Self.found(by: lookUp, in: load.control, timeout: isPatient ? nil : load.requestTimeout)
     }
 
-    /// Returns the stored response from disk, if there is one. The outer nil means that the disk took too long for a load with this
-    /// request timeout.
+    /// Returns the stored response from disk, if there is one.
+    ///
+    /// The outer nil means that the disk took too long for a load with this request timeout.
     static func found(
         by lookUp: DiskLookUp, in control: LoadControl, timeout: Double?
     ) async throws(LoadError) -> ResponseCache.Hit?? {
@@ -342,7 +348,9 @@ final class CacheStage: LoadStage {
         return CacheDecision.Policy.stricter(own, common)
     }
 
-    /// Whether the request's own `Host` names another server than its URL. A response stored for the URL is not from that server.
+    /// Whether the request's own `Host` names another server than its URL.
+    ///
+    /// A response stored for the URL is not from that server.
     static func namesAnotherHost(_ hop: Hop) -> Bool {
         guard hop.request.hasField(.host) else { return false }
         guard let own = OutgoingHeaders.ownHost(hop.request.headers), let url = hop.request.url,
@@ -353,7 +361,9 @@ final class CacheStage: LoadStage {
 }
 
 extension Answer {
-    /// Where the response may be stored. Nil if it did not come from the network, or must not be stored.
+    /// Where the response may be stored.
+    ///
+    /// Nil if it did not come from the network, or must not be stored.
     func keeper(_ hop: Hop, in load: Load) -> ResponseKeeper? {
         transaction.exchange.flatMap { ResponseTrust.keeper(of: $0, hop, in: load) }
     }

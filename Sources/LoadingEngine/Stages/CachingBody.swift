@@ -106,8 +106,10 @@ final class CachingBody: ResponseBody {
         }
     }
 
-    /// The disk is slower than the network. The load waits for it, so that memory use stays limited, unless the disk does not
-    /// respond or other loads have already waited for it in vain.
+    /// The disk is slower than the network.
+    ///
+    /// The load waits for it, so that memory use stays limited, unless the disk does not respond or other loads have already waited
+    /// for it in vain.
     private func catchUp(_ writer: EntryWriter) async throws(LoadError) {
         guard !writer.isHopeless else { return writer.abandon() }
         let slot = LoopSlot<Bool>(load.control)
@@ -159,8 +161,10 @@ final class CachingBody: ResponseBody {
         if let writer, writer.isOpen { writer.finish() } else { forget() }
     }
 
-    /// Removes the stored response. A newer response that is not kept, because it is too large or the app declines it, makes the
-    /// stored one outdated, like a response that must not be kept (``ResponseCaching``).
+    /// Removes the stored response.
+    ///
+    /// A newer response that is not kept, because it is too large or the app declines it, makes the stored one outdated, like a
+    /// response that must not be kept (``ResponseCaching``).
     private func forget() {
         if stored.isComplete, mayReplace { keeper.store?.remove(key: stored.url) }
     }

@@ -17,15 +17,17 @@ final class ExchangeBody: ResponseBody {
     private let decoder: ContentDecoder?
     private let transaction: Transaction
     private let load: Load
-    /// The number of bytes to decode in one turn of the loop, about a millisecond's work. Fewer if that takes longer: some input
-    /// expands slowly.
+    /// The number of bytes to decode in one turn of the loop, about a millisecond's work.
+    ///
+    /// Fewer if that takes longer: some input expands slowly.
     private static let decodedPerTurn = 262_144
     private static let timePerTurn = TimeAmount.milliseconds(2)
     private var codedIsComplete = false
     private var decodedInTurn = 0
     private var timeInTurn = TimeAmount.zero
-    /// Pieces that another thread has decoded and that were not returned yet. Nil for most bodies, since an empty buffer takes
-    /// memory, too.
+    /// Pieces that another thread has decoded and that were not returned yet.
+    ///
+    /// Nil for most bodies, since an empty buffer takes memory, too.
     private var decodedElsewhere: CircularBuffer<ByteBuffer>?
 
     init(_ exchange: Exchange, decoder: ContentDecoder?, transaction: Transaction, of load: Load) {
@@ -53,8 +55,9 @@ final class ExchangeBody: ResponseBody {
         return Data(whole)
     }
 
-    /// Transfers the body directly into a file, if that is possible and worthwhile. Returns false if the body has to be read in
-    /// pieces.
+    /// Transfers the body directly into a file, if that is possible and worthwhile.
+    ///
+    /// Returns false if the body has to be read in pieces.
     func splice(into sink: FileSink, progress: (Int64) -> Void) async throws(LoadError) -> Bool {
         guard decoder == nil, exchange.maySplice else { return false }
         return try await exchange.splice(into: sink) { count in
@@ -123,7 +126,9 @@ final class ExchangeBody: ResponseBody {
         return piece
     }
 
-    /// Decodes one turn's amount on another thread. Returns false if the decoder needs more input first.
+    /// Decodes one turn's amount on another thread.
+    ///
+    /// Returns false if the decoder needs more input first.
     private func decodeElsewhere(by decoder: ContentDecoder) async throws -> Bool {
         let work = Elsewhere(decoder)
         let slot = LoopSlot<Result<Elsewhere.Found, DecodingFailure>>(load.control)
@@ -178,7 +183,9 @@ final class ExchangeBody: ResponseBody {
         }
     }
 
-    /// Lets other work on the loop run. The load may have been canceled or suspended meanwhile.
+    /// Lets other work on the loop run.
+    ///
+    /// The load may have been canceled or suspended meanwhile.
     private func takeTurn() async throws(LoadError) {
         decodedInTurn = 0
         timeInTurn = .zero

@@ -18,8 +18,9 @@ import NIOCore
 /// Redirects create another hop; challenges and retries repeat the hop.
 final class FollowUpStage {
     struct HopPart {
-        /// Whether a redirect led away from the load's first origin, even if another led back. Secrets for that origin are then no
-        /// longer sent.
+        /// Whether a redirect led away from the load's first origin, even if another led back.
+        ///
+        /// Secrets for that origin are then no longer sent.
         ///
         /// True from the beginning if the app did not choose that origin.
         fileprivate(set) var leftOrigin: Bool
@@ -61,7 +62,9 @@ final class FollowUpStage {
         fileprivate(set) var retries = AppRetries()
         var redirectCount: Int { earlierRedirectCount + redirected.count }
 
-        /// Starts over with the load's first request. Returns whether that differs from the last one.
+        /// Starts over with the load's first request.
+        ///
+        /// Returns whether that differs from the last one.
         mutating func beginAnew() -> Bool {
             defer { redirected = [] }
             earlierRedirectCount += redirected.count
@@ -154,7 +157,9 @@ final class FollowUpStage {
         leaveConnections(of: hop)
     }
 
-    /// Makes the hop use a new connection. Idle connections are closed: they are as stale as the one it used.
+    /// Makes the hop use a new connection.
+    ///
+    /// Idle connections are closed: they are as stale as the one it used.
     func leaveConnections(of hop: Hop) {
         hop.network.askForNewConnection()
         // The holder of the next connection depends on which connections exist.
@@ -178,7 +183,9 @@ final class FollowUpStage {
             || load.upload?.mayFollowUp(answer) == true || load.session.policy.retries != nil)
     }
 
-    /// Applies the effects of a response on the stores. Returns the next hop, or nil if the response is the result.
+    /// Applies the effects of a response on the stores.
+    ///
+    /// Returns the next hop, or nil if the response is the result.
     @inline(never)
     private func nextHop(_ answer: Answer, _ hop: Hop, in load: Load) async throws(LoadError) -> Hop? {
         do throws(LoadError) {
@@ -317,8 +324,9 @@ final class FollowUpStage {
         return next
     }
 
-    /// Reads the rest of a small body, so that the next hop can use the connection. Cancels a larger body, and one that does not
-    /// arrive in time: the app does not wait for unused data.
+    /// Reads the rest of a small body, so that the next hop can use the connection.
+    ///
+    /// Cancels a larger body, and one that does not arrive in time: the app does not wait for unused data.
     @inline(never)
     func discard(_ answer: Answer, in control: LoadControl) async {
         let bound = NIOLoopBound((body: answer.body, control: control), eventLoop: control.loop)

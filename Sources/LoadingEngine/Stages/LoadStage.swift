@@ -97,7 +97,9 @@ final class Hop {
     func stop(at place: LowerStages) { self.place = place }
     var isStopped: Bool { place != nil }
 
-    /// Returns the stages at which the hop continues. The next call returns nil.
+    /// Returns the stages at which the hop continues.
+    ///
+    /// The next call returns nil.
     func takePlace() -> LowerStages? {
         defer { place = nil }
         return place
@@ -108,7 +110,9 @@ final class Hop {
 
     func keep(_ outcome: Outcome) { self.outcome = outcome }
 
-    /// Returns the result that the hop produced before the load had a task. The next call returns nil.
+    /// Returns the result that the hop produced before the load had a task.
+    ///
+    /// The next call returns nil.
     func takeOutcome() -> Outcome? { outcome.take() }
 
     /// Changes the request to use TLS.
@@ -140,7 +144,9 @@ final class PreparedMessage {
 
     var head: RequestHead { outgoing.head }
 
-    /// The fields that may select a response. An observer's trace fields differ in each request and are not among them.
+    /// The fields that may select a response.
+    ///
+    /// An observer's trace fields differ in each request and are not among them.
     var ownHeaders: HeaderBlock {
         #if Logging || Metrics || Tracing
         if let unobserved { return unobserved }

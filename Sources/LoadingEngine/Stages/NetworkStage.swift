@@ -82,7 +82,9 @@ final class NetworkStage: LoadStage {
         load.tunnels.forget()
     }
 
-    /// Makes as much progress as possible without waiting. Returns nil if the load has to wait.
+    /// Makes as much progress as possible without waiting.
+    ///
+    /// Returns nil if the load has to wait.
     @inline(never)
     private func attempt(_ hop: Hop, in load: Load) throws(LoadError) -> Answer? {
         guard let transaction = load.transaction else { return nil }
@@ -149,8 +151,10 @@ final class NetworkStage: LoadStage {
         return lease.isAnswered ? try pool.take(lease) : nil
     }
 
-    /// Whether the connection may carry the hop's message. If the message could not be sent again (``RetryPolicy``), checks that
-    /// the server has not closed the connection, which happens without notice.
+    /// Whether the connection may carry the hop's message.
+    ///
+    /// If the message could not be sent again (``RetryPolicy``), checks that the server has not closed the connection, which
+    /// happens without notice.
     private func mayCarry(_ connection: any HTTPConnection, _ hop: Hop) -> Bool {
         RetryPolicy.mayRepeat(method: hop.request.method, bodyIsReplayable: hop.request.body.isReplayable) || !connection.isGone
     }
@@ -196,7 +200,9 @@ final class NetworkStage: LoadStage {
         }
     }
 
-    /// Whether the head has arrived. Reports events to the client meanwhile.
+    /// Whether the head has arrived.
+    ///
+    /// Reports events to the client meanwhile.
     private func isAnswered(_ exchange: Exchange, _ hop: Hop, in load: Load) throws(LoadError) -> Bool {
         if let silence = hop.network.silence { try silence.check(exchange) }
         // Checked again after reporting: a failure may follow the event without waking the load again.

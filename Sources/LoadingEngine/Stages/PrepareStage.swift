@@ -58,8 +58,9 @@ final class PrepareStage: LoadStage {
         return try await next.answer(hop, in: load)
     }
 
-    /// Returns the body. If the message was never sent, for example because a proxy was unreachable, its stream is still unread and
-    /// is reused.
+    /// Returns the body.
+    ///
+    /// If the message was never sent, for example because a proxy was unreachable, its stream is still unread and is reused.
     private func body(of hop: Hop, in load: Load) async throws(LoadError) -> OutgoingBody {
         if let unsent = hop.preparation.message?.outgoing.body, case .stream = unsent { return unsent }
         return try await UploadBody.open(hop.request.body, of: hop, in: load)
@@ -161,7 +162,9 @@ final class PrepareStage: LoadStage {
         return headers
     }
 
-    /// The hop's target; upgraded to TLS if its host requires that (RFC 6797). Throws if App Transport Security forbids it.
+    /// The hop's target; upgraded to TLS if its host requires that (RFC 6797).
+    ///
+    /// Throws if App Transport Security forbids it.
     static func target(of hop: Hop, in load: Load) throws(LoadError) -> RequestTarget { try known(hop, in: load).target }
 
     private static func known(_ hop: Hop, in load: Load) throws(LoadError) -> KnownTarget {

@@ -14,7 +14,9 @@ import NIOCore
 /// Chooses how a hop reaches its server: directly or through one of the session's proxies.
 enum ProxyChoice {
     struct HopPart {
-        /// The remaining ways, the current one first. They are for one origin: a later upgrade to TLS needs a new choice.
+        /// The remaining ways, the current one first.
+        ///
+        /// They are for one origin: a later upgrade to TLS needs a new choice.
         fileprivate var ways: ArraySlice<ProxyWay> = []
         fileprivate var origin: Origin?
 
@@ -92,7 +94,9 @@ enum ProxyChoice {
         proxies.failed.noteAnswer(of: server, now: Int64(now.uptimeNanoseconds))
     }
 
-    /// The proxy could not be reached, or is silent. Switches the hop to its next way; returns false if there is none.
+    /// The proxy could not be reached, or is silent.
+    ///
+    /// Switches the hop to its next way; returns false if there is none.
     static func goAround(_ hop: Hop, after error: LoadError, _ proxies: SessionProxies) -> Bool {
         guard case .proxy(let server) = hop.proxies.ways.first else { return false }
         let now = Int64(NIODeadline.now().uptimeNanoseconds)

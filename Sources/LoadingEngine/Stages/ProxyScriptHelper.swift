@@ -15,7 +15,9 @@ import Glibc
 import Musl
 #endif
 
-/// Answers the helper functions of proxy scripts. May take as long as a host name lookup.
+/// Answers the helper functions of proxy scripts.
+///
+/// May take as long as a host name lookup.
 enum ProxyScriptHelper {
     static func answer(_ question: String, _ name: String) -> String? {
         switch question {
@@ -51,7 +53,9 @@ enum ProxyScriptHelper {
         return found
     }
 
-    /// The local address of outgoing connections. Nothing is sent to find it.
+    /// The local address of outgoing connections.
+    ///
+    /// Nothing is sent to find it.
     private static func ownAddress() -> String? {
         let descriptor = socket(AF_INET, CInt(SOCK_DGRAM.rawValue) | CInt(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }

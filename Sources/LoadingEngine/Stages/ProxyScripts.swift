@@ -15,7 +15,9 @@ import NIOCore
 import Synchronization
 import SystemLibraries
 
-/// The session's proxy script. It is fetched once, and runs for each hop on its own thread.
+/// The session's proxy script.
+///
+/// It is fetched once, and runs for each hop on its own thread.
 ///
 /// Confined to the session's event loop.
 final class ProxyScripts {
@@ -189,7 +191,9 @@ final class ProxyScripts {
     }
 }
 
-/// What is wrong with a script. The text continues a sentence that starts with the script's name.
+/// What is wrong with a script.
+///
+/// The text continues a sentence that starts with the script's name.
 struct ProxyScriptFailure: Error {
     let text: String
     /// Why its load failed.
@@ -200,7 +204,9 @@ struct ProxyScriptFailure: Error {
         self.cause = cause
     }
 
-    /// The error of a load that needs the script. Without a network, that load fails or waits as usual.
+    /// The error of a load that needs the script.
+    ///
+    /// Without a network, that load fails or waits as usual.
     func error(of script: ProxyScript) -> LoadError {
         let isOffline = cause?.kind == .notConnectedToInternet
         var error = LoadError(isOffline ? .notConnectedToInternet : .cannotConnectToHost, "\(script.name) \(text)", cause: cause)
@@ -227,7 +233,9 @@ final class ProxyScriptRunner: Sendable {
 
     init(_ text: String) { self.text = text }
 
-    /// Asks the script, and waits for the result. Nil if that takes too long.
+    /// Asks the script, and waits for the result.
+    ///
+    /// Nil if that takes too long.
     func ways(
         for target: RequestTarget, in control: LoadControl
     ) async throws(LoadError) -> Result<[ProxyWay], ProxyScriptFailure>? {

@@ -178,7 +178,9 @@ enum ResponseCaching {
         }
     }
 
-    /// Combines a stored part with the received rest. Nil if they do not fit.
+    /// Combines a stored part with the received rest.
+    ///
+    /// Nil if they do not fit.
     ///
     /// The result is stored only if the same loads accept the connections of both parts.
     static func joined(

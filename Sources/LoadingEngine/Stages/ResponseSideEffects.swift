@@ -23,7 +23,9 @@ enum ResponseSideEffects {
         fileprivate var cookiesForApp: [String] = []
     }
 
-    /// Processes the fields. `isForApp` means that the app keeps the cookies itself.
+    /// Processes the fields.
+    ///
+    /// `isForApp` means that the app keeps the cookies itself.
     static func keep(_ headers: HeaderBlock, of hop: Hop, _ exchange: Exchange, in session: SessionFacts, isForApp: Bool) {
         if headers.contains(.setCookie) { keepCookies(headers, of: hop, exchange, in: session, isForApp: isForApp) }
         if headers.contains(.strictTransportSecurity) { keepSecurity(headers, of: hop, exchange, in: session) }

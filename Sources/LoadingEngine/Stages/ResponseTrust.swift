@@ -51,8 +51,9 @@ enum ResponseTrust {
         load.wants(.cache) ? .app : load.session.stores.cache.map { .store($0) }
     }
 
-    /// Whether a response may change what the session reads from the shared stores. It may if every session accepts its server,
-    /// even if the response itself is for this session only.
+    /// Whether a response may change what the session reads from the shared stores.
+    ///
+    /// It may if every session accepts its server, even if the response itself is for this session only.
     static func speaksForEveryone(_ exchange: Exchange, _ hop: Hop, in load: Load) -> Bool {
         if isForEveryone(exchange.facts, hop.request, in: load.session) { return true }
         guard exchange.facts.isVerified, let origin = hop.request.url.flatMap({ Origin($0) }) else { return false }
@@ -124,7 +125,9 @@ enum ResponseTrust {
 
     // MARK: Failures
 
-    /// Whether a failure means that the server is not trusted, or that the app rejects it. A stored response must not hide that.
+    /// Whether a failure means that the server is not trusted, or that the app rejects it.
+    ///
+    /// A stored response must not hide that.
     static func isRefusal(_ error: LoadError) -> Bool {
         switch error.kind {
         case .secureConnectionFailed, .serverCertificateHasBadDate, .serverCertificateUntrusted, .serverCertificateHasUnknownRoot,

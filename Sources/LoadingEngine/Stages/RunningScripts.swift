@@ -10,7 +10,9 @@
 package import NIOCore
 import Synchronization
 
-/// The proxy scripts that are running in the process. Limits those that cannot be terminated to one.
+/// The proxy scripts that are running in the process.
+///
+/// Limits those that cannot be terminated to one.
 ///
 /// JavaScriptCore terminates a script after its time limit, but only where it checks the clock. A search in a text of megabytes,
 /// for example, does not: such a script keeps its thread. From then on no script is started, for any session.
@@ -20,7 +22,9 @@ package final class RunningScripts: Sendable {
     /// The time after which a script is considered endless; far longer than one may take on a busy machine.
     package static let longest = TimeAmount.seconds(60)
 
-    /// A running script. The time of host name lookups is not counted, since that is unlimited.
+    /// A running script.
+    ///
+    /// The time of host name lookups is not counted, since that is unlimited.
     package struct Turn: Sendable {
         fileprivate let number: Int
     }

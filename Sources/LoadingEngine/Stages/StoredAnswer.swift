@@ -17,7 +17,9 @@ import NIOCore
 
 /// Creates responses from stored ones.
 enum StoredAnswer {
-    /// Returns the response to a hop. Its transaction used no network.
+    /// Returns the response to a hop.
+    ///
+    /// Its transaction used no network.
     @inline(never)
     static func make(_ hit: ResponseCache.Hit, wasValidated: Bool, _ hop: Hop, in load: Load) throws(LoadError) -> Answer {
         guard let url = hop.request.url else { throw LoadError(.badURL, "the request has no URL") }

@@ -12,7 +12,9 @@ import LoadingModel
 import SystemLibraries
 
 extension StreamOrder {
-    /// Returns the stream's endpoint. If that is a service, looks it up on the local network first.
+    /// Returns the stream's endpoint.
+    ///
+    /// If that is a service, looks it up on the local network first.
     ///
     /// The request timeout limits the lookup, except while the task is suspended. A result that arrives while it is suspended is
     /// used later.

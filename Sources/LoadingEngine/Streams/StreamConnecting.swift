@@ -34,7 +34,9 @@ struct StreamConnecting {
     var use = Use.own
     var needs: ConnectionNeeds?
 
-    /// Connects to the target, through one of the session's proxies if it has any. The connection then belongs to the load.
+    /// Connects to the target, through one of the session's proxies if it has any.
+    ///
+    /// The connection then belongs to the load.
     func connect(in load: Load) async throws(LoadError) -> ByteStreamConnection {
         let session = load.session
         if !session.storesAreReady { try await LoopSlot.run(in: load.control, by: session.stores.prepare) {} }

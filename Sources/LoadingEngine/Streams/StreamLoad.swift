@@ -22,7 +22,9 @@ final class StreamLoad {
     private static let pieceSize = 131_072
     /// How long to wait for the peer to end the connection once both sides are closed.
     private static let patience = TimeAmount.seconds(5)
-    /// The minimum extension, in seconds. A read or write whose timeout passed while the task was suspended gets its timeout again.
+    /// The minimum extension, in seconds.
+    ///
+    /// A read or write whose timeout passed while the task was suspended gets its timeout again.
     private static let shortestExtension = 1.0
 
     private var order: StreamOrder
@@ -40,7 +42,9 @@ final class StreamLoad {
     /// The number of the connection's unread bytes that the machine knows of.
     private var known = 0
     private var isHeld = false
-    /// Whether there is no connection yet, or TLS is being negotiated. Only timeouts are processed then.
+    /// Whether there is no connection yet, or TLS is being negotiated.
+    ///
+    /// Only timeouts are processed then.
     private var waits = true
 
     private enum Unheard {
@@ -279,7 +283,9 @@ final class StreamLoad {
         writing != nil && !isWriting && !load.control.isSuspended && connection.isWritable
     }
 
-    /// Passes the next piece of the write to the connection. The load's run loop continues with the piece after it.
+    /// Passes the next piece of the write to the connection.
+    ///
+    /// The load's run loop continues with the piece after it.
     private func writeMore(on connection: ByteStreamConnection, of load: Load) {
         guard mayWrite(on: connection, of: load), let number = writing, let data = payloads[number] else { return }
         let piece = data.dropFirst(written).prefix(Self.pieceSize)

@@ -27,7 +27,9 @@ extension ByteStreamConnection {
         func resumed() {}
     }
 
-    /// Starts TLS with the named server, and waits for the handshake. The load answers its questions about certificates.
+    /// Starts TLS with the named server, and waits for the handshake.
+    ///
+    /// The load answers its questions about certificates.
     func secure(to server: ServerName, in load: Load) async throws(LoadError) {
         let control = load.control
         control.enter(.inLine(Handshake(of: control)))

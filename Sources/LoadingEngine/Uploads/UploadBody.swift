@@ -57,7 +57,9 @@ enum UploadBody {
         return .stream(upload.stream.all(of: stream), length: nil)
     }
 
-    /// Sends a part of a stream. The delegate is asked for the stream if it is not available.
+    /// Sends a part of a stream.
+    ///
+    /// The delegate is asked for the stream if it is not available.
     private static func part(_ part: ResumableUpload.Part, in load: Load) async throws(LoadError) -> OutgoingBody {
         let start = part.offset
         let length = declaredLength(load.order.request.headers) ?? load.upload?.upload?.length

@@ -60,7 +60,9 @@ extension UploadResumption {
         }
     }
 
-    /// Invalidates stored responses. The response counts as the one to the app's request, which has changed the resource.
+    /// Invalidates stored responses.
+    ///
+    /// The response counts as the one to the app's request, which has changed the resource.
     private func makeOutdated(by answer: Answer, in load: Load) async throws(LoadError) {
         guard let creation, let url = creation.request.url, let head = answer.response.head,
             let exchange = answer.transaction.exchange
@@ -99,7 +101,9 @@ extension UploadResumption {
         kept = nil
     }
 
-    /// Reads a response's content into memory, to free the connection. Content beyond the limit is discarded.
+    /// Reads a response's content into memory, to free the connection.
+    ///
+    /// Content beyond the limit is discarded.
     func keep(_ answer: Answer) async throws(LoadError) -> (answer: Answer, bytes: ByteBuffer) {
         var bytes = ByteBuffer()
         do {

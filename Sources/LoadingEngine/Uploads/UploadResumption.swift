@@ -14,7 +14,9 @@ import HTTPWire
 import LoadingModel
 import NIOCore
 
-/// The state of a load's resumable upload. Executes the decisions of ``ResumableUpload``.
+/// The state of a load's resumable upload.
+///
+/// Executes the decisions of ``ResumableUpload``.
 ///
 /// The app's request creates the upload. The requests that retrieve its offset and send the rest are hops of the load, like those
 /// after a redirect. The app sees them only in the metrics.
@@ -52,7 +54,9 @@ final class UploadResumption {
     private(set) var file: FileVersion?
     /// The request that created the upload.
     private(set) var creation: Hop?
-    /// Whether to add the upload fields. Not if the app sets its own, because it then implements the protocol itself.
+    /// Whether to add the upload fields.
+    ///
+    /// Not if the app sets its own, because it then implements the protocol itself.
     private let announces: Bool
     /// The exchange that carries the last part, and the part's offset.
     private var carrying: (exchange: Exchange, offset: Int64)?
@@ -70,7 +74,9 @@ final class UploadResumption {
         announces = !request.headers.fields.contains { $0.name.lowercased().hasPrefix("upload-") }
     }
 
-    /// Whether a response has to be processed. A final response without upload fields ends the upload.
+    /// Whether a response has to be processed.
+    ///
+    /// A final response without upload fields ends the upload.
     func mayFollowUp(_ answer: Answer) -> Bool {
         guard let upload, !upload.isOver else { return false }
         guard upload.isCreating, let part = upload.part, part.isLast, let head = answer.response.head, 200...299 ~= head.status,
@@ -169,7 +175,9 @@ final class UploadResumption {
         }
     }
 
-    /// Processes an interim response. Throws if another request has to replace the running one.
+    /// Processes an interim response.
+    ///
+    /// Throws if another request has to replace the running one.
     func heard(_ head: ResponseHead, from url: URL, _ hop: Hop, _ exchange: Exchange, in load: Load) throws(LoadError) {
         guard head.status == 104, upload?.isOver == false else { return }
         let knewPlace = upload?.resource != nil
@@ -179,7 +187,9 @@ final class UploadResumption {
         if interimStep != nil { throw LoadError(.connectionLost, "the server requires another request for the upload") }
     }
 
-    /// Reports that other loads can now resume the upload. This may be the last report of this load.
+    /// Reports that other loads can now resume the upload.
+    ///
+    /// This may be the last report of this load.
     private func tellPlace(_ load: Load) {
         if load.wants(.resumePoints) { load.tell(.resumable(resumeData(load))) }
     }
@@ -232,7 +242,9 @@ final class UploadResumption {
         return try await carryOut(step, answer, hop, stage, in: load)
     }
 
-    /// Whether to follow a redirect of a request to the upload resource. Never from TLS to clear text, which may be another server.
+    /// Whether to follow a redirect of a request to the upload resource.
+    ///
+    /// Never from TLS to clear text, which may be another server.
     func mayRedirect(_ hop: Hop, to proposal: RedirectPolicy.Proposal) -> Bool {
         guard let url = hop.request.url, proposal.method == hop.request.method,
             hop.upload?.redirectCount ?? 0 < RedirectPolicy.limit,
@@ -282,7 +294,9 @@ final class UploadResumption {
         }
     }
 
-    /// Called when the load fails. Adds the resume data to the error, or cancels the upload at the server.
+    /// Called when the load fails.
+    ///
+    /// Adds the resume data to the error, or cancels the upload at the server.
     func ends(with error: inout LoadError, in load: Load) {
         dropKept()
         stream.close()

@@ -51,8 +51,9 @@ struct UploadStream {
         return content
     }
 
-    /// The number of bytes to read before a part is sent. If the stream ends within them, the part is the last one, which may be
-    /// smaller than the minimum.
+    /// The number of bytes to read before a part is sent.
+    ///
+    /// If the stream ends within them, the part is the last one, which may be smaller than the minimum.
     static func ahead(_ limits: UploadLimits?) -> Int64 { max(1, min(limits?.minimumAppendSize ?? 1, mostAhead)) }
 
     /// Closes the stream, if no request will read it.

@@ -38,7 +38,9 @@ struct IncomingMessages {
     private var content = ByteBuffer()
     /// The total announced length of the message's frames so far, in bytes on the wire.
     private var announced: UInt64 = 0
-    /// Whether the message arrived in several pieces. Its text is then validated piece by piece.
+    /// Whether the message arrived in several pieces.
+    ///
+    /// Its text is then validated piece by piece.
     private var isInPieces = false
     private var text = UTF8Validator()
 
@@ -69,7 +71,9 @@ struct IncomingMessages {
         try judgeText()
     }
 
-    /// Validates incomplete text, so that it fails before later events are processed. A complete message is validated as a whole.
+    /// Validates incomplete text, so that it fails before later events are processed.
+    ///
+    /// A complete message is validated as a whole.
     private mutating func judgeText() throws(WebSocketFailure) {
         if kind == .text, !isCompressed, !isInPieces, content.readableBytes > 0 { try beginPieces() }
     }

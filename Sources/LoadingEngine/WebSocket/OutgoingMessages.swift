@@ -82,7 +82,9 @@ struct OutgoingMessages {
         current = begun
     }
 
-    /// Writes more of the message. Returns whether it is complete.
+    /// Writes more of the message.
+    ///
+    /// Returns whether it is complete.
     mutating func write(upTo limit: Int, to output: inout ByteBuffer) -> Bool {
         guard var message = current else { return true }
         if message.isCompressed { compress(&message, into: &output) } else { copy(&message, upTo: limit, to: &output) }

@@ -15,7 +15,9 @@ import LoadingModel
 import NIOCore
 import TransportMachines
 
-/// An established WebSocket, between its exchange and its client. Converts bytes to messages and messages to bytes.
+/// An established WebSocket, between its exchange and its client.
+///
+/// Converts bytes to messages and messages to bytes.
 ///
 /// ``WebSocketMachine`` decides how to react to the control frames of both sides. The app's messages, pings and close frame are
 /// sent in order, as fast as the peer accepts them. While the app does not receive, the peer's bytes are not read.
@@ -30,7 +32,9 @@ final class WebSocketConnection {
     /// The maximum capacity in bytes that an empty ``output`` keeps.
     private static let keptCapacity = 4096
 
-    /// The load. It releases this connection when it is over.
+    /// The load.
+    ///
+    /// It releases this connection when it is over.
     private let load: Load
     private let exchange: Exchange
     private let subprotocol: String?
@@ -90,7 +94,9 @@ final class WebSocketConnection {
 
     // MARK: The load
 
-    /// Exchanges messages until the connection is over. The request timeout does not apply: it limited the handshake.
+    /// Exchanges messages until the connection is over.
+    ///
+    /// The request timeout does not apply: it limited the handshake.
     func run() async throws(LoadError) {
         load.control.hold(now: .now())
         defer {
@@ -143,7 +149,9 @@ final class WebSocketConnection {
         load.received(Int64(bytes), total: load.body.received + Int64(bytes), expected: -1)
     }
 
-    /// Returns the peer's next bytes, or nil when the connection has ended. Throws if the load must end.
+    /// Returns the peer's next bytes, or nil when the connection has ended.
+    ///
+    /// Throws if the load must end.
     private func nextPiece() async throws(LoadError) -> ByteBuffer? {
         do {
             return try await exchange.next()

@@ -33,7 +33,9 @@ final class WebSocketLoad {
         if isExtendedConnect { headers.remove("Sec-WebSocket-Key") }
     }
 
-    /// Converts an HTTP URL to the WebSocket URL of the same server. Redirects may use either.
+    /// Converts an HTTP URL to the WebSocket URL of the same server.
+    ///
+    /// Redirects may use either.
     static func socketURL(_ url: URL) -> URL {
         guard let scheme = ["http": "ws", "https": "wss"][url.scheme?.lowercased() ?? ""],
             var parts = URLComponents(url: url.absoluteURL, resolvingAgainstBaseURL: true)
@@ -44,8 +46,9 @@ final class WebSocketLoad {
 
     // MARK: The handshake
 
-    /// Throws unless WebSocket URLs and WebSocket tasks go together. Only a redirect may name a WebSocket's server by an HTTP
-    /// scheme.
+    /// Throws unless WebSocket URLs and WebSocket tasks go together.
+    ///
+    /// Only a redirect may name a WebSocket's server by an HTTP scheme.
     static func check(_ target: RequestTarget, of hop: Hop, in load: Load) throws(LoadError) {
         if load.webSocket == nil {
             guard target.isWebSocket else { return }
@@ -109,7 +112,7 @@ final class WebSocketLoad {
         guard let exchange = answer.transaction.exchange, let handshake else {
             answer.body.cancel()
             guard answer.transaction.source != .localCache else {
-                throw LoadError(.badServerResponse, "the request's Cache-Control is only-if-cached, but a cache has no WebSockets")
+                throw LoadError(.badServerResponse, "the request is only-if-cached, and a cache has no WebSockets")
             }
             // A `URLProtocol` class of the app responded.
             throw LoadError(.unsupportedURL, "a URLProtocol class cannot load a WebSocket")

@@ -19,7 +19,9 @@ package struct KeyFacts: Sendable, Hashable {
     package var kind: Kind
     package var bits: Int
 
-    /// Parses a public key in the form of `CertificateFacts.publicKey`. Nil if it is malformed or of an unsupported kind.
+    /// Parses a public key in the form of `CertificateFacts.publicKey`.
+    ///
+    /// Nil if it is malformed or of an unsupported kind.
     package init?(publicKey: Data, kind: Kind) {
         let isKey =
             switch (kind, publicKey.count) {
@@ -54,8 +56,9 @@ package struct KeyFacts: Sendable, Hashable {
         self.bits = bits
     }
 
-    /// The size of an RSA key in bits; nil for other kinds. Only an RSA key is a sequence of two integers (RFC 8017, appendix
-    /// A.1.1).
+    /// The size of an RSA key in bits; nil for other kinds.
+    ///
+    /// Only an RSA key is a sequence of two integers (RFC 8017, appendix A.1.1).
     private static func modulusSize(_ key: ArraySlice<UInt8>) -> Int? {
         guard key.first == 0x30, let node = try? DER.parse(key), node.identifier == .sequence else { return nil }
         let modulus = try? DER.sequence(node, identifier: .sequence) { nodes in

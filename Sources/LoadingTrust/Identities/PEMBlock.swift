@@ -16,7 +16,9 @@ struct PEMBlock {
 
     var isEncrypted: Bool { headers["Proc-Type"]?.hasSuffix("ENCRYPTED") ?? false }
 
-    /// Returns all blocks of a text, or nil if it has none. Text between blocks is ignored.
+    /// Returns all blocks of a text, or nil if it has none.
+    ///
+    /// Text between blocks is ignored.
     ///
     /// "Parsers SHOULD ignore whitespace and other non-base64 characters" (section 2). A block without an end is ignored.
     static func blocks(in data: Data) -> [PEMBlock]? {

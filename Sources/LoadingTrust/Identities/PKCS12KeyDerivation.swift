@@ -32,7 +32,9 @@ enum PKCS12KeyDerivation {
         return Array(key.prefix(count))
     }
 
-    /// Repeats bytes up to a whole number of blocks. Empty if there are none.
+    /// Repeats bytes up to a whole number of blocks.
+    ///
+    /// Empty if there are none.
     private static func fill(_ bytes: [UInt8], _ block: Int, count: Int? = nil) -> [UInt8] {
         if bytes.isEmpty { return [] }
         let length = count ?? (bytes.count + block - 1) / block * block

@@ -38,7 +38,9 @@ enum PrivateKeyForm {
         return Data(key)
     }
 
-    /// Converts a decrypted key. With a wrong password, the padding is still valid in one of 256 cases.
+    /// Converts a decrypted key.
+    ///
+    /// With a wrong password, the padding is still valid in one of 256 cases.
     static func pkcs8(decrypted der: [UInt8]) throws(IdentityFailure) -> Data {
         do {
             return try pkcs8(der)

@@ -67,8 +67,9 @@ package enum TrustCheck {
         return pins.failure(of: path, host: host)
     }
 
-    /// Returns the presented certificates that form a path, from the server's own to the last known issuer. Certificates that did
-    /// not sign the previous one, or must not sign, are left out.
+    /// Returns the presented certificates that form a path, from the server's own to the last known issuer.
+    ///
+    /// Certificates that did not sign the previous one, or must not sign, are left out.
     package static func path(through chain: [Data]) -> [Data] {
         let chain = IssuerCandidates.counted(chain)
         var path = Array(chain.prefix(1))
@@ -177,7 +178,9 @@ package enum TrustCheck {
 }
 
 extension Certificate {
-    /// Whether all critical extensions are understood. Otherwise, the certificate must be rejected (RFC 5280, section 4.2).
+    /// Whether all critical extensions are understood.
+    ///
+    /// Otherwise, the certificate must be rejected (RFC 5280, section 4.2).
     func hasOnlyCriticalExtensions(of understood: [ASN1ObjectIdentifier]) -> Bool {
         extensions.allSatisfy { !$0.critical || understood.contains($0.oid) }
     }

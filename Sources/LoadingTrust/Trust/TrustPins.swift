@@ -8,8 +8,9 @@
 //===----------------------------------------------------------------------===//
 package import FoundationEssentials
 
-/// The public keys to which a host is pinned (as in RFC 7469, in the form of `NSPinnedDomains`). Each pin is the SHA-256 of a
-/// `SubjectPublicKeyInfo`.
+/// The public keys to which a host is pinned (as in RFC 7469, in the form of `NSPinnedDomains`).
+///
+/// Each pin is the SHA-256 of a `SubjectPublicKeyInfo`.
 package struct TrustPins: Sendable, Hashable {
     /// The server's own key must be one of these; empty accepts any.
     package var leaf: [Data]

@@ -39,7 +39,9 @@ package enum TrustRoots {
         return question.roots.isEmpty ? named.contains(leaf) : question.roots.contains(bytes)
     }
 
-    /// Whether a configured root cannot be parsed. The system's roots are not used in its place.
+    /// Whether a configured root cannot be parsed.
+    ///
+    /// The system's roots are not used in its place.
     static func containsUnreadable(_ roots: [Data]) -> Bool {
         roots.contains { (try? Certificate(derEncoded: Array($0))) == nil }
     }
@@ -98,7 +100,9 @@ package enum TrustRoots {
         return found.isEmpty ? [Data()] : found
     }
 
-    /// All certificates in the files, and in the files of the directories, without duplicates. Other content is skipped.
+    /// All certificates in the files, and in the files of the directories, without duplicates.
+    ///
+    /// Other content is skipped.
     package static func certificates(inFiles files: [String], directories: [String]) -> [Certificate] {
         let listed = directories.flatMap { directory in
             (try? FileManager.default.contentsOfDirectory(atPath: directory))?.sorted().map { "\(directory)/\($0)" } ?? []

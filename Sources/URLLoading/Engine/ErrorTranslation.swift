@@ -10,7 +10,9 @@
 internal import Foundation
 internal import LoadingModel
 
-/// Converts the engine's errors to Apple's. Only this file knows both.
+/// Converts the engine's errors to Apple's.
+///
+/// Only this file knows both.
 enum ErrorTranslation {
     /// The error for the app: a `URLError` with the failing URL, without its password, and the underlying error; or the app's own
     /// error unchanged.
