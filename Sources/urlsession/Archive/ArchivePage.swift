@@ -10,7 +10,7 @@
 import Foundation
 import URLLoadingArchive
 
-/// An archive as a single HTML page, without scripts and without anything that a browser would load.
+/// Renders an archive as a single HTML page without scripts or external resources.
 ///
 /// The archive's text is untrusted: it appears only as text, never as a link, a style or a name.
 struct ArchivePage {
@@ -45,7 +45,7 @@ struct ArchivePage {
         time(entry.startedDateTime.timeIntervalSince(begin) * 1000)
     }
 
-    /// Clamps a time, so that no file causes one that cannot be formatted.
+    /// Clamps a time, so that it can be formatted whatever the file contains.
     private static func time(_ milliseconds: Double) -> Double { min(max(0, milliseconds), 1e12) }
 
     // MARK: The page
@@ -124,7 +124,7 @@ struct ArchivePage {
         }
     }
 
-    /// The phases in their order; TLS is the last part of connecting.
+    /// The phases in chronological order; HAR counts TLS as part of connecting, here it is a phase of its own.
     private static func phases(_ timings: HTTPArchive.Timings) -> [(phase: Phase, time: Double)] {
         let secure = min(timings.ssl, timings.connect)
         let times: [(Phase, Double)] = [
@@ -134,7 +134,7 @@ struct ArchivePage {
         return times.filter { $0.1 >= 0 }.map { ($0.0, time($0.1)) }
     }
 
-    /// Hidden from screen readers, which read the numbers beside it.
+    /// Returns the bar of an entry, which screen readers skip: they read the numbers beside it.
     private func bar(_ entry: HTTPArchive.Entry) -> String {
         var at = Self.offset(entry, from: begin)
         let pieces = Self.phases(entry.timings).filter { $0.time > 0 }.map { phase, time in

@@ -12,8 +12,9 @@ import Synchronization
 import URLLoading
 import URLLoadingArchive
 
-/// Records a command's loads, and writes the archive as loads end and at the end of the command, so that most ended loads survive
-/// if the tool is killed.
+/// Records a command's loads.
+///
+/// The archive is written as loads end, so that most of them survive if the tool is killed, and at the end of the command.
 final class ArchiveRecorder: Sendable {
     private struct State {
         var archive = HTTPArchive()
@@ -97,10 +98,10 @@ final class LoadRecording: Sendable {
     /// A recording for another task of the same load.
     func another() -> LoadRecording { LoadRecording(recorder) }
 
-    /// One byte more than is kept, so that a body that is too long is recognized.
+    /// One byte more than the maximum size, so that longer bodies are detected.
     private var limit: Int { recorder.detail.keepsBodies ? min(recorder.detail.maximumBodySize, .max - 1) + 1 : 0 }
 
-    /// The request body is in a file.
+    /// Records that the request body comes from a file.
     func sends(file: String) { state.withLock { $0.bodyFile = file } }
 
     func sent(_ head: [String]) { state.withLock { $0.heads.append(head) } }
@@ -125,7 +126,7 @@ final class LoadRecording: Sendable {
             particulars.responseBody = known.received
             particulars.requestBody = task.originalRequest?.httpBody ?? known.bodyFile.map(beginning)
         }
-        // An unwanted response is no failure of the load.
+        // A response that was not wanted is not a failure of the load.
         if failure?.code != 22, failure?.code != 0 {
             particulars.error = failure?.message.map(Words.init) ?? error
         }

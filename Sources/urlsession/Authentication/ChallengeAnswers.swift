@@ -38,7 +38,7 @@ final class ChallengeAnswers: Sendable {
         place = ServerPlace(url)
     }
 
-    /// Why a challenge was answered in a way that ends the load.
+    /// Why an answer to a challenge ended the load; nil if none did.
     var failure: ToolFailure? { refusal.withLock { $0 } }
 
     func answer(_ challenge: URLAuthenticationChallenge) -> Answer {
@@ -81,7 +81,7 @@ final class ChallengeAnswers: Sendable {
         return (.performDefaultHandling, nil)
     }
 
-    /// The `.netrc` login of exactly this host, and never in clear text if the user asked for TLS.
+    /// The `.netrc` login for exactly this host; nil if it would be sent in clear text although the user asked for TLS.
     private func netrcLogin(for space: URLProtectionSpace) -> Login? {
         guard let netrc = plan.netrc, let place, place.scheme == "http" || space.protocol == NSURLProtectionSpaceHTTPS else {
             return nil

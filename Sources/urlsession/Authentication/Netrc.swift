@@ -121,7 +121,7 @@ struct Netrc: Sendable {
     ///
     /// - Parameters:
     ///   - path: The file.
-    ///   - mayBeMissing: Whether a missing file is no error.
+    ///   - mayBeMissing: Whether the file may be missing.
     /// - Throws: If the file cannot be read, is accessible to others, or is malformed.
     /// - Returns: Nil if the file does not exist.
     static func read(_ path: String, mayBeMissing: Bool) throws(ToolFailure) -> Netrc? {
@@ -132,7 +132,7 @@ struct Netrc: Sendable {
             throw ToolFailure(26, "cannot read \(path): \(String(cString: strerror(errno)))")
         }
         let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        // The name of the opened file. A shell's `<(…)` is a pipe, which has no name and belongs to the user.
+        // The name of the opened file. A pipe, such as a shell's `<(…)`, has no name and belongs to the user: it needs no check.
         let name = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(descriptor)")
         let isNameless = name.map { name in ["pipe:", "socket:"].contains { name.hasPrefix($0) } } ?? false
         if let name, name.hasPrefix("/") {
@@ -146,7 +146,7 @@ struct Netrc: Sendable {
                 throw ToolFailure(26, "whose \(path) is cannot be found out, and it is not used")
             }
         }
-        // At the end of the file the result is nil, which is no error.
+        // `read(upToCount:)` returns nil at the end of the file, which is not an error.
         let read = Result { try handle.read(upToCount: mostBytes + 1) ?? Data() }
         guard let data = try? read.get(), data.count <= mostBytes else {
             throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
@@ -160,7 +160,7 @@ struct Netrc: Sendable {
         }
     }
 
-    /// Refuses a file that others own or may access.
+    /// Refuses a file that another user owns, or that other users may access.
     private static func checkOwnership(_ facts: [FileAttributeKey: Any], _ path: String) throws(ToolFailure) {
         guard facts[.type] as? FileAttributeType == .typeRegular else { return }
         let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue

@@ -93,7 +93,7 @@ enum PasswordPrompt {
 
     private static func show(_ text: String, at terminal: Int32) {
         let bytes = Array(text.utf8)
-        // If the question cannot be written, no answer comes either.
+        // Ignore errors: if the prompt cannot be written, reading the password fails, too.
         _ = write(terminal, bytes, bytes.count)
     }
 
@@ -117,7 +117,7 @@ enum PasswordPrompt {
             var usual = usual
             tcsetattr(terminal, TCSAFLUSH, &usual)
         }
-        // If the program were suspended now, the shell would have no echo.
+        // If the program were suspended now, the terminal would not echo in the shell.
         signal(SIGTSTP, SIG_IGN)
         for number in signals {
             SignalActions.set(number) {

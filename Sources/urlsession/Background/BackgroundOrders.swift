@@ -15,8 +15,8 @@ import URLLoading
 
 /// The transfers that one command orders.
 ///
-/// Each transfer has its own session. The daemon starts a program when all tasks of a session are complete, and a file should not
-/// wait for another one, which may begin tomorrow, or for another run of the tool that is using the session.
+/// Each transfer has its own session, because the daemon starts a program only when all tasks of a session are complete. A complete
+/// file should not wait for another one, which may begin tomorrow, nor for another run of the tool that is using the session.
 final class BackgroundOrders {
     /// The prefix of the identifiers of the tool's sessions.
     private static let prefix = "urlsession-"
@@ -46,7 +46,7 @@ final class BackgroundOrders {
     /// The configuration of one of the tool's sessions, for which the daemon starts the tool.
     static func configuration(_ identifier: String) throws(ToolFailure) -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.background(withIdentifier: identifier)
-        // The same as for the other loading commands.
+        // As for the other commands that load something.
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
         guard let program = DaemonStarter.executable() else { throw ToolFailure(26, "cannot find this program's file") }
         configuration.backgroundLaunch = .arguments([program, "background", "collect"])
@@ -86,7 +86,7 @@ final class BackgroundOrders {
                 failure = reason.code
                 continue
             }
-            // A durable transfer has a number, whether or not it could be determined.
+            // The daemon has a number for every durable transfer; it is unknown here if the list could not be read.
             let number = orders[index].number.map(String.init) ?? (ending == nil ? "?" : "done")
             let address = RequestOptions.hidingUser(order.url.absoluteString)
             let target = order.note.target.map { "  \($0)" } ?? ""
@@ -136,7 +136,7 @@ extension ToolFailure {
 }
 
 extension ManagerConnection {
-    /// The connection to the daemon; nil if none runs and none has left any transfers.
+    /// The connection to the daemon; nil if no daemon runs and no transfers are left from an earlier one.
     static func found(isNeeded: Bool = false) throws(ToolFailure) -> ManagerConnection? {
         do throws(LoadError) {
             return try find(isNeeded: isNeeded)

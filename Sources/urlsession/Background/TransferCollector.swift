@@ -35,7 +35,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     private let state = Mutex(State())
     /// Held while a file is moved, and permanently once the program exits.
     private let moving = Mutex(())
-    /// Whether no user reads standard error.
+    /// Whether the daemon started the tool, so that no user reads standard error.
     private let isAlone: Bool
 
     init(isAlone: Bool) { self.isAlone = isAlone }
@@ -72,7 +72,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func knownEnding(of identifier: String) -> Ending? { state.withLock { $0.endings[identifier] } }
 
-    /// Exits while no file is being moved: later ones are left to another run.
+    /// Exits as soon as no file is being moved; files that are complete later are left to another run.
     func leave(_ code: Int32) -> Never { moving.withLock { _ in exit(code) } }
 
     // MARK: Delegate
@@ -128,7 +128,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) {
         if let error, knownEnding(of: Self.identifier(session)) == nil {
-            // There is no daemon, and thus no task.
+            // No daemon runs, so the session has no task that could end.
             end(Self.identifier(session), nil, .failed(ToolFailure(error, answered: false, received: 0, expected: -1)))
         }
         state.withLock { $0.toldOfAll.removeValue(forKey: Self.identifier(session)) }?()

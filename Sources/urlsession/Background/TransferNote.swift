@@ -57,9 +57,9 @@ struct TransferNote: Codable, Sendable {
 
     /// Moves a complete file to its place in one step, and returns the path.
     ///
-    /// An existing file is replaced if `force` is set; otherwise the new one gets a number. If the tool exited before it could
-    /// confirm a file, the same file is not stored twice. File and name are synced to disk when this returns, because then the
-    /// daemon forgets the file.
+    /// An existing file is replaced if `force` is set; otherwise the new one gets a number. If an earlier run moved the file but
+    /// exited before it could confirm that, the file is not stored twice. The file and its name are synced to disk when this
+    /// returns, because the daemon forgets the file then.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
         guard var target else { throw ToolFailure(23, "there is no place for it") }
         if takesSuggestion, let name {

@@ -29,7 +29,7 @@ struct TransferTable {
 
     private var rows: [Int64: Row] = [:]
 
-    /// Stores reports, and returns those that are news for a line-based output: another state or reason, or another 10 %.
+    /// Stores reports, and returns those that line-based output shows: those with a new state or reason, or another 10 %.
     mutating func take(
         _ reports: [BackgroundProtocol.TransferReport], at now: ContinuousClock.Instant
     ) -> [BackgroundProtocol.TransferReport] {

@@ -92,7 +92,7 @@ struct CertificateFacts: Sendable {
     }
 }
 
-/// A DER element (X.690); nil if it is malformed, and without children if they are.
+/// A DER element (X.690): nil if it is malformed, and without children if these are malformed.
 struct DERElement {
     let tag: UInt8
     let content: ArraySlice<UInt8>

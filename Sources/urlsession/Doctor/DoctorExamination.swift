@@ -81,7 +81,7 @@ struct DoctorExamination {
         if verdict.isRefusedByProxy {
             for index in report.steps.indices where report.steps[index].step == .proxy { report.steps[index].result = .bad }
         }
-        // The result of the load decides, regardless of the result of a single step.
+        // The load determines the verdict, whatever the results of the other steps.
         if failure == nil {
             for index in report.steps.indices where report.steps[index].result == .bad { report.steps[index].result = .note }
         }

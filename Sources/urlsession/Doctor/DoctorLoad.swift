@@ -57,7 +57,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
             task.resume()
         }
         var outcome = load.state.withLock { $0.outcome }
-        // Cancelling the rest of the response is no failure.
+        // The doctor itself cancels the rest of the response: that is not a failure.
         if outcome.response != nil, (outcome.error as? URLError)?.code == .cancelled { outcome.error = nil }
         outcome.failure = outcome.failure ?? load.answers?.failure
         return outcome
@@ -90,7 +90,7 @@ final class DoctorLoad: NSObject, URLSessionDataDelegate, Sendable {
         }
         let isOfConnection = [NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodClientCertificate]
             .contains(space.authenticationMethod)
-        // Other answers could come from stored credentials.
+        // Other challenges could be answered with stored credentials, which the user did not ask to send.
         guard isOfConnection || logsIn, let answers else { return (.performDefaultHandling, nil) }
         return answers.answer(challenge)
     }

@@ -51,7 +51,7 @@ struct NameProbe: Sendable {
     }
 }
 
-/// Waits for work that blocks a thread, but no longer than a timeout.
+/// Waits for work that blocks a thread, up to a timeout.
 final class FirstAnswer<Value: Sendable>: Sendable {
     private let continuation = OnceContinuation<Value?>()
 

@@ -68,7 +68,7 @@ struct SocketAddress: Sendable {
     }
 }
 
-/// A continuation that is resumed by the first of several results.
+/// A continuation that the first of several results resumes.
 final class OnceContinuation<Value: Sendable>: Sendable {
     private let waiting = Mutex<CheckedContinuation<Value, Never>?>(nil)
 

@@ -37,7 +37,7 @@ struct TimeCondition: Sendable {
         isForOlder = false
     }
 
-    /// The conditional header field.
+    /// The header field that makes the request conditional.
     var field: (name: String, value: String) {
         (isForOlder ? "If-Unmodified-Since" : "If-Modified-Since", HTTPDate.text(date))
     }

@@ -24,7 +24,7 @@ enum JSONText {
         return (try? encoder.encode(text)).map { harmless(String(decoding: $0, as: UTF8.self)) } ?? "\"\""
     }
 
-    /// Escapes control characters, which means the same to a program, and is harmless on a terminal.
+    /// Escapes control characters: the JSON has the same meaning, and is harmless on a terminal.
     private static func harmless(_ json: String) -> String {
         TextTable.replacing(in: json, keeping: ["\n"]) { scalar in
             String(scalar).utf16.map { String(format: "\\u%04x", $0) }.joined()

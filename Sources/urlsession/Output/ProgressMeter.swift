@@ -45,7 +45,7 @@ final class ProgressMeter: Sendable {
         state.withLock { $0.resizes?.cancel() }
     }
 
-    /// Sets the amount that an earlier run loaded, which counts as progress, but not for the rate.
+    /// Sets the number of bytes that an earlier run loaded, which count as progress, but not for the rate.
     func begin(at offset: Int64) {
         state.withLock { state in
             state.offset = offset
@@ -63,7 +63,7 @@ final class ProgressMeter: Sendable {
         }
     }
 
-    /// Writes the text while the lock is held: text drawn before the end does not appear after it.
+    /// Writes the text while the lock is held, so that no bar appears after the summary.
     private func show(_ text: (inout State) -> String?) {
         state.withLock { state in
             if let text = text(&state) { StandardError.write(text) }
@@ -135,9 +135,9 @@ final class ProgressMeter: Sendable {
         "\r\(drawing(state, columns: TerminalWidth.columns))\u{1B}[K"
     }
 
-    /// Draws the bar in the columns that the numbers leave.
+    /// Draws the bar in the columns that the numbers leave free.
     ///
-    /// If these are too few, omits the bar, and then numbers from the last one on.
+    /// If there are too few columns, omits the bar, and then numbers, beginning with the last.
     ///
     /// The last column stays free, because a terminal may wrap the line after writing to it.
     static func drawing(_ numbers: [String], filled share: Double?, columns: Int) -> String {

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Lists for display: a line of titles and a line for each row, with aligned columns, except that the last one has no fixed width.
+/// Formats lists for display: a line of titles and a line for each row, in aligned columns; the last column has no fixed width.
 enum TextTable {
     /// Returns the table; empty if there are no rows.
     ///
@@ -44,7 +44,7 @@ enum TextTable {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Cuts cells to fit the width: the widest columns first, down to their titles, and then these, too.
+    /// Cuts cells to fit the width: the widest columns first, down to the width of their titles, and then the titles.
     private static func fit(_ rows: inout [[String]], _ columns: Int) {
         guard let titles = rows.first?.map(width) else { return }
         var widths = titles

@@ -44,7 +44,7 @@ enum Continuation: Sendable {
     /// The files of this command's loads.
     private static let claimed = Mutex<Set<String>>([])
 
-    /// Registers the file of a load; the part that one URL left must not be continued from another.
+    /// Registers the file that a load writes: a load must not continue the partial file of another URL.
     ///
     /// - Parameters:
     ///   - path: The file.

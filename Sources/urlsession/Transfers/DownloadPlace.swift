@@ -37,8 +37,8 @@ struct DownloadPlace: Sendable {
     var partFolder: String { path + ".part" }
     var resumeFile: String { path + ".resume" }
 
-    /// Creates the folder and sets `TMPDIR` to it, where loads keep their data: on the destination's file system the last step is a
-    /// rename.
+    /// Creates the folder and sets `TMPDIR` to it, so that loads keep their data on the destination's file system, where the last
+    /// step is a rename.
     ///
     /// Called before the session is created.
     func prepare() throws(ToolFailure) {
@@ -112,7 +112,7 @@ struct DownloadPlace: Sendable {
 
     /// Keeps resume data without the header fields of the command line: they may be secret, and the next run specifies them again.
     func keep(_ resumeData: Data) throws(ToolFailure) {
-        // An empty file would promise a continuation that is not possible.
+        // An empty file would suggest that the download can be resumed.
         guard let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) else {
             removeRemains()
             throw ToolFailure(23, "what arrived cannot be kept to go on with: the session's resume data makes no sense")

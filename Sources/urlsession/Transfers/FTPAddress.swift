@@ -10,7 +10,7 @@
 import Foundation
 import URLLoading
 
-/// The differences for FTP URLs.
+/// What differs for FTP URLs.
 enum FTPAddress {
     /// The protection space of the URL's server; nil if the scheme is not FTP's.
     static func space(_ url: URL) -> URLProtectionSpace? {

@@ -58,7 +58,7 @@ struct FileDownload {
 
     private enum Ending {
         case done
-        /// The download cannot be resumed, and the reason.
+        /// The download cannot be resumed, with the reason.
         case refused(String)
     }
 
@@ -259,7 +259,7 @@ struct FileDownload {
         options.say("go on with: \(continuation(place.path))")
     }
 
-    /// Whether the resume data was invalid, instead of a network failure: no request was sent, and no address was tried.
+    /// Whether the load failed because the resume data was invalid: no request was sent, and no address was tried.
     private func isRefusal(_ error: any Error, _ outcome: TransferObserver.State) -> Bool {
         // With new resume data, the download can be resumed.
         guard outcome.response == nil, outcome.failure == nil, (error as? URLError)?.downloadTaskResumeData == nil else {

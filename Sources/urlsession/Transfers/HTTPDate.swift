@@ -86,7 +86,7 @@ private struct UserDate {
         return true
     }
 
-    /// Takes a time, a complete date, a year or a day.
+    /// Parses a time, a complete date, a year or a day.
     private mutating func take(number: Substring) -> Bool {
         let parts = number.split(separator: number.contains(":") ? ":" : "-", omittingEmptySubsequences: false).map {
             Int($0) ?? -1

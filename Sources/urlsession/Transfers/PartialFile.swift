@@ -18,7 +18,7 @@ struct PartialFile {
         /// The body is the rest of the file.
         case goesOn
         case isComplete
-        /// The body is not the rest of the file, and the reason.
+        /// The body is not the rest of the file, with the reason.
         case refused(String)
     }
 

@@ -19,7 +19,7 @@ import URLLoading
 final class SegmentedDownload: Sendable {
     enum Ending {
         case done(TransferObserver.State)
-        /// The file must be loaded over one connection, and the reason.
+        /// The file must be loaded over one connection, with the reason.
         case refused(String)
     }
 
@@ -104,7 +104,7 @@ final class SegmentedDownload: Sendable {
             unlink(path)
             return .refused(change.message ?? "")
         }
-        // The other parts were cancelled because of it.
+        // The failure because of which the other parts were cancelled.
         let cause =
             outcomes.first { $0.outcome.failure != nil } ?? outcomes.first { ($0.outcome.error as? URLError)?.code != .cancelled }
         for (_, outcome) in [cause].compactMap({ $0 }) + outcomes { try judge(outcome) }

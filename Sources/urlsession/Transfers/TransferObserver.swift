@@ -97,7 +97,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
 
     /// Returns when other networks become reachable, or when the timer is cancelled.
     ///
-    /// A network that does not reach others does not count: a load from a remote host keeps waiting.
+    /// A network without a route to other networks does not count: a load from a remote host keeps waiting.
     private static func networkReturns() async {
         let before = await NetworkPath.current()
         var path = before
