@@ -13,7 +13,7 @@ import Foundation
 package enum AvahiNetwork {
     package static let host = "peer"
 
-    /// Runs a suite there.
+    /// Runs a suite in such a namespace.
     ///
     /// - Parameters:
     ///   - suite: The name of the suite.

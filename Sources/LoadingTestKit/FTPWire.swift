@@ -77,7 +77,7 @@ package final class FTPWire {
         }
     }
 
-    /// All bytes until the client ends its side.
+    /// All bytes until the client closes its sending side.
     package func rest() -> [UInt8] {
         while fill() {}
         defer { buffer = [] }

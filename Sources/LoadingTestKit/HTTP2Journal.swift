@@ -17,7 +17,7 @@ struct HTTP2Journal: Sendable {
         /// The server name that the client sent (SNI).
         var serverName: String?
         var frames: [HTTP2Frame] = []
-        /// How the client ended its direction: eof, close_notify, tls.
+        /// How the client closed its sending side: eof, close_notify, tls.
         var ending: String?
         var isClosed = false
     }

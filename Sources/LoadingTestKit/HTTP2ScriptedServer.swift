@@ -212,7 +212,7 @@ package final class HTTP2ScriptedServer: Sendable {
         }
     }
 
-    /// Waits until a connection, counted from 0, is closed, or the client has ended its direction.
+    /// Waits until a connection, counted from 0, is closed, or the client has closed its sending side.
     package func waitForEnd(of connection: Int) async throws {
         try await seen { journal -> Void? in
             guard journal.connections.indices.contains(connection) else { return nil }

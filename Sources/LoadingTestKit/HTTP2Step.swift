@@ -26,7 +26,7 @@ package struct HTTP2Step: Sendable, Encodable {
         case ackSettings, ackPings
         /// Flow control credit for DATA is returned immediately. On by default.
         case credit
-        /// The connection stays open when the client has ended its direction. Off by default.
+        /// The connection stays open after the client has closed its sending side. Off by default.
         case lingers
     }
 
@@ -219,7 +219,7 @@ package struct HTTP2Step: Sendable, Encodable {
     package static let close = make(.close)
     /// Closes; with TLS, without close_notify.
     package static let closeAbruptly = make(.closeAbruptly)
-    /// Ends the server's direction and continues to read.
+    /// Closes the server's sending side, and continues to read.
     package static let shutdownOutput = make(.shutdownOutput)
     /// Closes with a TCP reset.
     package static let resetConnection = make(.reset)

@@ -11,8 +11,8 @@ import Foundation
 import NIOCore
 import NIOPosix
 
-/// Blocks the event loops of sessions, like one very long turn of the loop: network data waits in the sockets, and the app's
-/// orders are processed first after the turn.
+/// Blocks the event loops of sessions, like one very long turn of the loop: network data waits in the sockets, and when the turn
+/// ends, the app's orders are processed first.
 ///
 /// The scripted server has its own loops.
 package final class HeldLoops: Sendable {

@@ -9,7 +9,7 @@
 
 /// A Secret Service provided by GNOME Keyring: unlocked, on a private session bus.
 package enum KeyringSession {
-    /// Runs a suite of this test program, and the programs that it starts, with such a service.
+    /// Runs a suite of this test program, and the programs that it starts, with this service.
     package static func run(_ suite: String) async throws {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")

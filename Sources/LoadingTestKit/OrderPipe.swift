@@ -16,7 +16,7 @@ import Glibc
 
 /// Sends orders to the program behind a ``HTTP2ScriptedServer``, one per line.
 ///
-/// The program reads them on a separate thread, so that callers do not wait for long.
+/// The program reads orders on a separate thread, so that callers do not block for long.
 final class OrderPipe: Sendable {
     private let descriptor: Mutex<Int32>
 
@@ -31,7 +31,7 @@ final class OrderPipe: Sendable {
         return (OrderPipe(ends[1]), ends[0])
     }
 
-    /// Does nothing if the program has ended, which the server detects by itself.
+    /// Sends an order; does nothing if the program has ended, which the server detects by itself.
     func send(_ order: HTTP2Order) {
         guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order is no JSON") }
         line.append(0x0A)

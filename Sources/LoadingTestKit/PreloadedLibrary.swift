@@ -24,7 +24,7 @@ package struct PreloadedLibrary: Sendable {
                 environment: ProcessInfo.processInfo.environment, output: folder.file("output")))
     }
 
-    /// A C function of a library that was preloaded into this process; nil if there is none of that name.
+    /// A C function of a library that was preloaded into this process; nil if there is no function with this name.
     package static func function<Function>(_ name: String, as _: Function.Type) -> Function? {
         dlsym(nil, name).map { unsafeBitCast($0, to: Function.self) }
     }

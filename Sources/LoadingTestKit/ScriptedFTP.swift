@@ -29,11 +29,11 @@ package final class ScriptedFTP: Sendable {
     package struct Order: Sendable {
         package var word: String
         package var argument: String
-        /// The number of earlier commands with the same word, at the whole server.
+        /// The number of earlier commands with the same word, on all connections.
         package var count: Int
     }
 
-    /// Returns true if it handled the command completely.
+    /// Returns whether it handled the command completely; otherwise, the server does.
     package typealias Rule = @Sendable (Visit, Order) throws -> Bool
 
     /// The server's side of TLS.
@@ -115,7 +115,7 @@ package final class ScriptedFTP: Sendable {
 
     package func change(_ path: String, _ file: File?) { state.change { $0.files[path] = file } }
 
-    /// Waits for a line that begins with the word.
+    /// Waits for a command line that begins with the word.
     package func heard(_ word: String) async throws {
         try await state.value { $0.orders.contains { $0 == word || $0.hasPrefix(word + " ") } ? () : nil }
     }

@@ -122,7 +122,7 @@ package final class SmallServer: Sendable {
         )
     }
 
-    /// Starts a program that does not report when it is ready: a shell that starts before the program detects it.
+    /// Starts a program that does not report when it is ready: a shell, started before the program, detects that.
     ///
     /// The shell is not a child of the program, since some programs end when an unknown child ends.
     static func start(_ arguments: (Int, ServerDirectory) throws -> [String]) throws -> SmallServer {

@@ -36,7 +36,7 @@ package enum SocketEffect: Sendable {
     case close
     /// Closes; with TLS, without close_notify.
     case closeAbruptly
-    /// Ends the server's direction and continues to read.
+    /// Closes the server's sending side, and continues to read.
     case shutdownOutput
     /// Closes with a TCP reset.
     case reset

@@ -55,14 +55,14 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// Reads all bytes until the client ends its side.
+        /// Reads all bytes until the client closes its sending side.
         package func rest() -> [UInt8] {
             while fill() {}
             defer { buffer = [] }
             return buffer
         }
 
-        /// Reads until the client ends its side; returns the number of bytes.
+        /// Reads until the client closes its sending side; returns the number of bytes.
         @discardableResult
         package func drain() -> Int {
             var count = buffer.count
@@ -74,7 +74,7 @@ package final class StreamPeer: Sendable {
             return count
         }
 
-        /// Sends all received bytes back, until the client ends its side.
+        /// Echoes all received bytes until the client closes its sending side.
         package func echo() throws {
             while true {
                 if !buffer.isEmpty { try write(buffer) }
@@ -83,7 +83,7 @@ package final class StreamPeer: Sendable {
             }
         }
 
-        /// Sends pieces and ends the server's direction, on another thread, while it reads until the client ends its side.
+        /// Sends pieces and closes the sending side on another thread, while it reads until the client closes its own.
         package func exchange(_ pieces: [[UInt8]]) -> [UInt8] {
             let isSent = ThreadGate()
             Thread.detachNewThread { [descriptor] in
@@ -95,7 +95,7 @@ package final class StreamPeer: Sendable {
             return rest()
         }
 
-        /// Ends the server's direction.
+        /// Closes the server's sending side.
         package func shutdownOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
         /// Makes the connection end with a TCP reset.
@@ -180,5 +180,5 @@ package final class StreamPeer: Sendable {
     }
 }
 
-/// A script that echoes, and ends when the client ends its side.
+/// A script that echoes until the client closes its sending side.
 package let streamEcho: @Sendable (StreamPeer.Connection) throws -> Void = { try $0.echo() }

@@ -80,7 +80,7 @@ package struct TestCertificates: Sendable {
     package let wildcard: Identity
     /// For localhost and the addresses, issued by an intermediate whose name constraints permit them.
     package let nameConstraintKept: Identity
-    /// For localhost and the addresses, signed with a valid server certificate, which is not a CA's.
+    /// For localhost and the addresses, issued by a valid server certificate, which is not a CA.
     package let ordinaryIssuer: Identity
     /// For localhost, issued by an intermediate whose name constraints only permit good.example.
     package let nameConstraintBroken: Identity
