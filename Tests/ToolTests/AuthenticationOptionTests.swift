@@ -261,7 +261,7 @@ struct AuthenticationOptionTests {
             )
             #expect(result.code == 67, "\(result.errors)")
             #expect(!result.errors.contains("sesame") && !result.errors.contains("from the cache"))
-            #expect(result.errors.contains("* the proxy's answer to CONNECT\n< HTTP/1.1 407"), "\(result.errors)")
+            #expect(result.errors.contains("* the proxy's response to CONNECT\n< HTTP/1.1 407"), "\(result.errors)")
             #expect(proxy.requests.allSatisfy { $0.method == "CONNECT" && $0.target == "nowhere.example:443" })
             #expect(proxy.requests.compactMap { $0.header("Proxy-Authorization") } == [Self.words("ali", "sesame")])
             #expect(proxy.requests.allSatisfy { $0.header("Authorization") == nil })

@@ -141,7 +141,7 @@ struct BackgroundCommandTests {
                 try await tool.shown("running")
                 tool.interrupt()
                 let result = try await tool.result()
-                #expect(result.code == 130 && result.errors.contains("the transfers go on"), "\(result.errors)")
+                #expect(result.code == 130 && result.errors.contains("the transfers continue"), "\(result.errors)")
                 server.open("rest")
                 _ = try await place.settled()
                 #expect(try Data(contentsOf: place.folder.file("f")) == Data(Self.content))
@@ -237,7 +237,7 @@ struct BackgroundCommandTests {
 
     @Test func `without a daemon there is nothing to list, and nothing to drive`() async throws {
         try await withBackgroundTool { (place) async throws in
-            let reason = "urlsessiond does not run: nothing is transferred in the background\n"
+            let reason = "urlsessiond is not running: there are no background transfers\n"
             for command in ["list", "watch"] {
                 let result = try await place.run(command)
                 #expect(result.code == 0 && result.text.isEmpty && result.errors == reason)
@@ -309,7 +309,7 @@ struct BackgroundCommandTests {
     func `wrong usage orders nothing`(_ code: Int32, _ arguments: [String]) async throws {
         try await withBackgroundTool { (place) async throws in
             #expect(try await place.start(arguments).result().code == code)
-            #expect(try await place.run("list").errors.hasPrefix("urlsessiond does not run"))
+            #expect(try await place.run("list").errors.hasPrefix("urlsessiond is not running"))
         }
     }
 

@@ -36,7 +36,7 @@ struct CommandLineTests {
         #expect(try await Tool.run(["-V"]).text.hasPrefix("urlsession "))
         #expect(try await Tool.run([]).text.contains("SUBCOMMANDS:"))
         let missing = try await Tool.run(["-s"])
-        #expect(missing.code == 2 && missing.errors.contains("no URL"), "\(missing.errors)")
+        #expect(missing.code == 2 && missing.errors.contains("No URL"), "\(missing.errors)")
     }
 
     @Test func `several URLs are got in order, and each has its file`() async throws {

@@ -113,7 +113,7 @@ struct CookieCommandTests {
         try write("", to: "data")
         let result = try await run("cookies", "import", "cookies.txt")
         #expect(result.code == 23)
-        #expect(result.errors.contains("no cookies imported"), "\(result.errors)")
+        #expect(result.errors.contains("no cookies were imported"), "\(result.errors)")
         #expect(!result.errors.contains("imported 3 cookies"), "\(result.errors)")
         try write("one.test\tFALSE\t/\tFALSE\t0\tsession\t1\n", to: "sessions.txt")
         #expect(try await run("cookies", "import", "sessions.txt").code == 0)

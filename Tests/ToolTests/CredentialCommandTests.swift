@@ -56,7 +56,7 @@ struct CredentialCommandTests {
             "credentials", "set", "https://Example.com/path", "ali", "--password-stdin", password: "sesame\nnot this\n"
         )
         #expect(kept.code == 0, "\(kept.errors)")
-        #expect(kept.errors == "kept a password for 'ali' at example.com\n")
+        #expect(kept.errors == "stored the password of 'ali' at example.com\n")
         try await keep("example.com:8080", "baba", "--realm", "the cave", "--method", "digest")
         let listed = try await run("credentials", "list")
         #expect(listed.code == 0, "\(listed.errors)")
@@ -114,7 +114,7 @@ struct CredentialCommandTests {
         let result = try await run("credentials", "set", "--password-stdin", "https://example.com/", "ali", password: "sesame\n")
         #expect(result.code == 23, "\(result.errors)")
         #expect(result.errors.contains("the password is not kept"), "\(result.errors)")
-        #expect(!result.errors.contains("kept a password"))
+        #expect(!result.errors.contains("stored the password"))
         #expect(!result.errors.contains("sesame"))
     }
 

@@ -58,7 +58,7 @@ struct DoctorCommandTests {
             ]
             let titles = result.text.split(separator: "\n").filter { !$0.hasPrefix(" ") }.dropLast()
             #expect(titles.map { String($0.dropFirst(6).prefix { $0 != " " }) } == names)
-            #expect(result.text.hasSuffix("\nThe load goes well: localhost answers 200.\n"))
+            #expect(result.text.hasSuffix("\nThe load succeeds: localhost answers 200.\n"))
             #expect(result.text.contains("fresh for 60 s"))
             #expect(result.text.contains("h3=\":443\""))
             let request = try #require(server.requests.first)
@@ -91,20 +91,21 @@ struct DoctorCommandTests {
             #expect(report.exitCode == 28)
             #expect(report.failing == ["answer"])
             #expect(report["connection"]?.result == "ok")
-            #expect(report.verdict.contains("takes the connection and says nothing"))
+            #expect(report.verdict.contains("accepts the connection, but sends nothing"))
             #expect(report.verdict.contains("TLS") == isSecure)
         }
     }
 
     @Test(
         arguments: [
-            ("wrongHost", "it is for other names than 127.0.0.1", "Use one of the names of the certificate"),
-            ("expired", "it expired on ", "has to renew"), ("notYetValid", "it is not valid before ", "Check the clock"),
-            ("selfSigned", "it vouches for itself alone", "--cacert FILE"),
-            ("unknownAuthority", "its root is not one that is trusted here: CN=Strange Root", "name it by --cacert"),
+            ("wrongHost", "the certificate is not for 127.0.0.1", "Use one of the certificate's names"),
+            ("expired", "the certificate expired on ", "has to renew"),
+            ("notYetValid", "the certificate is not valid before ", "Check this machine's clock"),
+            ("selfSigned", "the certificate is self-signed", "--cacert FILE"),
+            ("unknownAuthority", "its root is not trusted here: CN=Strange Root", "give it with --cacert"),
             (
-                "missingIntermediate", "no trusted certificate is known of its issuer: CN=Test Intermediate",
-                "should send its issuer's"
+                "missingIntermediate", "no trusted certificate of its issuer is known: CN=Test Intermediate",
+                "should also send its issuer's"
             ),
         ])
     func `a certificate that is not trusted ends with 60, and why is said`(
@@ -162,10 +163,10 @@ struct DoctorCommandTests {
             let proxy = server.url("").absoluteString
             let tunnel = try await examine("https://host.example/", environment: ["https_proxy": proxy])
             #expect(tunnel["proxy"]?.lines.first == proxy)
-            #expect(tunnel["proxy"]?.lines.contains("as https_proxy in the environment says") == true)
+            #expect(tunnel["proxy"]?.lines.contains("set by https_proxy in the environment") == true)
             #expect(tunnel.exitCode == 7)
             #expect(tunnel.failing == ["proxy", "answer"])
-            #expect(tunnel.verdict.contains("does not let it through"))
+            #expect(tunnel.verdict.contains("refuses the connection"))
             #expect(tunnel.verdict.contains("403"), "\(tunnel.verdict)")
             #expect(server.requests.first?.method == "CONNECT")
             let excluded = try await examine(
@@ -176,7 +177,7 @@ struct DoctorCommandTests {
         let port = try RefusingPort()
         let refused = try await examine("-x", "http://127.0.0.1:\(port.number)", "http://host.example/")
         #expect(refused.exitCode == 7)
-        #expect(refused["proxy"]?.lines.contains("as --proxy says") == true)
+        #expect(refused["proxy"]?.lines.contains("set by --proxy") == true)
         #expect(refused["connection"]?.result == "fails")
     }
 
@@ -211,7 +212,7 @@ struct DoctorCommandTests {
                 #expect(report["answer"]?.facts["status"] == ["404"])
                 #expect(report["answer"]?.lines.first == "302 to \(server.url("/b"))")
                 #expect(report["answer"]?.lines.dropFirst().first?.hasSuffix(", another host") == true)
-                #expect(report.verdict == "The way to the server is good; localhost itself answers 404, after 2 redirects.")
+                #expect(report.verdict == "The server is reachable; localhost itself answers 404, after 2 redirects.")
             }
         }
     }
@@ -249,7 +250,7 @@ struct DoctorCommandTests {
             #expect(without["cookies"]?.facts.isEmpty == true)
             let report = try await examine("--stores", url)
             #expect(report["cookies"]?.facts["names"] == ["mark"])
-            #expect(report["cache"]?.lines.first?.hasPrefix("a response of 200 is stored, fresh for ") == true)
+            #expect(report["cache"]?.lines.first?.hasPrefix("a response with status 200 is stored, fresh for ") == true)
             #expect(server.requests.allSatisfy { $0.header("Cookie") == nil })
             let text = try await Tool.run(["doctor", "--stores", url], in: folder, home: home).text
             #expect(!text.contains("hidden"))

@@ -64,7 +64,7 @@ struct FTPCommandTests {
             #expect(try await tool.result().code == 130)
             let again = try await Tool.run(["download", "--resume", base + "pub/big.bin"], in: folder)
             #expect(again.code == 0, "\(again.errors)")
-            #expect(again.errors.contains("went on at"))
+            #expect(again.errors.contains("resumed at"))
             #expect(try Data(contentsOf: folder.url.appendingPathComponent("big.bin")) == content)
             #expect(server.journal.contains("<- REST "))
         }

@@ -116,7 +116,7 @@ struct FaultInjectionTests {
     ) async throws {
         guard try !folder.names.isEmpty else { return }
         #expect(try folder.names == ["file.bin.part", "file.bin.resume"], row)
-        #expect(result.errors.contains("go on with: urlsession download --resume"), row)
+        #expect(result.errors.contains("resume with: urlsession download --resume"), row)
         let second = try await Tool.run(["download", "--resume", "-o", "file.bin", address], in: folder)
         #expect(second.code == 0, "\(row): \(second.errors)")
         #expect(try Data(contentsOf: folder.file("file.bin")) == Data(job.content), row)

@@ -31,7 +31,7 @@ struct FileOptionTests {
             #expect(named.code == 0, "\(named.errors)")
             #expect(try folder.names == ["named.txt"])
             let again = try await Tool.run(["-sSOJ", address], in: folder)
-            #expect(again.code == 23 && again.errors.contains("there already"), "\(again.errors)")
+            #expect(again.code == 23 && again.errors.contains("already exists"), "\(again.errors)")
             let bad = try await Tool.run(["-sOJ", server.url("/bad").absoluteString], in: folder)
             #expect(bad.code == 0, "\(bad.errors)")
             #expect(try folder.names.count == 2)

@@ -46,7 +46,7 @@ struct PartialDownloadTests {
             _ = try await tool.result()
             #expect(try folder.names == ["file.bin.part", "file.bin.resume"])
             let second = try await resume(server, in: folder)
-            #expect(second.code == 0 && second.errors.contains("went on at"), "\(second.errors)")
+            #expect(second.code == 0 && second.errors.contains("resumed at"), "\(second.errors)")
             let range = try #require(server.requests.last?.header("Range"))
             let offset = Int(range.dropFirst(6).dropLast()) ?? 0
             #expect((1...source.content.count / 2).contains(offset), "\(range)")
@@ -97,7 +97,7 @@ struct PartialDownloadTests {
             _ = try await Tool.run([], in: folder, preparation: "exec env -u http_proxy \(script)")
             #expect(try saved(folder).count == 300_000)
             let result = try await resume(server, in: folder)
-            #expect(result.code == 0 && result.errors.contains("went on at"), "\(result.errors)")
+            #expect(result.code == 0 && result.errors.contains("resumed at"), "\(result.errors)")
             #expect(server.requests.last?.header("Range") == "bytes=300000-")
             #expect(try saved(folder) == source.content)
             #expect(try folder.names == ["file.bin"])
@@ -130,7 +130,7 @@ struct PartialDownloadTests {
             headers: row.date.map { [("Date", $0)] } ?? [])
         try await withScriptedServer(reply: { newer.reply(to: $0) }) { server in
             let result = try await resume(server, in: folder)
-            #expect(result.code == 0 && result.errors.contains("beginning afresh"), "\(result.errors)")
+            #expect(result.code == 0 && result.errors.contains("starting over"), "\(result.errors)")
             #expect(try saved(folder) == newer.content)
             #expect(try folder.names == ["file.bin"])
         }

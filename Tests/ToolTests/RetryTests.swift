@@ -28,7 +28,7 @@ struct RetryTests {
             let got = try await Tool.run(["get", "-i"] + retrying + [address])
             #expect(got.code == 0, "\(got.errors)")
             #expect(got.text.hasPrefix("HTTP/1.1 200 ") && got.text.hasSuffix("\n\nhere"))
-            #expect(got.errors.components(separatedBy: "trying again in 0 s").count == 3)
+            #expect(got.errors.components(separatedBy: "retrying in 0 s").count == 3)
             let posted = try await Tool.run(["get", "-F", "a=@file"] + retrying + [address], in: folder)
             #expect(posted.text == "here", "\(posted.errors)")
             #expect(server.requests.last?.bodyText.contains("content") == true)

@@ -77,7 +77,7 @@ struct StreamCommandTests {
         }
         #expect(result.code == 64, "\(result.code) \(result.errors)")
         #expect(heard.read { $0 }.isEmpty)
-        #expect(result.errors.contains("does not begin TLS"))
+        #expect(result.errors.contains("does not start TLS"))
     }
 
     @Test func `bytes behind the agreement to begin TLS fail it`() async throws {

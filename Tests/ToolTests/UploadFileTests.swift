@@ -125,9 +125,9 @@ struct UploadFileTests {
         let words = ["--retry", "2", "--retry-delay", "0", "http://127.0.0.1:\(port.number)/"]
         let result = try await Tool.run(words + ["--retry-connrefused"])
         #expect(result.code == 7)
-        #expect(result.errors.components(separatedBy: "trying again").count == 3, "\(result.errors)")
+        #expect(result.errors.components(separatedBy: "retrying").count == 3, "\(result.errors)")
         let once = try await Tool.run(words)
-        #expect(once.code == 7 && !once.errors.contains("trying again"))
+        #expect(once.code == 7 && !once.errors.contains("retrying"))
     }
 
     @Test func `a named pipe is sent as it comes, under its name`() async throws {

@@ -156,14 +156,14 @@ struct WriteOutTests {
             let fresh = try await run("/fresh")
             #expect(fresh.text == "kept")
             #expect(
-                fresh.errors.hasPrefix("* from the cache, and nothing was sent\n< HTTP/1.1 200 Scripted\n"),
+                fresh.errors.hasPrefix("* from the cache; nothing was sent\n< HTTP/1.1 200 Scripted\n"),
                 "\(fresh.errors)")
             #expect(!fresh.errors.contains("> "))
             let stale = try await run("/stale")
             #expect(stale.text == "kept")
             #expect(stale.errors.hasPrefix("> GET /stale HTTP/1.1\n"))
             let validated =
-                "* from the cache: the server answered 304, that it is as it was\n< HTTP/1.1 304 Scripted\n< ETag: \"1\"\n< Content-Length: 0\n< \n"
+                "* from the cache: the server answered 304, not modified\n< HTTP/1.1 304 Scripted\n< ETag: \"1\"\n< Content-Length: 0\n< \n"
             #expect(stale.errors.hasSuffix(validated), "\(stale.errors)")
             #expect(!stale.errors.contains("nothing was sent"))
         }

@@ -16,23 +16,23 @@ struct ArchiveOptions: ParsableArguments {
     @Option(
         name: .customLong("har"),
         help: ArgumentHelp(
-            "Write all requests and responses with their times to this file, as HTTP Archive 1.2; without passwords, tokens and bodies.",
+            "Record all requests and responses with their timings in this file (HTTP Archive 1.2), without passwords, tokens and bodies.",
             valueName: "file"),
         completion: .file())
     var file: String?
 
-    @Flag(name: .customLong("har-secrets"), help: "With --har: keep passwords, tokens and the values of cookies.")
+    @Flag(name: .customLong("har-secrets"), help: "With --har: include passwords, tokens and cookie values.")
     var keepsSecrets = false
 
     @Option(
         name: .customLong("har-bodies"),
-        help: ArgumentHelp("With --har: keep bodies of at most so many bytes; k, M and G may follow.", valueName: "bytes"))
+        help: ArgumentHelp("With --har: include bodies of up to this many bytes; k, M or G may follow.", valueName: "bytes"))
     var bodies: ByteCount?
 
     func validate() throws {
         if file == "-" { throw ValidationError("--har needs a file.") }
         if file == nil, keepsSecrets || bodies != nil {
-            throw ValidationError("--har-secrets and --har-bodies are for --har.")
+            throw ValidationError("--har-secrets and --har-bodies require --har.")
         }
     }
 

@@ -68,7 +68,7 @@ struct ArchivePage {
         <p>\(summary)</p>
         <ul class="legend">\(Phase.allCases.map { #"<li><span class="key \#($0.rawValue)"></span>\#($0.title)</li>"# }.joined())</ul>
         <table>
-        <caption>Requests in the order of their beginnings, on one time line</caption>
+        <caption>Requests in the order in which they started, on one timeline</caption>
         <thead><tr><th scope="col">Request</th><th scope="col">Status</th><th scope="col">Body</th><th scope="col">Began</th>\
         <th scope="col">Took</th><th scope="col" class="line">0 to \(Self.duration(span))</th></tr></thead>
         <tbody>

@@ -15,14 +15,14 @@ import URLLoadingArchive
 struct WaterfallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "waterfall",
-        abstract: "Shows an HTTP Archive (HAR) as a page.",
+        abstract: "Converts an HTTP Archive (HAR) to an HTML page.",
         discussion: """
-            The page is one file of HTML: a table of all requests, each with a bar of its phases. It has no scripts and loads nothing, \
-            whatever the archive says.
+            The page is a single HTML file: a table of all requests, each with a bar for its phases. It contains no scripts and loads \
+            nothing, whatever the archive contains.
             """
     )
 
-    @Argument(help: "The archive, of this or another program; - is standard input.", completion: .file())
+    @Argument(help: "The archive, written by this or another program; - for standard input.", completion: .file())
     var file: String
 
     @Option(

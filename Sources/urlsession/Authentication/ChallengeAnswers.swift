@@ -56,7 +56,7 @@ final class ChallengeAnswers: Sendable {
         guard let trust = space.serverTrust else { return (.performDefaultHandling, nil) }
         if let pins = plan.pins, !pins.accept(trust) {
             refusal.withLock { refusal in
-                refusal = refusal ?? ToolFailure(90, "the public key of \(space.host) is none of those that --pin names")
+                refusal = refusal ?? ToolFailure(90, "the public key of \(space.host) does not match --pin")
             }
             return (.cancelAuthenticationChallenge, nil)
         }

@@ -16,30 +16,30 @@ struct CredentialDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
         abstract: "Deletes stored credentials.",
-        discussion: "USER, --realm and --method narrow what is deleted of those of the URL's server."
+        discussion: "Deletes the credentials of the URL's server, or only those that match USER, --realm and --method."
     )
 
-    @Argument(help: "A URL at the server; http:// where there is no scheme.")
+    @Argument(help: "A URL on the server; without a scheme, http:// is assumed.")
     var url: String?
 
     @Argument(help: "The user name.")
     var user: String?
 
-    @Option(help: ArgumentHelp("Only those of this realm.", valueName: "realm"))
+    @Option(help: ArgumentHelp("Only credentials for this realm.", valueName: "realm"))
     var realm: String?
 
-    @Option(help: "Only those by this method.")
+    @Option(help: "Only credentials for this method.")
     var method: CredentialSelection.Method?
 
-    @Flag(help: "Delete all credentials, whatever they are for.")
+    @Flag(help: "Delete the credentials of all servers.")
     var all = false
 
     func validate() throws {
         if all, url != nil || realm != nil || method != nil {
-            throw ValidationError("--all excludes a URL, --realm and --method.")
+            throw ValidationError("--all cannot be combined with a URL, --realm or --method.")
         }
         if !all, url == nil {
-            throw ValidationError("Which credentials? Say a URL, or --all.")
+            throw ValidationError("No credentials were selected: give a URL, or --all.")
         }
     }
 
@@ -52,7 +52,7 @@ struct CredentialDeleteCommand: ParsableCommand {
             storage.remove(credential, for: space, options: [NSURLCredentialStorageRemoveSynchronizableCredentials: true])
         }
         guard found.isEmpty || storage.makeDurable() else {
-            throw ToolFailure(23, "nothing is deleted for good: what is stored cannot be changed")
+            throw ToolFailure(23, "nothing was deleted permanently: the credential store cannot be changed")
         }
         StandardError.print("deleted \(Count.text(found.count, "credential"))")
     }

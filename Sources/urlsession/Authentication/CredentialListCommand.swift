@@ -17,7 +17,8 @@ struct CredentialListCommand: ParsableCommand {
         commandName: "list",
         abstract: "Shows which credentials are stored, without their passwords.",
         discussion: """
-            Server, method, realm, how long it is kept, user. - stands for no realm, any for whatever method the server asks for.
+            The columns are the server, the method, the realm, how long the credential is kept, and the user. A realm of - means that \
+            there is none; the method any matches every method that the server requests.
             """
     )
 

@@ -27,7 +27,7 @@ struct CredentialSelection {
 
     init(url: String, realm: String?, method: Method?) throws {
         guard let place = ServerPlace(try RequestOptions.url(url)) else {
-            throw ToolFailure(3, "credentials are kept for http and https URLs")
+            throw ToolFailure(3, "credentials can be stored only for http and https URLs")
         }
         self.place = place
         self.realm = realm

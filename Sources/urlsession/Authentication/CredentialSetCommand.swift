@@ -16,23 +16,23 @@ import URLLoading
 struct CredentialSetCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "set",
-        abstract: "Keeps a user name and a password for a server.",
+        abstract: "Stores a user name and a password for a server.",
         discussion: """
-            The password is asked for at the terminal, which does not show it. They answer whatever the server of the URL asks \
-            for; --realm and --method narrow that. One that was kept for the same user is replaced.
+            The password is read from the terminal without echo. The credential answers any challenge of the URL's server; --realm and \
+            --method narrow that. A credential that was stored for the same user is replaced.
             """
     )
 
-    @Argument(help: "A URL at the server; http:// where there is no scheme.")
+    @Argument(help: "A URL on the server; without a scheme, http:// is assumed.")
     var url: String
 
     @Argument(help: "The user name.")
     var user: String
 
-    @Option(help: ArgumentHelp("For this realm of the server alone.", valueName: "realm"))
+    @Option(help: ArgumentHelp("Only for this realm of the server.", valueName: "realm"))
     var realm: String?
 
-    @Option(help: "By this method alone.")
+    @Option(help: "Only for this method.")
     var method: CredentialSelection.Method?
 
     @Flag(name: .customLong("password-stdin"), help: "Read the password from standard input: one line.")
@@ -41,7 +41,8 @@ struct CredentialSetCommand: ParsableCommand {
     func validate() throws {
         if user.isEmpty || user.contains(":") {
             // RFC 7617, section 2: the part after a colon would be sent as the password.
-            throw ValidationError("A user name has no colon, and the password is not said here: it is asked for.")
+            throw ValidationError(
+                "A user name must not be empty or contain a colon. Do not give the password here: you are asked for it.")
         }
     }
 
@@ -54,8 +55,8 @@ struct CredentialSetCommand: ParsableCommand {
         let storage = URLCredentialStorage.shared
         storage.set(URLCredential(user: user, password: password, persistence: .permanent), for: selection.space)
         guard storage.makeDurable(), storage.credentials(for: selection.space)?[user]?.persistence == .permanent else {
-            throw ToolFailure(23, "the password is not kept: it cannot be stored, and would end with this very command")
+            throw ToolFailure(23, "the password was not stored: the credential store cannot be changed")
         }
-        StandardError.print("kept a password for '\(user)' at \(selection.place.host)")
+        StandardError.print("stored the password of '\(user)' at \(selection.place.host)")
     }
 }

@@ -13,10 +13,10 @@ import ArgumentParser
 struct CredentialsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "credentials",
-        abstract: "Shows, keeps and deletes user names and passwords for servers.",
+        abstract: "Shows, stores and deletes user names and passwords for servers.",
         discussion: """
-            They are kept in the desktop's keyring (Secret Service), or where there is none in an encrypted file in \
-            XDG_DATA_HOME, for its owner alone; the file's key lies beside it. Passwords are never shown.
+            They are stored in the desktop's keyring (Secret Service) or, without one, in an encrypted file in XDG_DATA_HOME that only \
+            its owner can read; the file's key is stored beside it. Passwords are never shown.
             """,
         subcommands: [CredentialListCommand.self, CredentialSetCommand.self, CredentialDeleteCommand.self]
     )

@@ -143,20 +143,20 @@ struct Netrc: Sendable {
         } else if !isNameless {
             let type = (try? FileManager.default.attributesOfItem(atPath: path))?[.type] as? FileAttributeType
             guard let type, type != .typeRegular, type != .typeSymbolicLink else {
-                throw ToolFailure(26, "whose \(path) is cannot be found out, and it is not used")
+                throw ToolFailure(26, "\(path) is not used: its owner cannot be determined")
             }
         }
         // `read(upToCount:)` returns nil at the end of the file, which is not an error.
         let read = Result { try handle.read(upToCount: mostBytes + 1) ?? Data() }
         guard let data = try? read.get(), data.count <= mostBytes else {
-            throw ToolFailure(26, "cannot read \(path), or it has more than \(ByteText.size(Int64(mostBytes)))")
+            throw ToolFailure(26, "cannot read \(path), or it is larger than \(ByteText.size(Int64(mostBytes)))")
         }
         do throws(Malformed) {
             let netrc = try Netrc(String(decoding: data, as: UTF8.self))
             known.withLock { $0[path] = netrc }
             return netrc
         } catch {
-            throw ToolFailure(26, "line \(error.line) of \(path) has a quote without an end")
+            throw ToolFailure(26, "line \(error.line) of \(path) has an unterminated quote")
         }
     }
 
@@ -165,10 +165,10 @@ struct Netrc: Sendable {
         guard facts[.type] as? FileAttributeType == .typeRegular else { return }
         let owner = (facts[.ownerAccountID] as? NSNumber)?.intValue
         guard owner == Int(geteuid()) || owner == 0 else {
-            throw ToolFailure(26, "\(path) belongs to somebody else, and is not used")
+            throw ToolFailure(26, "\(path) is not used: it belongs to another user")
         }
         guard let permissions = (facts[.posixPermissions] as? NSNumber)?.intValue, permissions & 0o077 == 0 else {
-            throw ToolFailure(26, "others may read or write \(path), and it is not used: say 'chmod 600 \(path)'")
+            throw ToolFailure(26, "\(path) is not used: other users may read or write it; run 'chmod 600 \(path)'")
         }
     }
 

@@ -40,19 +40,19 @@ enum PasswordPrompt {
     static func ask(_ question: String) throws(ToolFailure) -> String {
         let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC)
         guard terminal >= 0 else {
-            throw ToolFailure(2, "there is no terminal to ask for a password at")
+            throw ToolFailure(2, "a password is missing, and there is no terminal to ask for it")
         }
         defer { close(terminal) }
         var usual = termios()
         guard tcgetattr(terminal, &usual) == 0 else {
-            throw ToolFailure(2, "the terminal cannot be told to hide a password")
+            throw ToolFailure(2, "cannot turn off the terminal's echo to read a password")
         }
         let ending = restoring(terminal, usual)
         defer { ending.end() }
         var hidden = usual
         hidden.c_lflag &= ~tcflag_t(ECHO | ECHOE | ECHOK | ECHONL)
         guard tcsetattr(terminal, TCSAFLUSH, &hidden) == 0 else {
-            throw ToolFailure(2, "the terminal cannot be told to hide a password")
+            throw ToolFailure(2, "cannot turn off the terminal's echo to read a password")
         }
         show(question + ": ", at: terminal)
         let line = readLine(from: terminal)
@@ -66,7 +66,7 @@ enum PasswordPrompt {
     }
 
     private static func text(of line: [UInt8]?, from place: String) throws(ToolFailure) -> String {
-        guard let line else { throw ToolFailure(26, "no password came from \(place)") }
+        guard let line else { throw ToolFailure(26, "no password was read from \(place)") }
         guard line.count <= limit else { throw ToolFailure(26, "the password is too long") }
         guard let text = String(validating: line, as: UTF8.self) else {
             throw ToolFailure(26, "the password is not UTF-8")

@@ -15,7 +15,7 @@ import URLLoading
 struct BackgroundCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "collect",
-        abstract: "Takes what was transferred to its place; urlsessiond runs it.",
+        abstract: "Moves completed transfers to their destinations; run by urlsessiond.",
         shouldDisplay: false
     )
 
@@ -38,7 +38,7 @@ struct BackgroundCollectCommand: AsyncParsableCommand {
         }
         if let failure { throw failure }
         guard !sessions.isEmpty else {
-            throw ToolFailure(2, "urlsessiond starts this command when there is something to collect")
+            throw ToolFailure(2, "urlsessiond starts this command when a transfer is complete")
         }
         var missing = sessions.count
         for await _ in told {

@@ -13,10 +13,10 @@ import ArgumentParser
 struct BackgroundCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "background",
-        abstract: "Orders, shows and drives transfers that go on when the program that ordered them has ended.",
+        abstract: "Starts, shows and controls transfers that continue after the program that started them has exited.",
         discussion: """
-            The daemon urlsessiond carries them out, for all programs of this user, and is started where none runs. Numbers are those \
-            that "urlsession background list" shows.
+            The daemon urlsessiond performs the transfers of all programs of this user, and is started if it is not running. \
+            "urlsession background list" shows the transfers' numbers.
             """,
         subcommands: [
             BackgroundDownloadCommand.self, BackgroundUploadCommand.self, BackgroundListCommand.self, BackgroundWatchCommand.self,

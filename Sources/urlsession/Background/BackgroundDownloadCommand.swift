@@ -15,34 +15,35 @@ import URLLoading
 struct BackgroundDownloadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "download",
-        abstract: "Orders downloads, which go on when the command has ended.",
+        abstract: "Starts downloads that continue after the command has exited.",
         discussion: """
-            They are ordered for good when the command returns, which prints a number for each. Each file appears in its place when it \
-            is complete; a name that is taken gets a number, as in big.iso.1. Why one failed is written to NAME.error. What the \
-            network or a busy server keeps from coming is asked for again, for a week at most.
+            When the command returns, the downloads are stored durably; it prints a number for each. Each file appears when it is \
+            complete; if its name is taken, a number is appended, as in big.iso.1. If a download fails, the reason is written to \
+            NAME.error. Downloads that fail because of the network or a busy server are retried for up to a week.
             """
     )
 
-    @Argument(help: "The URLs; http:// where there is no scheme.")
+    @Argument(help: "The URLs; without a scheme, http:// is assumed.")
     var urls: [String]
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file"),
+        help: ArgumentHelp("The file to write; by default, the name comes from the server or the URL.", valueName: "file"),
         completion: .file())
     var output: String?
 
     @Option(
-        name: .customLong("output-dir"), help: ArgumentHelp("The folder to write to; otherwise this one.", valueName: "folder"))
+        name: .customLong("output-dir"),
+        help: ArgumentHelp("The folder to write to; the current one by default.", valueName: "folder"))
     var folder: String?
 
-    @Flag(help: "Replace a file that is there.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     @OptionGroup var options: BackgroundOrderOptions
 
     func validate() throws {
-        if output != nil, urls.count > 1 { throw ValidationError("--output is for one URL; use --output-dir.") }
+        if output != nil, urls.count > 1 { throw ValidationError("--output accepts only one URL; use --output-dir.") }
     }
 
     func run() async throws {

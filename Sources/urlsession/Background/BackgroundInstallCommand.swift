@@ -17,20 +17,20 @@ import LoadingModel
 struct BackgroundInstallCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "install",
-        abstract: "Has systemd start urlsessiond for this user, so that transfers go on after a restart of the machine.",
+        abstract: "Makes systemd start urlsessiond for this user, so that transfers continue after a reboot.",
         discussion: """
-            Writes \(ServiceUnits.socket) and \(ServiceUnits.service) to XDG_CONFIG_HOME/systemd/user. They have the program's path: \
-            install them again where it moves. Without them urlsessiond is started by the first program that wants it.
+            Writes \(ServiceUnits.socket) and \(ServiceUnits.service) to XDG_CONFIG_HOME/systemd/user. They contain the path \
+            of urlsessiond: install them again if it moves. Without them, the first program that needs urlsessiond starts it.
             """
     )
 
-    @Flag(help: "Enable and start them, too.")
+    @Flag(help: "Also enable and start them.")
     var now = false
 
     func run() async throws {
         guard let program = DaemonStarter.program() else {
             throw ToolFailure(
-                7, "urlsessiond was not found beside this program, in libexec or in PATH; say where it is by URLSESSIOND")
+                7, "urlsessiond was not found beside this program, in libexec or in PATH; set URLSESSIOND to its path")
         }
         let units = try ServiceUnits()
         try units.write(program: URL(fileURLWithPath: program).standardizedFileURL.path)
@@ -40,7 +40,7 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
             let lines = [["daemon-reload"], ["enable", "--now"] + names].map {
                 "  systemctl --user \($0.joined(separator: " "))\n"
             }
-            return StandardError.write("To have them take effect, now and from now on:\n\(lines.joined())")
+            return StandardError.write("To enable and start them:\n\(lines.joined())")
         }
         // A daemon that a program started occupies the socket's path.
         if let manager = ManagerConnection.open() { _ = try? await manager.ask(.handOver) }
@@ -52,7 +52,7 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
     }
 
     private func seeThatItAnswers() async throws {
-        var reason = "none listens at \(DaemonPlace().socket)"
+        var reason = "nothing listens at \(DaemonPlace().socket)"
         do throws(LoadError) {
             if let manager = ManagerConnection.open() {
                 _ = try await manager.ask(.status)
@@ -70,8 +70,8 @@ struct BackgroundInstallCommand: AsyncParsableCommand {
 struct BackgroundUninstallCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "uninstall",
-        abstract: "Takes back what \"urlsession background install\" did.",
-        discussion: "Transfers stay, and go on when a program starts urlsessiond."
+        abstract: "Undoes \"urlsession background install\".",
+        discussion: "Transfers are kept, and continue when a program starts urlsessiond."
     )
 
     func run() throws {
@@ -81,7 +81,7 @@ struct BackgroundUninstallCommand: ParsableCommand {
         }
         guard !names.isEmpty else { return StandardError.print("there are no units in \(units.folder.path)") }
         if !ServiceUnits.systemctl(["disable", "--now"] + names) {
-            StandardError.print("systemctl could not disable them; they are removed all the same")
+            StandardError.print("systemctl could not disable the units; removing them anyway")
         }
         for name in names where unlink(units.file(name).path) != 0 {
             throw ToolFailure(23, "cannot remove \(units.file(name).path): \(String(cString: strerror(errno)))")

@@ -19,8 +19,9 @@ struct BackgroundListCommand: AsyncParsableCommand {
         commandName: "list",
         abstract: "Shows the background transfers of all programs.",
         discussion: """
-            Each with its number, its state (running, waiting, paused, or ended: its program has not taken it), its program, how far it \
-            is, its URL without the query, and why it waits. On a terminal long ones are cut, so that each has one line.
+            For each transfer: its number, its state (running, waiting, paused, or ended: its program has not collected it yet), its \
+            program, its progress, its URL without the query, and why it waits. On a terminal, long values are cut, so that each \
+            transfer has one line.
             """
     )
 

@@ -16,31 +16,31 @@ struct BackgroundOrderOptions: ParsableArguments {
     @Option(name: [.customShort("H"), .long], help: ArgumentHelp("A request header; may be repeated.", valueName: "name: value"))
     var header: [String] = []
 
-    @Flag(help: "Leave the time to the system: an unmetered network, external power, and nothing more urgent.")
+    @Flag(help: "Let the system choose the time: an unmetered network, external power, and no more urgent transfers.")
     var discretionary = false
 
-    @Option(help: ArgumentHelp("Which of the waiting ones goes first: 0 to 1; 0.5.", valueName: "priority"))
+    @Option(help: ArgumentHelp("The priority among waiting transfers, from 0 to 1; 0.5 by default.", valueName: "priority"))
     var priority: Float?
 
     @Option(
         name: .customLong("not-before"),
         help: ArgumentHelp(
-            "Begin at this time at the earliest: 2030-01-31T08:00, or so many seconds from now.", valueName: "date|+seconds"),
+            "The earliest time to begin: 2030-01-31T08:00, or a number of seconds from now.", valueName: "date|+seconds"),
         transform: BeginTime.init
     )
     var notBefore: BeginTime?
 
-    @Flag(help: "Stay, and show how far they are, until they are done. Ctrl-C leaves them to urlsessiond.")
+    @Flag(help: "Wait until the transfers are done, and show their progress. After Ctrl-C, urlsessiond continues them.")
     var wait = false
 
-    @Flag(name: .shortAndLong, help: "Print no numbers, and show no progress.")
+    @Flag(name: .shortAndLong, help: "Print neither numbers nor progress.")
     var silent = false
 
     func validate() throws {
         for field in header where HeaderLine(field)?.value == nil {
             throw ValidationError("'\(field)' is not a header: write 'Name: value'.")
         }
-        if let priority, !(0...1 ~= priority) { throw ValidationError("A priority is from 0 to 1.") }
+        if let priority, !(0...1 ~= priority) { throw ValidationError("--priority must be from 0 to 1.") }
     }
 
     func request(for url: URL) -> URLRequest {
@@ -60,7 +60,7 @@ struct BackgroundOrderOptions: ParsableArguments {
     static func url(_ text: String) throws -> URL {
         let url = try RequestOptions.url(text)
         guard ["http", "https"].contains(url.scheme?.lowercased()) else {
-            throw ToolFailure(1, "only http and https are transferred in the background: \(RequestOptions.hidingUser(text))")
+            throw ToolFailure(1, "background transfers support only http and https: \(RequestOptions.hidingUser(text))")
         }
         return url
     }
@@ -86,6 +86,7 @@ struct BeginTime: Sendable {
                 return
             }
         }
-        throw ValidationError("'\(text)' is no time: write 2030-01-31T08:00, with Z or an offset for another zone, or +SECONDS.")
+        throw ValidationError(
+            "'\(text)' is not a time: write 2030-01-31T08:00, with Z or an offset for another zone, or +SECONDS.")
     }
 }

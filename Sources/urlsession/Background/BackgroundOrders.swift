@@ -73,7 +73,7 @@ final class BackgroundOrders {
         do throws(LoadError) {
             reports = try await manager?.list() ?? []
         } catch {
-            StandardError.print("urlsession: the transfers' numbers are not known: \(TextTable.harmless(error.message))")
+            StandardError.print("urlsession: cannot determine the transfers' numbers: \(TextTable.harmless(error.message))")
         }
         var failure: Int32?
         var lines = ""
@@ -103,7 +103,7 @@ final class BackgroundOrders {
         let collector = collector
         SignalActions.set(SIGINT) {
             screen.finish()
-            StandardError.print("the transfers go on: see \"urlsession background list\"")
+            StandardError.print("the transfers continue: see \"urlsession background list\"")
             collector.leave(130)
         }
         let showing = Task {
@@ -132,7 +132,7 @@ extension ToolFailure {
         self.init(code, TextTable.harmless(error.message))
     }
 
-    static var noDaemon: ToolFailure { ToolFailure(7, "urlsessiond does not run: nothing is transferred in the background") }
+    static var noDaemon: ToolFailure { ToolFailure(7, "urlsessiond is not running: there are no background transfers") }
 }
 
 extension ManagerConnection {

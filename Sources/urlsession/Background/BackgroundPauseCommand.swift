@@ -14,8 +14,8 @@ import BackgroundProtocol
 struct BackgroundPauseCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pause",
-        abstract: "Holds transfers until they are resumed.",
-        discussion: "What has come is kept, where the server lets them be gone on with."
+        abstract: "Pauses transfers until they are resumed.",
+        discussion: "The data received so far is kept if the server supports resuming."
     )
 
     @OptionGroup var selection: TransferSelection
@@ -27,7 +27,7 @@ struct BackgroundPauseCommand: AsyncParsableCommand {
 struct BackgroundResumeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "resume",
-        abstract: "Goes on with transfers that were paused."
+        abstract: "Resumes paused transfers."
     )
 
     @OptionGroup var selection: TransferSelection
@@ -39,8 +39,8 @@ struct BackgroundResumeCommand: AsyncParsableCommand {
 struct BackgroundCancelCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cancel",
-        abstract: "Gives transfers up.",
-        discussion: "Their programs are told that they were cancelled."
+        abstract: "Cancels transfers.",
+        discussion: "Their programs are notified of the cancellation."
     )
 
     @OptionGroup var selection: TransferSelection

@@ -16,11 +16,11 @@ import LoadingModel
 struct BackgroundQuitCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "quit",
-        abstract: "Ends a program by force, and cancels its transfers.",
-        discussion: "It is not started for its transfers again until its user starts it."
+        abstract: "Force-quits a program, and cancels its transfers.",
+        discussion: "urlsessiond does not start the program again until the user has started it."
     )
 
-    @Argument(help: "The program: its file's path, or the last part of it.")
+    @Argument(help: "The path of the program's file, or the last part of it.")
     var program: String
 
     func run() async throws {
@@ -37,7 +37,7 @@ struct BackgroundQuitCommand: AsyncParsableCommand {
 struct BackgroundLogCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "log",
-        abstract: "Shows what urlsessiond did lately."
+        abstract: "Shows the recent activity of urlsessiond."
     )
 
     func run() async throws {

@@ -16,18 +16,18 @@ import LoadingModel
 struct BackgroundScheduleCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "schedule",
-        abstract: "Says when background transfers may run, and how fast.",
+        abstract: "Sets when background transfers may run, and how fast.",
         discussion: """
-            For the transfers of all programs, those that run included, until it is said otherwise. Without options it shows what holds. \
-            Out of the hours none begins; what runs is paused, and goes on where it was, where the server lets it. Hours are those of the \
-            clock here. The rate is that of all transfers together: each waits until what it moved is paid for.
+            The schedule applies to the transfers of all programs, including running ones, until it is changed. Without options, it is \
+            shown. Outside of the hours, no transfer begins, and running ones are paused; they continue where they stopped if the server \
+            supports that. Hours are in local time. The rate is shared by all transfers.
             """
     )
 
     @Option(
         name: .long,
         help: ArgumentHelp(
-            "The hours at which transfers may run, in place of those of before. Many take several of them.",
+            "The hours during which transfers may run, instead of the previous ones; may be repeated.",
             valueName: "22:00-06:00"))
     var hours: [DayHours] = []
 
@@ -37,24 +37,24 @@ struct BackgroundScheduleCommand: AsyncParsableCommand {
     @Option(
         name: .customLong("limit-rate"),
         help: ArgumentHelp(
-            "All transfers together move no more than so many bytes in a second; k, M and G may follow. 0 ends that.",
+            "The maximum rate of all transfers together, in bytes per second; k, M or G may follow. 0 removes the limit.",
             valueName: "bytes"))
     var limit: ByteCount?
 
     func validate() throws {
-        if anyTime, !hours.isEmpty { throw ValidationError("--any-time excludes --hours.") }
+        if anyTime, !hours.isEmpty { throw ValidationError("--any-time cannot be combined with --hours.") }
     }
 
     func run() async throws {
         let manager = try ManagerConnection.required(isStarted: true)
         do throws(LoadError) {
             guard case .status(let status, _) = try await manager.ask(.status) else {
-                throw LoadError(.backgroundSessionDisconnected, "urlsessiond gave no status; nothing was changed")
+                throw LoadError(.backgroundSessionDisconnected, "urlsessiond reported no status; nothing was changed")
             }
             guard var terms = status.terms else {
                 throw LoadError(
                     .backgroundSessionDisconnected,
-                    "the urlsessiond that runs is of version \(status.version), which has no schedule; urlsessiond --replace starts this one"
+                    "the running urlsessiond has version \(status.version), which has no schedule; 'urlsessiond --replace' starts this version"
                 )
             }
             let before = terms

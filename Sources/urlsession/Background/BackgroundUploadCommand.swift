@@ -15,26 +15,26 @@ import URLLoading
 struct BackgroundUploadCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "upload",
-        abstract: "Orders an upload, which goes on when the command has ended.",
+        abstract: "Starts an upload that continues after the command has exited.",
         discussion: """
-            The file is sent as it is when it is sent: leave it alone until then. A URL that ends with a slash gets the file's name. Why \
-            it failed is written to FILE.error, or beside what --response names.
+            The file is read while it is sent: do not change it until then. If the URL ends with a slash, the file's name is appended. \
+            If the upload fails, the reason is written to FILE.error, or beside the file of --response.
             """
     )
 
     @Argument(help: "The file.", completion: .file())
     var file: String
 
-    @Argument(help: "Where to send it.")
+    @Argument(help: "The URL to send the file to.")
     var url: String
 
-    @Option(name: [.customShort("X"), .customLong("request")], help: "The request method: PUT, unless it is said.")
+    @Option(name: [.customShort("X"), .customLong("request")], help: "The request method; PUT by default.")
     var method: String?
 
     @Option(help: ArgumentHelp("Write the response's body to this file.", valueName: "file"), completion: .file())
     var response: String?
 
-    @Flag(help: "Replace a response that is there.")
+    @Flag(help: "Replace an existing response file.")
     var force = false
 
     @OptionGroup var options: BackgroundOrderOptions

@@ -16,11 +16,12 @@ import Foundation
 struct BackgroundWatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "watch",
-        abstract: "Shows how far the background transfers of all programs are, until Ctrl-C.",
-        discussion: "On a terminal a bar for each, the running ones first; elsewhere a line for each change."
+        abstract: "Shows the progress of the background transfers of all programs, until Ctrl-C.",
+        discussion:
+            "On a terminal, each transfer has a progress bar, and running ones come first; elsewhere, each change is a line."
     )
 
-    @Flag(name: .customLong("until-done"), help: "End when nothing is left to be transferred.")
+    @Flag(name: .customLong("until-done"), help: "Exit when no transfers are left.")
     var untilDone = false
 
     func run() async throws {
@@ -39,6 +40,6 @@ struct BackgroundWatchCommand: AsyncParsableCommand {
             if untilDone, isListed, isDone { return screen.finish() }
         }
         screen.finish()
-        throw ToolFailure(7, "urlsessiond went away")
+        throw ToolFailure(7, "the connection to urlsessiond was lost")
     }
 }

@@ -28,7 +28,7 @@ struct ServiceUnits {
         } else if let home = environment["HOME"], home.hasPrefix("/") {
             folder = URL(fileURLWithPath: home, isDirectory: true).appendingPathComponent(".config/systemd/user")
         } else {
-            throw ToolFailure(23, "there is no folder for units: neither XDG_CONFIG_HOME nor HOME is set")
+            throw ToolFailure(23, "cannot find the folder for systemd units: neither XDG_CONFIG_HOME nor HOME is set")
         }
     }
 

@@ -81,7 +81,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
         guard Self.httpFailure(downloadTask.response) == nil else { return }
         moving.withLock { _ in
             guard let note = TransferNote(downloadTask.taskDescription) else {
-                return end(session, downloadTask, .failed(ToolFailure(23, "nothing is known of where the file was to go")))
+                return end(session, downloadTask, .failed(ToolFailure(23, "the destination of the file is unknown")))
             }
             do throws(ToolFailure) {
                 let name = DownloadPlace.suggestion(downloadTask.response)
@@ -139,9 +139,9 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     /// Keeps a file that cannot be moved to its place: the daemon keeps it until it is collected, and starts the tool again.
     private func keep(_ failure: ToolFailure, _ note: TransferNote, _ task: URLSessionTask) -> Never {
         let address = task.originalRequest?.url.map { RequestOptions.hidingUser($0.absoluteString) } ?? "a file"
-        note.leave("\(address): \(failure.message ?? "failed"); it is kept, and tried again")
+        note.leave("\(address): \(failure.message ?? "failed"); the file is kept, and moving it is retried")
         StandardError.print(
-            "urlsession: (\(failure.code)) \(failure.message ?? "failed"); urlsessiond keeps it, and starts the tool again to try"
+            "urlsession: (\(failure.code)) \(failure.message ?? "failed"); urlsessiond keeps the file, and starts the tool again to retry"
         )
         exit(failure.code)
     }

@@ -61,7 +61,7 @@ struct TransferNote: Codable, Sendable {
     /// exited before it could confirm that, the file is not stored twice. The file and its name are synced to disk when this
     /// returns, because the daemon forgets the file then.
     func take(_ location: URL, named name: String? = nil) throws(ToolFailure) -> String {
-        guard var target else { throw ToolFailure(23, "there is no place for it") }
+        guard var target else { throw ToolFailure(23, "the transfer has no destination") }
         if takesSuggestion, let name {
             target = URL(fileURLWithPath: target).deletingLastPathComponent().appendingPathComponent(name).path
         }

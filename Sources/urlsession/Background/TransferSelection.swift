@@ -14,15 +14,15 @@ import LoadingModel
 
 /// The transfers that the user selects, by their numbers or all.
 struct TransferSelection: ParsableArguments {
-    @Argument(help: "The numbers, as \"urlsession background list\" shows them.")
+    @Argument(help: "The numbers of the transfers, from \"urlsession background list\".")
     var numbers: [Int64] = []
 
     @Flag(help: "All transfers of all programs.")
     var all = false
 
     func validate() throws {
-        if all, !numbers.isEmpty { throw ValidationError("--all excludes numbers.") }
-        if !all, numbers.isEmpty { throw ValidationError("Which transfers? Say their numbers, or --all.") }
+        if all, !numbers.isEmpty { throw ValidationError("--all cannot be combined with numbers.") }
+        if !all, numbers.isEmpty { throw ValidationError("No transfers were selected: give their numbers, or --all.") }
     }
 
     /// Sends a request for each transfer, and then throws if one of them failed.

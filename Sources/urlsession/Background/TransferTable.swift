@@ -67,7 +67,7 @@ struct TransferTable {
         }
         let room = max(0, columns - 1)
         let sorted = rows.values.sorted { (Self.rank($0), $0.report.number) < (Self.rank($1), $1.report.number) }
-        guard !sorted.isEmpty else { return [String("nothing is transferred".prefix(room))] }
+        guard !sorted.isEmpty else { return [String("no transfers".prefix(room))] }
         let count = sorted.count <= max(1, height) ? sorted.count : max(0, height - 1)
         let shown = sorted.prefix(count)
         let numberWidth = shown.map { String($0.report.number).count }.max() ?? 1

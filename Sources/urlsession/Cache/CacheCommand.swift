@@ -14,7 +14,7 @@ struct CacheCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cache",
         abstract: "Shows and clears the stored responses.",
-        discussion: "They are kept in XDG_CACHE_HOME, for their owner alone.",
+        discussion: "They are stored in XDG_CACHE_HOME, accessible only to their owner.",
         subcommands: [CacheListCommand.self, CacheShowCommand.self, CacheClearCommand.self]
     )
 }

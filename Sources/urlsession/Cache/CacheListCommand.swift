@@ -17,7 +17,8 @@ struct CacheListCommand: ParsableCommand {
         commandName: "list",
         abstract: "Shows which responses are stored.",
         discussion: """
-            When each was stored, until when it is fresh, the body's size (as JSON in bytes), the status, the media type, the URL.
+            The columns are when a response was stored, until when it is fresh, the body's size (in JSON in bytes), the status, the \
+            media type and the URL.
             """
     )
 

@@ -16,21 +16,21 @@ struct CacheShowCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show",
         abstract: "Shows a stored response: its headers and its body.",
-        discussion: "Nothing is sent. Where the URL is not stored, the exit code is 78."
+        discussion: "No request is sent. If the URL is not stored, the exit code is 78."
     )
 
-    @Argument(help: "The URL; http:// where there is no scheme.")
+    @Argument(help: "The URL; without a scheme, http:// is assumed.")
     var url: String
 
-    @Flag(help: "Show the headers alone.")
+    @Flag(help: "Show only the headers.")
     var headers = false
 
-    @Flag(help: "Show the body alone.")
+    @Flag(help: "Show only the body.")
     var body = false
 
     func validate() throws {
         if headers, body {
-            throw ValidationError("--headers and --body exclude each other; without them, both are shown.")
+            throw ValidationError("--headers and --body are mutually exclusive; without them, both are shown.")
         }
     }
 

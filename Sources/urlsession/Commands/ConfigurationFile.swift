@@ -31,12 +31,12 @@ enum ConfigurationFile {
         )
         .enumerated() {
             guard let entry = Entry(line) else {
-                throw ToolFailure(2, "line \(index + 1) of \(path) has a quote without an end")
+                throw ToolFailure(2, "line \(index + 1) of \(path) has an unterminated quote")
             }
             guard let option = entry.option else { continue }
             let place = "line \(index + 1) of \(path)"
             if entry.isCut {
-                StandardError.print("warning: \(place): what is behind the blank is left out: write the value in quotes")
+                StandardError.print("warning: \(place): the text after the blank is ignored: put the value in quotes")
             }
             if let value = entry.value, isFlag(option) {
                 if value != "true" { StandardError.print("warning: \(place): \(option) takes no value") }

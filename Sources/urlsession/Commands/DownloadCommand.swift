@@ -17,36 +17,37 @@ struct DownloadCommand: AsyncParsableCommand {
     struct Result: ParsableArguments {
         @Option(
             name: .shortAndLong,
-            help: ArgumentHelp("The file to write; otherwise the server's or the URL's name.", valueName: "file"),
+            help: ArgumentHelp("The file to write; by default, the name comes from the server or the URL.", valueName: "file"),
             completion: .file()
         )
         var output: String?
 
-        @Flag(help: "Go on with an interrupted download: give the same options again, since their secrets are not kept.")
+        @Flag(help: "Resume an interrupted download; repeat its options, because their secrets are not stored.")
         var resume = false
 
         @Option(
             help: ArgumentHelp(
-                "Load so many parts at once, each over a connection of its own, where the server has a strong ETag; no more than 6.",
+                "Load this many parts concurrently, each over its own connection, if the server has a strong ETag; at most 6.",
                 valueName: "count"))
         var segments = 1
 
-        @Option(help: ArgumentHelp("Keep the file only if it is this one, or exit with 32.", valueName: "sha-256=hex"))
+        @Option(
+            help: ArgumentHelp("Keep the file only if it has this digest; otherwise, exit with 32.", valueName: "sha-256=hex"))
         var checksum: Checksum?
 
-        @Flag(help: "Load only what was changed after the file here was, and give it the time of the server's.")
+        @Flag(help: "Load the file only if it is newer on the server, and set the local file's time to the server's.")
         var timestamping = false
 
         @Option(
             name: .customLong("input-file"),
             help: ArgumentHelp(
-                "Download the URLs of this file, too, one a line; - for standard input; also -i.", valueName: "file"),
+                "Also download the URLs in this file, one per line; - for standard input; also -i.", valueName: "file"),
             completion: .file())
         var lists: [String] = []
 
         @Flag(
             name: .shortAndLong,
-            help: ArgumentHelp("Exit with 22 when the server answers 400 or more: the default.", visibility: .hidden))
+            help: ArgumentHelp("Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden))
         var fail = false
     }
 
@@ -55,12 +56,12 @@ struct DownloadCommand: AsyncParsableCommand {
         abstract: "Downloads a file.",
         discussion: """
             The file appears when it is complete. Ctrl-C, or a lost connection, leaves NAME.resume and NAME.part beside it; \
-            --resume goes on from them, also where this command was killed, or from a NAME that curl or wget left, and begins afresh where \
-            that cannot be done. HTTP errors are failures (22).
+            --resume continues from them, also after this command was killed, or from a NAME that curl or wget left, and starts over if \
+            that is not possible. HTTP errors are failures (22).
             """
     )
 
-    @Argument(help: ArgumentHelp("The URLs; http:// where there is no scheme.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URLs; without a scheme, http:// is assumed.", valueName: "url"))
     var urls: [String] = []
 
     @OptionGroup(title: "Common options") var result: Result
@@ -70,13 +71,13 @@ struct DownloadCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if urls.isEmpty, result.lists.isEmpty { throw ValidationError("There is no URL.") }
-        if !(1...6 ~= result.segments) { throw ValidationError("--segments is from 1 to 6.") }
+        if urls.isEmpty, result.lists.isEmpty { throw ValidationError("No URL was given.") }
+        if !(1...6 ~= result.segments) { throw ValidationError("--segments must be from 1 to 6.") }
         let isSeveral = urls.count > 1 || !result.lists.isEmpty
         if isSeveral, result.output != nil || result.checksum != nil {
-            throw ValidationError("--output and --checksum are for one URL.")
+            throw ValidationError("--output and --checksum accept only one URL.")
         }
-        if result.timestamping, result.resume { throw ValidationError("--timestamping and --resume exclude each other.") }
+        if result.timestamping, result.resume { throw ValidationError("--timestamping and --resume are mutually exclusive.") }
     }
 
     func run() async throws { try await options.carryOut(downloadAll) }

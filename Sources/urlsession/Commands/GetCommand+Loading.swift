@@ -107,13 +107,13 @@ extension GetCommand {
         guard let argument = result.continueAt else { return nil }
         if isUpload {
             guard argument == "-", FTPAddress.space(visit.url) != nil else {
-                throw ToolFailure(2, "of an upload there is '-C -' alone, for ftp and ftps URLs")
+                throw ToolFailure(2, "uploads support only '-C -', and only for ftp and ftps URLs")
             }
             visit.configuration.resumesFTPUploads = true
             return nil
         }
         guard let continuation = try Continuation(argument, file: file) else { return nil }
-        guard ServerPlace(visit.url) != nil else { throw ToolFailure(2, "--continue-at is for http and https URLs") }
+        guard ServerPlace(visit.url) != nil else { throw ToolFailure(2, "--continue-at supports only http and https URLs") }
         request.setValue("bytes=\(continuation.start)-", forHTTPHeaderField: "Range")
         request.cachePolicy = .reloadIgnoringLocalCacheData
         visit.configuration.omittedHeaders.insert("accept-encoding")
@@ -145,17 +145,17 @@ extension GetCommand {
     private func addConditions(to request: inout URLRequest, _ visit: Visit) throws -> TimeCondition? {
         let isHTTP = ServerPlace(visit.url) != nil
         if let range = result.range {
-            guard isHTTP else { throw ToolFailure(2, "--range is for http and https URLs") }
+            guard isHTTP else { throw ToolFailure(2, "--range supports only http and https URLs") }
             request.setValue("bytes=" + range, forHTTPHeaderField: "Range")
             // Ranges are of the file without content coding.
             if !compressed { visit.configuration.omittedHeaders.insert("accept-encoding") }
         }
         if let tag = tags.condition {
-            guard isHTTP else { throw ToolFailure(2, "--etag-compare is for http and https URLs") }
+            guard isHTTP else { throw ToolFailure(2, "--etag-compare supports only http and https URLs") }
             request.setValue(tag, forHTTPHeaderField: "If-None-Match")
         }
         guard let text = result.timeCondition else { return nil }
-        guard isHTTP else { throw ToolFailure(2, "--time-cond is for http and https URLs") }
+        guard isHTTP else { throw ToolFailure(2, "--time-cond supports only http and https URLs") }
         guard let condition = TimeCondition(text) else {
             options.say("warning: '\(text)' is neither a date nor a file: loading without --time-cond")
             return nil

@@ -16,81 +16,82 @@ struct GetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "get",
         abstract: "Sends a request and shows the response.",
-        discussion: "Redirects are followed and compressed bodies are decoded without being asked for."
+        discussion: "Redirects are followed, and compressed bodies are decoded, by default."
     )
 
-    @Argument(help: ArgumentHelp("The URLs; http:// where there is no scheme.", valueName: "url"))
+    @Argument(help: ArgumentHelp("The URLs; without a scheme, http:// is assumed.", valueName: "url"))
     var addresses: [String] = []
 
     @OptionGroup(title: "Common options") var result: ResultOptions
 
     @OptionGroup(title: "File options") var place: PlaceOptions
 
-    @OptionGroup(title: "Options for what is kept") var keeping: KeepingOptions
+    @OptionGroup(title: "Options for saved data") var keeping: KeepingOptions
 
     @OptionGroup(title: "Options for several URLs") var address: AddressOptions
 
-    @OptionGroup(title: "Options for what is kept") var tags: EntityTagOptions
+    @OptionGroup(title: "Options for saved data") var tags: EntityTagOptions
 
-    @OptionGroup(title: "Options for what is sent") var body: BodyOptions
+    @OptionGroup(title: "Request body options") var body: BodyOptions
 
     @OptionGroup var needless: NeedlessOptions
 
     @OptionGroup var options: RequestOptions
 
-    @Flag(help: ArgumentHelp("Ask for a compressed body: the default.", visibility: .hidden))
+    @Flag(help: ArgumentHelp("Request a compressed body: the default.", visibility: .hidden))
     var compressed = false
 
-    @Flag(help: "Show the stored response without asking the server, as long as it is fresh.")
+    @Flag(help: "Show the stored response without asking the server if it is fresh.")
     var cached = false
 
-    @Flag(help: "Send nothing: show the stored response, of whatever age, or exit with 78.")
+    @Flag(help: "Send nothing: show the stored response, even a stale one, or exit with 78.")
     var offline = false
 
-    @Option(help: ArgumentHelp("Send the request so many times and show a summary.", valueName: "count"))
+    @Option(help: ArgumentHelp("Send the request this many times and show a summary.", valueName: "count"))
     var `repeat`: Int?
 
     private var urls: [String] { addresses + address.named }
 
     func validate() throws {
-        if urls.isEmpty, address.lists.isEmpty { throw ValidationError("There is no URL.") }
-        if `repeat` != nil, urls.count > 1 || !address.lists.isEmpty { throw ValidationError("--repeat is for one URL.") }
+        if urls.isEmpty, address.lists.isEmpty { throw ValidationError("No URL was given.") }
+        if `repeat` != nil, urls.count > 1 || !address.lists.isEmpty { throw ValidationError("--repeat accepts only one URL.") }
         if [cached, offline, options.ignoresCache].count(where: { $0 }) > 1 {
-            throw ValidationError("--cached, --offline and --no-cache exclude each other.")
+            throw ValidationError("--cached, --offline and --no-cache are mutually exclusive.")
         }
-        if `repeat` ?? 1 < 1 { throw ValidationError("--repeat begins at 1.") }
+        if `repeat` ?? 1 < 1 { throw ValidationError("--repeat must be at least 1.") }
         if keeping.cookieJar != nil, options.ignoresCookies {
-            throw ValidationError("--no-cookies and --cookie-jar exclude each other.")
+            throw ValidationError("--no-cookies and --cookie-jar are mutually exclusive.")
         }
         if `repeat` != nil, result.failsWithBody || keeping.headFile != nil || result.timeCondition != nil {
-            throw ValidationError("--repeat excludes --fail-with-body, --dump-header and --time-cond.")
+            throw ValidationError("--repeat cannot be combined with --fail-with-body, --dump-header or --time-cond.")
         }
         if `repeat` != nil, result.continueAt != nil || place.maximumSize != nil {
-            throw ValidationError("--repeat excludes --continue-at and --max-filesize.")
+            throw ValidationError("--repeat cannot be combined with --continue-at or --max-filesize.")
         }
         if result.continueAt != nil, options.retries.retry > 0 {
-            throw ValidationError("--continue-at excludes --retry: begin again with -C - where a load failed.")
+            throw ValidationError(
+                "--continue-at cannot be combined with --retry: after a failure, run the command again with '-C -'.")
         }
         if result.continueAt != nil, !body.isEmpty, body.uploads.isEmpty {
-            throw ValidationError("--continue-at excludes what has a body.")
+            throw ValidationError("--continue-at cannot be combined with a request body.")
         }
         if !body.isRepeatable, options.retries.retry > 0 {
             throw ValidationError("--retry cannot send standard input twice.")
         }
         if tags.compared != nil || tags.saved != nil, urls.count > 1 {
-            throw ValidationError("--etag-compare and --etag-save are for one URL.")
+            throw ValidationError("--etag-compare and --etag-save accept only one URL.")
         }
         // --repeat shows no response, and counts HTTP errors as failures anyway.
         if `repeat` != nil, !result.output.isEmpty || result.include || result.fail || options.verbose || options.metrics {
-            throw ValidationError("--repeat excludes --output, --include, --fail, --verbose and --metrics.")
+            throw ValidationError("--repeat cannot be combined with --output, --include, --fail, --verbose or --metrics.")
         }
-        if `repeat` != nil, options.archive.file != nil { throw ValidationError("--repeat excludes --har.") }
+        if `repeat` != nil, options.archive.file != nil { throw ValidationError("--repeat cannot be combined with --har.") }
         if `repeat` != nil,
             result.takesName || options.writeOut != nil || options.retries.retry > 0 || !body.form.isEmpty
                 || !body.uploads.isEmpty || options.pace.rate != nil
         {
             throw ValidationError(
-                "--repeat excludes --remote-name, --write-out, --retry, --form, --upload-file and --limit-rate.")
+                "--repeat cannot be combined with --remote-name, --write-out, --retry, --form, --upload-file or --limit-rate.")
         }
     }
 

@@ -17,17 +17,17 @@ struct URLSessionTool: AsyncParsableCommand {
         commandName: "urlsession",
         abstract: "Loads URLs.",
         discussion: """
-            Without a command it gets: "urlsession URL" is "urlsession get URL", and takes the options that curl's users write.
+            Without a command, get is assumed: "urlsession URL" is "urlsession get URL". It accepts curl's options.
 
-            Exit codes are curl's: 0 done, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 5 could not resolve proxy, \
-            6 could not resolve host, 7 could not connect, 8 the server broke the protocol, 18 partial body, \
+            Exit codes are curl's: 0 success, 1 unsupported protocol, 2 wrong usage, 3 malformed URL, 5 could not resolve proxy, \
+            6 could not resolve host, 7 could not connect, 8 protocol violation by the server, 18 partial body, \
             22 HTTP error with --fail, 23 write error, 26 read error, 28 timed out, 35 TLS handshake, 47 too many redirects, \
             52 empty reply, 56 receive failure, 58 client certificate, 60 certificate refused, 61 bad content encoding, \
             67 login denied, 78 not in the cache, 90 public key not pinned, 130 interrupted.
 
-            Cookies, responses and passwords are kept between runs, and used by the next; see "urlsession cookies", \
-            "urlsession cache", "urlsession credentials", --no-cookies and --no-cache. Even so, the server is asked whether a \
-            stored response is still good, unless "urlsession get" is given --cached or --offline.
+            Cookies, responses and passwords are stored, and used by later runs; see "urlsession cookies", "urlsession cache", \
+            "urlsession credentials", --no-cookies and --no-cache. The server is still asked whether a stored response is valid, \
+            unless "urlsession get" is given --cached or --offline.
             """,
         version: "urlsession \(URLSession.libraryVersion)",
         subcommands: [

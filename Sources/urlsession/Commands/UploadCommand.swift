@@ -23,25 +23,25 @@ struct UploadCommand: AsyncParsableCommand {
         @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
         var include = false
 
-        @Flag(help: "Of ftp: send what the server's file is short of, which is taken for the beginning of this one.")
+        @Flag(help: "For ftp: append the missing rest to the server's file, which is assumed to be the beginning of this one.")
         var resume = false
 
         @Flag(
             name: .shortAndLong,
-            help: ArgumentHelp("Exit with 22 when the server answers 400 or more: the default.", visibility: .hidden))
+            help: ArgumentHelp("Exit with 22 if the server answers 400 or more: the default.", visibility: .hidden))
         var fail = false
     }
 
     static let configuration = CommandConfiguration(
         commandName: "upload",
         abstract: "Sends a file.",
-        discussion: "A URL that ends with a slash gets the file's name. HTTP errors are failures (22)."
+        discussion: "If the URL ends with a slash, the file's name is appended. HTTP errors are failures (22)."
     )
 
-    @Argument(help: "The file; - is standard input.", completion: .file())
+    @Argument(help: "The file; - for standard input.", completion: .file())
     var file: String
 
-    @Argument(help: "Where to send it.")
+    @Argument(help: "The URL to send the file to.")
     var url: String
 
     @OptionGroup(title: "Common options") var result: Result
@@ -63,7 +63,7 @@ struct UploadCommand: AsyncParsableCommand {
         if source.isStandardInput || source.isPipe { options.retries.retry = 0 }
         let visit = try options.visit(url)
         if result.resume, FTPAddress.space(visit.url) == nil {
-            throw ToolFailure(2, "--resume of an upload is for ftp and ftps URLs")
+            throw ToolFailure(2, "upload supports --resume only for ftp and ftps URLs")
         }
         visit.configuration.resumesFTPUploads = result.resume
         var request = options.request(for: source.target(visit.url))

@@ -15,13 +15,13 @@ struct CookieDeleteCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "delete",
         abstract: "Deletes stored cookies.",
-        discussion: "--domain and --name together delete the cookies that both name."
+        discussion: "With both --domain and --name, cookies that match both are deleted."
     )
 
     @Option(help: ArgumentHelp("Delete the cookies of this domain and its subdomains.", valueName: "domain"))
     var domain: String?
 
-    @Option(help: ArgumentHelp("Delete the cookies of this name.", valueName: "name"))
+    @Option(help: ArgumentHelp("Delete the cookies with this name.", valueName: "name"))
     var name: String?
 
     @Flag(help: "Delete all cookies.")
@@ -29,10 +29,10 @@ struct CookieDeleteCommand: ParsableCommand {
 
     func validate() throws {
         if all, domain != nil || name != nil {
-            throw ValidationError("--all excludes --domain and --name.")
+            throw ValidationError("--all cannot be combined with --domain or --name.")
         }
         if !all, domain == nil, name == nil {
-            throw ValidationError("Which cookies? Say --domain, --name or --all.")
+            throw ValidationError("No cookies were selected: give --domain, --name or --all.")
         }
     }
 
@@ -42,7 +42,7 @@ struct CookieDeleteCommand: ParsableCommand {
             HTTPCookieStorage.shared.deleteCookie(cookie)
         }
         guard cookies.isEmpty || HTTPCookieStorage.shared.makeDurable() else {
-            throw ToolFailure(23, "no cookies deleted for good: what is stored cannot be changed")
+            throw ToolFailure(23, "no cookies were deleted permanently: the cookie store cannot be changed")
         }
         StandardError.print("deleted \(Count.text(cookies.count, "cookie"))")
     }

@@ -16,10 +16,10 @@ struct CookieExportCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "export",
         abstract: "Writes the stored cookies as a cookies.txt file.",
-        discussion: "The file is Netscape's, as curl reads it with --cookie, and readable by its owner alone."
+        discussion: "The file has Netscape's format, which curl reads with --cookie, and is readable only by its owner."
     )
 
-    @Argument(help: "The file; standard output where it is - or absent.", completion: .file())
+    @Argument(help: "The file; - or nothing for standard output.", completion: .file())
     var file = "-"
 
     func run() throws {
@@ -32,7 +32,7 @@ struct CookieExportCommand: ParsableCommand {
         }
         let leftOut = cookies.count - CookieFile.cookieLines(of: text).count
         if leftOut > 0 {
-            StandardError.print("\(Count.text(leftOut, "cookie")) left out: cookies.txt has no place for tabs and partitions")
+            StandardError.print("\(Count.text(leftOut, "cookie")) left out: cookies.txt cannot represent tabs and partitions")
         }
     }
 }

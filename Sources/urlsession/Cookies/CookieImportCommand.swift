@@ -17,12 +17,12 @@ struct CookieImportCommand: ParsableCommand {
         commandName: "import",
         abstract: "Adds the cookies of a cookies.txt file to the stored ones.",
         discussion: """
-            The file is Netscape's, as curl writes it with --cookie-jar. Cookies of the same name, domain and path are replaced. \
-            Session cookies (those that expire at 0) would end with this very command, and are left out; get -b FILE sends them.
+            The file has Netscape's format, which curl writes with --cookie-jar. Cookies with the same name, domain and path are \
+            replaced. Session cookies (those that expire at 0) would end with this command, and are left out; get -b FILE sends them.
             """
     )
 
-    @Argument(help: "The file; - is standard input.", completion: .file())
+    @Argument(help: "The file; - for standard input.", completion: .file())
     var file: String
 
     func run() throws {
@@ -39,12 +39,12 @@ struct CookieImportCommand: ParsableCommand {
         }
         let refused = Self.missing(cookies, in: storage)
         guard cookies.isEmpty || storage.makeDurable() else {
-            throw ToolFailure(23, "no cookies imported: they cannot be stored, and would end with this very command")
+            throw ToolFailure(23, "no cookies were imported: the cookie store cannot be changed")
         }
         StandardError.print("imported \(Count.text(Set(cookies.map(Self.identity)).count - refused, "cookie"))")
-        report(found.count - cookies.count, "session cookie", "left out: these end with the process that has them")
-        report(lines.count - found.count, "line", "left out: no cookies, or expired ones")
-        report(refused, "cookie", "refused: for a public suffix, against a name's prefix, or beyond the limits")
+        report(found.count - cookies.count, "session cookie", "left out: they would end with this command")
+        report(lines.count - found.count, "line", "left out: not a cookie, or expired")
+        report(refused, "cookie", "refused: for a public suffix, violating a name prefix, or exceeding the limits")
     }
 
     private func report(_ count: Int, _ noun: String, _ text: String) {

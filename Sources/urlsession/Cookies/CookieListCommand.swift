@@ -16,7 +16,7 @@ struct CookieListCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
         abstract: "Shows the stored cookies, with their values.",
-        discussion: "A domain with a dot in front stands for its subdomains, too."
+        discussion: "A domain with a leading dot includes its subdomains."
     )
 
     @Option(help: ArgumentHelp("Only the cookies of this domain and its subdomains.", valueName: "domain"))

@@ -14,7 +14,8 @@ struct CookiesCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "cookies",
         abstract: "Shows, deletes, imports and exports the stored cookies.",
-        discussion: "They are kept in XDG_DATA_HOME, for their owner alone. Session cookies end with the run that received them.",
+        discussion:
+            "They are stored in XDG_DATA_HOME, accessible only to their owner. Session cookies end with the run that received them.",
         subcommands: [
             CookieListCommand.self, CookieDeleteCommand.self, CookieImportCommand.self, CookieExportCommand.self,
         ]

@@ -37,7 +37,7 @@ struct ConnectionProbe: Sendable {
         defer { for descriptor in sockets.keys { close(descriptor) } }
         for (index, text) in addresses.enumerated() {
             guard let address = SocketAddress(text, port: port) else {
-                probes[index].failure = "is no address"
+                probes[index].failure = "not an IP address"
                 continue
             }
             let kind = SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue

@@ -15,27 +15,27 @@ import URLLoading
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "doctor",
-        abstract: "Says step by step where a load goes, and why it fails.",
+        abstract: "Shows step by step where a load goes, and why it fails.",
         discussion: """
-            It looks the name up, tries each address, and sends one GET, of whose answer it reads the head alone. Each step is told in plain \
-            words, and the last line says what came of it. The exit code is that of "urlsession get".
+            It looks up the name, tries each address, and sends one GET, of whose response it reads only the head. Each step is explained \
+            in plain words, and the last line states the result. The exit code is that of "urlsession get".
 
-            No credentials are sent unless options or the URL name them, and stored cookies and responses are left alone without --stores.
+            No credentials are sent unless options or the URL contain them. Stored cookies and responses are not used without --stores.
             """
     )
 
-    @Argument(help: "The URL of http or https; http:// where there is no scheme.")
+    @Argument(help: "The http or https URL; without a scheme, http:// is assumed.")
     var url: String
 
     @Option(
         name: [.customShort("m"), .customLong("max-time")],
-        help: ArgumentHelp("The most that each step may take; 10.", valueName: "seconds"))
+        help: ArgumentHelp("The timeout of each step; 10 by default.", valueName: "seconds"))
     var maximumTime = 10.0
 
-    @Flag(help: "Look at the stored cookies, responses and HSTS hosts; nothing of them is changed or sent.")
+    @Flag(help: "Also examine the stored cookies, responses and HSTS hosts, without changing or sending them.")
     var stores = false
 
-    @Flag(help: "Show it as JSON.")
+    @Flag(help: "Show the result as JSON.")
     var json = false
 
     @OptionGroup(title: "Connection options") var connections: ConnectionOptions

@@ -98,25 +98,27 @@ struct DoctorExamination {
         }
         guard let url = try? RequestOptions.url(command.url) else { return refuse(3, "that is not a URL") }
         let scheme = url.scheme?.lowercased() ?? ""
-        guard ["http", "https"].contains(scheme) else { return refuse(1, "the doctor knows http and https, and no '\(scheme)'") }
-        guard let host = url.host(percentEncoded: false), !host.isEmpty else { return refuse(3, "the URL names no host") }
+        guard ["http", "https"].contains(scheme) else {
+            return refuse(1, "the doctor supports http and https, but not '\(scheme)'")
+        }
+        guard let host = url.host(percentEncoded: false), !host.isEmpty else { return refuse(3, "the URL has no host") }
         do {
             try command.connections.schemes?.check(url, option: "--proto")
         } catch {
-            return refuse(error.code, error.message ?? "--proto excludes it")
+            return refuse(error.code, error.message ?? "--proto does not allow it")
         }
         var lines = ["\(scheme), host \(host), port \(Self.port(url))"]
         var result = DoctorReport.Mark.good
         if !command.url.allSatisfy(\.isASCII), host.lowercased().contains("xn--") {
-            lines.append("the network knows the host by that name, which stands for the letters you wrote (IDNA)")
+            lines.append("this is the host's name in DNS, the encoded form of the letters that you wrote (IDNA)")
         }
         if url.user != nil {
             result = .note
-            lines.append("it names a user: whoever sees the URL sees that, too")
+            lines.append("it contains a user name, which everyone who sees the URL can read")
         }
         if scheme == "http" {
             result = .note
-            lines.append("http is not encrypted: everybody on the way can read and change it")
+            lines.append("http is not encrypted: everyone on the network path can read and change it")
         }
         add(.init(.url, result, lines, ["scheme": [scheme], "host": [host], "port": ["\(Self.port(url))"]]))
         return url
@@ -144,20 +146,21 @@ struct DoctorExamination {
             let secure = upgrade?.value(forHTTPHeaderField: "Location").flatMap({ URL(string: $0) })
         else { return (url, nil) }
         return isSecure
-            ? (url, "the host is known to want https alone") : (secure, "http becomes https: the host is known to want that")
+            ? (url, "the host is known to require https") : (secure, "http becomes https: the host is known to require it")
     }
 
     private static func strictTransportStep(_ upgrade: String?, _ outcome: DoctorLoad.Outcome) -> DoctorReport.Step {
         let field = outcome.response?.value(forHTTPHeaderField: "Strict-Transport-Security")
         let isSecure = outcome.response?.url?.scheme?.lowercased() == "https"
-        var lines = [upgrade ?? "the host is not known to want https alone"]
+        var lines = [upgrade ?? "the host is not known to require https"]
         var facts = ["known": ["\(upgrade != nil)"]]
         if let field, isSecure {
             facts["field"] = [field]
             let age = DoctorStores.seconds("max-age", in: field)
             let until = age.map { Date(timeIntervalSinceNow: TimeInterval($0)).formatted(.iso8601.year().month().day()) }
             lines.append(
-                until.map { "the server asks for that until \($0)" } ?? "the server asks for that in words that make no sense")
+                until.map { "the server requires https until \($0)" }
+                    ?? "the server's Strict-Transport-Security field is not valid")
         }
         return .init(.hsts, upgrade == nil && field == nil ? .none : .good, lines, facts)
     }
@@ -183,10 +186,11 @@ struct DoctorExamination {
             }
             step.lines = [
                 ways.map { $0?.absoluteString ?? "direct" }.joined(separator: ", then "),
-                "as \(DoctorProxies.source(command.login, isSecure: url.scheme?.lowercased() == "https")) says",
+                "set by \(DoctorProxies.source(command.login, isSecure: url.scheme?.lowercased() == "https"))",
             ]
             let looksUpHere = ["socks4", "socks5"].contains(first.scheme ?? "")
-            step.lines.append(looksUpHere ? "the server's name is looked up here" : "the server's name is looked up by the proxy")
+            step.lines.append(
+                looksUpHere ? "the server's name is looked up on this machine" : "the server's name is looked up by the proxy")
             return Target(host: name, port: first.port ?? 80, isProxy: true)
         } catch {
             let failure = ToolFailure(error, answered: false, received: 0, expected: -1)
@@ -202,15 +206,15 @@ struct DoctorExamination {
         let limit = command.maximumTime
         guard let target else { return add(proxy) }
         guard !command.connections.leadElsewhere else {
-            add(.init(.name, .none, ["options say where connections lead: not looked up"]))
+            add(.init(.name, .none, ["not looked up: options set the destination of connections"]))
             add(proxy)
-            return add(.init(.connection, .none, ["not tried by itself"]))
+            return add(.init(.connection, .none, ["not tried separately"]))
         }
         let what = target.isProxy ? "the proxy \(target.host)" : target.host
         let probe = await NameProbe.run(target.host, limit: limit)
         let isAddress = SocketAddress(target.host, port: target.port) != nil
         if let failure = probe.failure {
-            add(.init(.name, .bad, ["\(what) has no address: \(failure)"], ["failure": [failure]]))
+            add(.init(.name, .bad, ["no address was found for \(what): \(failure)"], ["failure": [failure]]))
         } else {
             let (new, old) = (probe.addresses.filter { $0.contains(":") }, probe.addresses.filter { !$0.contains(":") })
             var lines = [isAddress ? "\(what) is an address" : "\(what) was found in \(Self.milliseconds(probe.seconds))"]
@@ -220,7 +224,7 @@ struct DoctorExamination {
         }
         add(await Self.route(to: probe.addresses))
         add(proxy)
-        guard !probe.addresses.isEmpty else { return add(.init(.connection, .none, ["there is no address to try"])) }
+        guard !probe.addresses.isEmpty else { return add(.init(.connection, .none, ["no address to try"])) }
         probes = await ConnectionProbe.run(probe.addresses, port: target.port, limit: limit)
         let works = probes.contains { $0.failure == nil }
         add(
@@ -239,10 +243,10 @@ struct DoctorExamination {
         let path = await NetworkPath.current()
         let sources = addresses.prefix(8).compactMap { SocketAddress($0, port: 80)?.source }
         guard let source = sources.first else {
-            let line = path.isSatisfied ? "no route to the addresses that were found" : "there is no way to other networks"
+            let line = path.isSatisfied ? "no route to the addresses found" : "no route to other networks"
             return .init(
                 .route, addresses.isEmpty ? path.isSatisfied ? .none : .bad : .bad,
-                [addresses.isEmpty && path.isSatisfied ? "no address to go to" : line])
+                [addresses.isEmpty && path.isSatisfied ? "no address to reach" : line])
         }
         if source == "::1" || source.hasPrefix("127.") {
             return .init(.route, .good, ["within this machine"], ["source": [source]])
@@ -250,7 +254,8 @@ struct DoctorExamination {
         let interface = path.interfaces.first { $0.addresses.contains(source) }
         let name = interface.map { "\($0.name) (\($0.kind.rawValue)\($0.isExpensive ? ", metered" : ""))" } ?? "an interface"
         return .init(
-            .route, .good, ["by \(name), from \(source)"], ["source": [source], "interface": [interface?.name].compactMap { $0 }])
+            .route, .good, ["through \(name), from \(source)"],
+            ["source": [source], "interface": [interface?.name].compactMap { $0 }])
     }
 
     static func milliseconds(_ seconds: Double) -> String { "\(ByteText.rounded(seconds * 1000, digits: 1)) ms" }
@@ -263,7 +268,7 @@ struct DoctorExamination {
         if url.scheme?.lowercased() == "https" {
             let version = outcome.metrics?.transactionMetrics.last { $0.negotiatedTLSProtocolVersion != nil }?
                 .negotiatedTLSProtocolVersion?.rawValue
-            guard let version else { return add(.init(.ats, .none, ["https, which it wants"])) }
+            guard let version else { return add(.init(.ats, .none, ["the load uses https"])) }
             return add(.init(.ats, version >= 0x0303 ? .good : .note, ["https with \(DoctorTrust.name(ofVersion: version))"]))
         }
         let strict = URLSessionConfiguration.ephemeral
@@ -272,13 +277,13 @@ struct DoctorExamination {
         request.cachePolicy = .returnCacheDataDontLoad
         let refusal = await DoctorLoad.run(request, strict).error as? URLError
         guard refusal?.code == .appTransportSecurityRequiresSecureConnection else {
-            return add(.init(.ats, .good, ["http is allowed to this host by its defaults"]))
+            return add(.init(.ats, .good, ["its defaults allow http to this host"]))
         }
         let words = refusal.map { ToolFailure.describe($0) } ?? ""
         add(
             .init(
                 .ats, command.trust.ats ? .bad : .note,
-                [command.trust.ats ? words : "this tool allows it; to a program with the defaults: \(words)"]))
+                [command.trust.ats ? words : "this tool allows it; a program with the defaults gets: \(words)"]))
     }
 
     // MARK: The response
@@ -286,12 +291,12 @@ struct DoctorExamination {
     private static func protocolStep(_ outcome: DoctorLoad.Outcome) -> DoctorReport.Step {
         guard let name = outcome.metrics?.transactionMetrics.last(where: { $0.networkProtocolName != nil })?.networkProtocolName
         else {
-            return .init(.httpVersion, .none, ["none was spoken"])
+            return .init(.httpVersion, .none, ["none was used"])
         }
         let words = ["http/1.1": "HTTP/1.1", "http/1.0": "HTTP/1.0", "h2": "HTTP/2"][name] ?? name
         let offer = outcome.response?.value(forHTTPHeaderField: "Alt-Svc")
         return .init(
-            .httpVersion, .good, [words] + (offer.map { ["the server says it can also be had by \($0) (Alt-Svc)"] } ?? []),
+            .httpVersion, .good, [words] + (offer.map { ["the server is also reachable by \($0) (Alt-Svc)"] } ?? []),
             ["protocol": [name], "alternatives": [offer].compactMap { $0 }])
     }
 
@@ -306,7 +311,7 @@ struct DoctorExamination {
         }
         let facts = ["redirects": outcome.redirects.map { RequestOptions.hidingUser($0.to.absoluteString) }]
         guard let response = outcome.response else {
-            return .init(.answer, failure == nil ? .note : .bad, lines + [failure?.message ?? "there was none"], facts)
+            return .init(.answer, failure == nil ? .note : .bad, lines + [failure?.message ?? "there was no response"], facts)
         }
         let time = outcome.metrics.map { " after \(milliseconds($0.taskInterval.duration))" } ?? ""
         let line = response.headLines.first?.split(separator: " ").dropFirst().joined(separator: " ") ?? "\(response.statusCode)"

@@ -13,10 +13,11 @@ import URLLoading
 /// Reports stored cookies and responses for a load, if the user requests it.
 enum DoctorStores {
     static func cookies(_ url: URL, looks: Bool) -> DoctorReport.Step {
-        guard looks else { return .init(.cookies, .none, ["not looked at (--stores)"]) }
+        guard looks else { return .init(.cookies, .none, ["not examined without --stores"]) }
         let names = (HTTPCookieStorage.shared.cookies(for: url.withoutUser) ?? []).map(\.name)
         let line =
-            names.isEmpty ? "none would be sent" : "would be sent by \"get\", and were not now: \(names.joined(separator: ", "))"
+            names.isEmpty
+            ? "none would be sent" : "\"get\" would send these, the doctor does not: \(names.joined(separator: ", "))"
         return .init(.cookies, names.isEmpty ? .none : .good, [line], ["names": names])
     }
 
@@ -27,10 +28,10 @@ enum DoctorStores {
         if let stored {
             let left = lifetime(stored).map { $0 - age(stored) }
             lines.append(
-                "a response of \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \($0) s more" : "stale for \(-$0) s" } ?? "with no time for which it is fresh")"
+                "a response with status \(stored.statusCode) is stored, \(left.map { $0 > 0 ? "fresh for \($0) s more" : "stale for \(-$0) s" } ?? "without a freshness lifetime")"
             )
         } else {
-            lines.append(looks ? "nothing is stored" : "not looked at (--stores)")
+            lines.append(looks ? "nothing is stored" : "not examined without --stores")
         }
         if let answer { lines.append(keeping(answer)) }
         return .init(
@@ -39,9 +40,9 @@ enum DoctorStores {
 
     private static func keeping(_ answer: HTTPURLResponse) -> String {
         let field = (answer.value(forHTTPHeaderField: "Cache-Control") ?? "").lowercased()
-        if field.contains("no-store") { return "the answer may not be kept (no-store)" }
-        if let lifetime = lifetime(answer) { return "the answer may be kept, and is fresh for \(lifetime) s" }
-        return "the answer does not say how long it is fresh"
+        if field.contains("no-store") { return "the response must not be stored (no-store)" }
+        if let lifetime = lifetime(answer) { return "the response may be stored, and is fresh for \(lifetime) s" }
+        return "the response does not state how long it is fresh"
     }
 
     /// The freshness lifetime that a response declares, in seconds.
@@ -88,15 +89,15 @@ enum DoctorProxies {
         let names =
             isSecure ? ["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"] : ["http_proxy", "all_proxy", "ALL_PROXY"]
         if let name = names.first(where: { environment[$0]?.isEmpty == false }) { return "\(name) in the environment" }
-        return "the desktop's settings, or their script (PAC),"
+        return "the desktop's settings, or their script (PAC)"
     }
 
     static func reasonForNoProxy(_ login: LoginOptions, host: String) -> String {
-        if login.proxy == "" { return "as --proxy says" }
+        if login.proxy == "" { return "as set by --proxy" }
         let environment = ProcessInfo.processInfo.environment
         let names = ["http_proxy", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
         let isNamed = login.proxy != nil || names.contains { environment[$0]?.isEmpty == false }
         return isNamed
-            ? "since \(login.noProxy != nil ? "--noproxy" : "no_proxy") excludes \(host)" : "since no setting names one"
+            ? "since \(login.noProxy != nil ? "--noproxy" : "no_proxy") excludes \(host)" : "since no proxy is configured"
     }
 }

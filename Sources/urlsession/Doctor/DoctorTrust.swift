@@ -16,13 +16,13 @@ enum DoctorTrust {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
         let secure = outcome.metrics?.transactionMetrics.last { $0.negotiatedTLSProtocolVersion != nil }
         guard url.scheme?.lowercased() == "https" || !chain.isEmpty else {
-            return .init(.tls, .none, ["http has none"])
+            return .init(.tls, .none, ["http does not use TLS"])
         }
         var lines: [String] = []
         var facts: [String: [String]] = [:]
         if let secure, let version = secure.negotiatedTLSProtocolVersion?.rawValue {
             let name = secure.networkProtocolName ?? "nothing"
-            lines.append("\(Self.name(ofVersion: version)), and \(name) by ALPN")
+            lines.append("\(Self.name(ofVersion: version)), with \(name) by ALPN")
             facts["version"] = [Self.name(ofVersion: version)]
         }
         for (index, certificate) in chain.enumerated() {
@@ -43,9 +43,9 @@ enum DoctorTrust {
             facts["objections"] = reasons
             lines += reasons.isEmpty ? [failure?.message ?? ""] : reasons
         } else if !isChecked, !chain.isEmpty {
-            lines.append("it is not checked (--insecure)")
+            lines.append("the certificate is not checked (--insecure)")
         }
-        if lines.isEmpty { return .init(.tls, failure == nil ? .good : .none, ["it did not come to that"]) }
+        if lines.isEmpty { return .init(.tls, failure == nil ? .good : .none, ["the load did not get that far"]) }
         return .init(.tls, isBad ? .bad : isChecked ? .good : .note, lines, facts)
     }
 
@@ -54,19 +54,19 @@ enum DoctorTrust {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
         guard let leaf = chain.first, let last = chain.last else { return [] }
         var reasons: [String] = []
-        if !leaf.covers(outcome.host) { reasons.append("it is for other names than \(outcome.host)") }
+        if !leaf.covers(outcome.host) { reasons.append("the certificate is not for \(outcome.host)") }
         for (index, certificate) in chain.enumerated() {
-            let whose = index == 0 ? "it" : "an issuer's certificate"
+            let whose = index == 0 ? "the certificate" : "an issuer's certificate"
             if let end = certificate.end, end < now { reasons.append("\(whose) expired on \(day(end))") }
             if let begin = certificate.begin, begin > now { reasons.append("\(whose) is not valid before \(day(begin))") }
         }
         if (outcome.error as? URLError)?.code == .serverCertificateHasUnknownRoot || reasons.isEmpty {
             if leaf.isSelfIssued {
-                reasons.append("it vouches for itself alone")
+                reasons.append("the certificate is self-signed")
             } else if last.isSelfIssued {
-                reasons.append("its root is not one that is trusted here: \(last.subject)")
+                reasons.append("its root is not trusted here: \(last.subject)")
             } else {
-                reasons.append("no trusted certificate is known of its issuer: \(last.issuer)")
+                reasons.append("no trusted certificate of its issuer is known: \(last.issuer)")
             }
         }
         return reasons
@@ -74,20 +74,20 @@ enum DoctorTrust {
 
     static func advice(_ outcome: DoctorLoad.Outcome) -> String {
         let chain = outcome.certificates.prefix(10).map(CertificateFacts.init)
-        guard let leaf = chain.first else { return "The server shows no certificate that can be read." }
+        guard let leaf = chain.first else { return "The server sent no readable certificate." }
         let now = Date()
         if !leaf.covers(outcome.host) {
-            return "Use one of the names of the certificate, or have one issued for \(outcome.host)."
+            return "Use one of the certificate's names, or have a certificate issued for \(outcome.host)."
         }
         if chain.contains(where: { $0.end.map { $0 < now } ?? false }) {
-            return "The server's owner has to renew the certificate."
+            return "The server's administrator has to renew the certificate."
         }
         if chain.contains(where: { $0.begin.map { $0 > now } ?? false }) {
-            return "Check the clock of this machine; else wait, or have it issued anew."
+            return "Check this machine's clock; if it is right, wait, or have a new certificate issued."
         }
-        if leaf.isSelfIssued { return "If it is yours, trust it by --cacert FILE, or pin its key by --pin." }
-        if chain.last?.isSelfIssued == true { return "If you trust that root, name it by --cacert FILE." }
-        return "The server should send its issuer's certificates, too; else name the root by --cacert FILE."
+        if leaf.isSelfIssued { return "If it is yours, trust it with --cacert FILE, or pin its key with --pin." }
+        if chain.last?.isSelfIssued == true { return "If you trust that root, give it with --cacert FILE." }
+        return "The server should also send its issuer's certificates; otherwise, give the root with --cacert FILE."
     }
 
     static func name(ofVersion version: UInt16) -> String {

@@ -21,7 +21,7 @@ struct DoctorVerdict {
 
     var sentence: String {
         guard let failure else { return success }
-        let words = failure.message ?? "it was stopped"
+        let words = failure.message ?? "the load was stopped"
         return "The load fails (\(failure.code)): \(words). \(advice(failure))"
     }
 
@@ -31,16 +31,16 @@ struct DoctorVerdict {
     }
 
     private var success: String {
-        guard let response = outcome.response else { return "The load goes well." }
+        guard let response = outcome.response else { return "The load succeeds." }
         let end = response.url?.host(percentEncoded: false) ?? host
         let detour =
             outcome.redirects.isEmpty
             ? "" : ", after \(outcome.redirects.count) redirect\(outcome.redirects.count == 1 ? "" : "s")"
         switch response.statusCode {
-        case 401: return "The way to the server is good; \(end) wants to know who asks (401): say it with --user."
-        case 407: return "The way to the proxy is good; it wants to know who asks (407): say it with --proxy-user."
-        case 400...: return "The way to the server is good; \(end) itself answers \(response.statusCode)\(detour)."
-        default: return "The load goes well: \(end) answers \(response.statusCode)\(detour)."
+        case 401: return "The server is reachable, but \(end) requires authentication (401): use --user."
+        case 407: return "The proxy is reachable, but requires authentication (407): use --proxy-user."
+        case 400...: return "The server is reachable; \(end) itself answers \(response.statusCode)\(detour)."
+        default: return "The load succeeds: \(end) answers \(response.statusCode)\(detour)."
         }
     }
 
@@ -50,27 +50,27 @@ struct DoctorVerdict {
         where failure.message?.contains("App Transport Security") == true
             || (outcome.error as? URLError)?.code == .appTransportSecurityRequiresSecureConnection:
             "Use https, or allow http to this host."
-        case 5: "Check the proxy's name, or the setting that names it."
-        case 6: "Check the spelling of the name, and whether the name servers of \"urlsession network\" answer."
+        case 5: "Check the proxy's name, and the setting that contains it."
+        case 6: "Check the spelling of the name, and whether the name servers that \"urlsession network\" shows answer."
         case 7 where isRefusedByProxy:
-            "The proxy is there and does not let it through: ask its owner, or take another way by --proxy."
+            "The proxy is reachable, but refuses the connection: ask its administrator, or use another one with --proxy."
         case 7 where !probes.isEmpty && probes.allSatisfy { $0.failure?.contains("no answer") == true }:
-            "No address answers: a firewall may drop what is sent, or the machine is off."
-        case 7: "Nothing takes connections there: check the port, and whether the server runs."
+            "No address answers: a firewall may drop the packets, or the machine is off."
+        case 7: "Nothing accepts connections there: check the port, and whether the server is running."
         case 28
         where probes.contains { $0.failure == nil } && url.scheme?.lowercased() == "https" && outcome.certificates.isEmpty:
-            "The server takes the connection and says nothing: it may not speak TLS at this port."
+            "The server accepts the connection, but sends nothing: it may not use TLS on this port."
         case 28 where probes.contains { $0.failure == nil }:
-            "The server takes the connection and says nothing: it is slow, or stuck."
-        case 28: "No address answers: a firewall may drop what is sent, or the machine is off."
-        case 35: "Check the port, and which versions of TLS both sides allow."
-        case 47: "The redirects lead in a circle, or nowhere: ask the server's owner."
-        case 52, 56, 18: "The server, or something on the way, ended the connection too early."
-        case 58: "The server wants a certificate of yours that it trusts: --cert."
+            "The server accepts the connection, but sends nothing: it is slow, or stuck."
+        case 28: "No address answers: a firewall may drop the packets, or the machine is off."
+        case 35: "Check the port, and which TLS versions both sides allow."
+        case 47: "The redirects lead in a circle, or never end: ask the server's administrator."
+        case 52, 56, 18: "The server, or a device on the network path, closed the connection too early."
+        case 58: "The server requires a client certificate that it trusts: use --cert."
         case 60: DoctorTrust.advice(outcome)
-        case 67: "The name or the password is wrong, or the server knows no way to ask for them that is allowed."
-        case 90: "The server's key is another one than the pinned: it was renewed, or somebody stands between."
-        default: "The step above says more."
+        case 67: "The user name or the password is wrong, or the server offers no allowed authentication method."
+        case 90: "The server's key is not the pinned one: it was replaced, or the connection is intercepted."
+        default: "See the step above for details."
         }
     }
 }

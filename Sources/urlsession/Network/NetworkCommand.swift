@@ -16,16 +16,16 @@ struct NetworkCommand: AsyncParsableCommand {
         commandName: "network",
         abstract: "Shows the machine's networks as loads see them.",
         discussion: """
-            Whether other networks can be reached; each interface, what it is, and its addresses, first the one that leads to other \
-            networks; the name servers of the system; the optional libraries that were found. With an address, also the proxies that loads \
-            of it would be tried through, as the environment or the desktop says.
+            Shows whether other networks can be reached; each interface with its kind and its addresses, the one that leads to other \
+            networks first; the system's name servers; and the optional libraries that were found. With a URL, also the proxies that a \
+            load would try, according to the environment or the desktop.
             """
     )
 
-    @Argument(help: "Whose proxies are shown.")
+    @Argument(help: "A URL whose proxies are shown.")
     var address: String?
 
-    @Flag(help: "Show it as JSON.")
+    @Flag(help: "Show the result as JSON.")
     var json = false
 
     private struct Picture: Encodable {
@@ -70,7 +70,7 @@ struct NetworkCommand: AsyncParsableCommand {
     private func proxies() async throws -> [String]? {
         guard let address else { return nil }
         guard let url = URL(string: address), ["http", "https"].contains(url.scheme?.lowercased()) else {
-            throw ToolFailure(3, "'\(address)' is no address of http or https")
+            throw ToolFailure(3, "'\(address)' is not an http or https URL")
         }
         let configuration = URLSessionConfiguration.ephemeral
         // The same as for the loading commands.
@@ -101,7 +101,7 @@ struct NetworkCommand: AsyncParsableCommand {
         let libraries = picture.libraries.map { [$0.name, $0.path ?? "not found"] }
         let proxies = picture.proxies.map { "Proxies: \($0.joined(separator: ", then "))\n" } ?? ""
         let servers = "Name servers: \(picture.nameServers.isEmpty ? "none" : picture.nameServers.joined(separator: ", "))\n"
-        return (picture.isSatisfied ? "Other networks can be reached.\n" : "There is no way to other networks.\n")
+        return (picture.isSatisfied ? "Other networks can be reached.\n" : "Other networks cannot be reached.\n")
             + proxies + servers
             + "\n" + TextTable.text(interfaces, titles: ["INTERFACE", "KIND", "COSTS", "ADDRESSES"])
             + "\n" + TextTable.text(libraries, titles: ["LIBRARY", "FOUND"])

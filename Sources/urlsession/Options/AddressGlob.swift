@@ -21,7 +21,7 @@ struct AddressGlob {
     /// The maximum number of URLs of a command line.
     static let most = 100_000
 
-    static var tooMany: ToolFailure { ToolFailure(2, "the URLs stand for more than \(most) ones") }
+    static var tooMany: ToolFailure { ToolFailure(2, "the URLs expand to more than \(most)") }
 
     private enum Piece {
         case fixed(String)
@@ -76,11 +76,11 @@ struct AddressGlob {
             case "\\" where index + 1 < characters.count:
                 index += 1
                 values[values.count - 1].append(characters[index])
-            case "{", "[": throw failure("a brace or bracket within braces", index)
+            case "{", "[": throw failure("a brace or bracket inside braces", index)
             case "]": throw failure("an unmatched ]", index)
             case ",": values.append("")
             case "}":
-                if values == [""] { throw failure("nothing within braces", index) }
+                if values == [""] { throw failure("empty braces", index) }
                 return (values, index)
             case let other: values[values.count - 1].append(other)
             }
@@ -96,7 +96,7 @@ struct AddressGlob {
         let bounds = parts[0].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
         guard parts.count <= 2, bounds.count == 2, let step = parts.count == 2 ? Int(parts[1]) : 1, step > 0,
             let values = try numbers(bounds, step) ?? letters(bounds, step)
-        else { throw failure("'[\(text)]', which is no range: write [1-9], [01-20:5] or [a-z]", start) }
+        else { throw failure("'[\(text)]', which is not a range: write [1-9], [01-20:5] or [a-z]", start) }
         return (values, end)
     }
 
@@ -122,7 +122,7 @@ struct AddressGlob {
     }
 
     private static func failure(_ problem: String, _ index: Int) -> ToolFailure {
-        ToolFailure(3, "a URL has \(problem), at its character \(index + 1); --globoff takes it as it is")
+        ToolFailure(3, "a URL has \(problem), at character \(index + 1); --globoff turns globbing off")
     }
 
     /// Returns the URLs; the last glob varies fastest.

@@ -12,47 +12,47 @@ import Foundation
 
 /// The options for the URLs to load, and for how many are loaded at once.
 struct AddressOptions: ParsableArguments {
-    @Option(name: .customLong("url"), help: "A URL, as one that no option comes before.")
+    @Option(name: .customLong("url"), help: "A URL, like one without an option.")
     var named: [String] = []
 
     @Option(
         name: .customLong("input-file"),
-        help: ArgumentHelp("Load the URLs of this file, too, one a line; - for standard input.", valueName: "file"),
+        help: ArgumentHelp("Also load the URLs in this file, one per line; - for standard input.", valueName: "file"),
         completion: .file())
     var lists: [String] = []
 
     @Flag(
         name: [.short, .customLong("globoff")],
-        help: "Take braces and brackets in a URL as they are: otherwise {a,b}, [1-9], [01-20:5] and [a-z] stand for several URLs."
+        help: "Do not expand braces and brackets in URLs; by default, {a,b}, [1-9], [01-20:5] and [a-z] stand for several URLs."
     )
     var globOff = false
 
     @Option(
         name: .customLong("proto-default"),
-        help: ArgumentHelp("The protocol of a URL without a scheme; http.", valueName: "protocol"))
+        help: ArgumentHelp("The protocol of a URL without a scheme; http by default.", valueName: "protocol"))
     var scheme: String?
 
-    @Flag(name: .customLong("disallow-username-in-url"), help: "Exit with 67 where a URL names a user.")
+    @Flag(name: .customLong("disallow-username-in-url"), help: "Exit with 67 if a URL contains a user name.")
     var refusesUsers = false
 
     @Flag(
         name: [.customShort("Z"), .long],
-        help: "Load several URLs at once, and show no progress; with --repeat, several requests.")
+        help: "Load several URLs at once, without progress; with --repeat, send several requests at once.")
     var parallel = false
 
     @Option(
         name: .customLong("parallel-max"),
-        help: ArgumentHelp("How many at once, at most 300; 50, with --repeat 1.", valueName: "count"))
+        help: ArgumentHelp("How many at once, at most 300; by default 50, with --repeat 1.", valueName: "count"))
     var mostAtOnce: Int?
 
     /// The value, if curl would accept it; curl ignores others.
     var most: Int? { mostAtOnce.flatMap { 1...300 ~= $0 || $0 > 300 && !parallel ? $0 : nil } }
 
-    @Flag(name: .customLong("fail-early"), help: "Of several URLs load none after one that failed.")
+    @Flag(name: .customLong("fail-early"), help: "Load no more URLs after one that failed.")
     var failsEarly = false
 
     func validate() throws {
-        if lists.count(where: { $0 == "-" }) > 1 { throw ValidationError("Standard input can be read once.") }
+        if lists.count(where: { $0 == "-" }) > 1 { throw ValidationError("Standard input can be read only once.") }
     }
 
     /// Returns all loads in order.
@@ -92,7 +92,7 @@ struct AddressOptions: ParsableArguments {
 
     private func check(_ address: String) throws(ToolFailure) {
         guard refusesUsers, RequestOptions.hidingUser(address) != address else { return }
-        throw ToolFailure(67, "a URL names a user (--disallow-username-in-url)")
+        throw ToolFailure(67, "a URL contains a user name (--disallow-username-in-url)")
     }
 
     private static func adding(_ scheme: String, to address: String) -> String {

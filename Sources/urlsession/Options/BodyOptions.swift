@@ -16,7 +16,7 @@ struct BodyOptions: ParsableArguments {
     @Option(
         name: [.customShort("d"), .long, .customLong("data-ascii")],
         help: ArgumentHelp(
-            "A body to POST; @file reads a file without its line breaks, - standard input; several are joined by &.",
+            "A body to POST; @file reads a file without its line breaks, - standard input; several are joined with &.",
             valueName: "body"),
         transform: DataPiece.plain
     )
@@ -24,14 +24,14 @@ struct BodyOptions: ParsableArguments {
 
     @Option(
         name: .customLong("data-binary"),
-        help: ArgumentHelp("The same, with all that the file has.", valueName: "body"),
+        help: ArgumentHelp("Like --data, but the file is sent unchanged.", valueName: "body"),
         transform: DataPiece.binary
     )
     var binary: [DataPiece] = []
 
     @Option(
         name: .customLong("data-raw"),
-        help: ArgumentHelp("The same, of which @ and - mean nothing.", valueName: "body"),
+        help: ArgumentHelp("Like --data, but without the special meaning of @ and -.", valueName: "body"),
         transform: DataPiece.raw
     )
     var raw: [DataPiece] = []
@@ -39,19 +39,19 @@ struct BodyOptions: ParsableArguments {
     @Option(
         name: .customLong("data-urlencode"),
         help: ArgumentHelp(
-            "The same, percent-encoded: content, =content, name=content, @file or name@file.", valueName: "data"),
+            "Like --data, but percent-encoded: content, =content, name=content, @file or name@file.", valueName: "data"),
         transform: DataPiece.encoded
     )
     var encoded: [DataPiece] = []
 
-    @Option(help: ArgumentHelp("A JSON body to POST, read as --data is.", valueName: "body"))
+    @Option(help: ArgumentHelp("A JSON body to POST, read like --data.", valueName: "body"))
     var json: [String] = []
 
     @Option(
         name: [.customShort("F"), .customLong("form")],
         help: ArgumentHelp(
             "A field of a form to POST (multipart/form-data): name=content, name=@file to send a file or several with commas, "
-                + "name=<file for its content alone; ;type=, ;filename= and ;headers= may follow.",
+                + "name=<file to send only its content; ;type=, ;filename= and ;headers= may follow.",
             valueName: "name=content"
         )
     )
@@ -60,26 +60,27 @@ struct BodyOptions: ParsableArguments {
     @Option(
         name: [.customShort("T"), .customLong("upload-file")],
         help: ArgumentHelp(
-            "Send this file (PUT), - for standard input; a URL that ends with a slash gets its name; of several URLs each has its own.",
+            "Send this file (PUT), - for standard input; its name is appended if the URL ends with a slash; one for each of several URLs.",
             valueName: "file"),
         completion: .file())
     var uploads: [String] = []
 
     @Option(
         name: .customLong("url-query"),
-        help: ArgumentHelp("Add this to the URL's query, as --data-urlencode reads it; as it is after a +.", valueName: "data"))
+        help: ArgumentHelp("Add this to the URL's query, encoded like --data-urlencode; after a +, unchanged.", valueName: "data")
+    )
     var queries: [String] = []
 
-    @Flag(name: [.customShort("G"), .customLong("get")], help: "Put what --data says into the URL's query, and GET.")
+    @Flag(name: [.customShort("G"), .customLong("get")], help: "Send the content of --data in the URL's query, with GET.")
     var asQuery = false
 
     func validate() throws {
         let hasData = !data.isEmpty || !binary.isEmpty || !raw.isEmpty || !encoded.isEmpty
         if [hasData, !json.isEmpty, !form.isEmpty, !uploads.isEmpty].count(where: { $0 }) > 1 {
-            throw ValidationError("--data, --json, --form and --upload-file exclude each other.")
+            throw ValidationError("--data, --json, --form and --upload-file are mutually exclusive.")
         }
         if asQuery, !json.isEmpty || !form.isEmpty {
-            throw ValidationError("--get is for --data and --data-urlencode.")
+            throw ValidationError("--get supports only --data and --data-urlencode.")
         }
         for field in form { _ = try FormField(field) }
     }
@@ -153,7 +154,7 @@ struct BodyOptions: ParsableArguments {
         let place = text[..<fragment]
         let separator = place.contains("?") ? (place.last.map { "?&".contains($0) } == true ? "" : "&") : "?"
         let whole = "\(place)\(separator)\(String(decoding: query, as: UTF8.self))\(text[fragment...])"
-        guard let url = URL(string: whole) else { throw ToolFailure(3, "with what --get adds, that is not a URL") }
+        guard let url = URL(string: whole) else { throw ToolFailure(3, "with the query that --get adds, this is not a URL") }
         return url
     }
 }

@@ -35,7 +35,7 @@ struct Checksum: Sendable, ExpressibleByArgument {
             throw ToolFailure(26, "cannot read \(path): \(ToolFailure.reason(error))")
         }
         guard hash.finish() == digest else {
-            throw ToolFailure(32, "the file is not the one that --checksum names, and is not kept")
+            throw ToolFailure(32, "the file does not match --checksum, and is not kept")
         }
     }
 }

@@ -14,38 +14,43 @@ struct CommonOptions: ParsableArguments {
     @Option(
         name: [.customShort("H"), .long],
         help: ArgumentHelp(
-            "A request header; without a value, send none; @file has one a line; may be repeated.", valueName: "name: value"))
+            "A request header; without a value, it is omitted; @file contains one per line; may be repeated.",
+            valueName: "name: value"))
     var header: [String] = []
 
     @Option(name: [.customShort("X"), .customLong("request")], help: "The request method.")
     var method: String?
 
     @Option(
-        name: [.customShort("A"), .customLong("user-agent")], help: ArgumentHelp("Say that this program asks.", valueName: "name")
+        name: [.customShort("A"), .customLong("user-agent")],
+        help: ArgumentHelp("The value of the User-Agent header.", valueName: "name")
     )
     var userAgent: String?
 
     @Option(
-        name: [.customShort("e"), .customLong("referer")], help: ArgumentHelp("Say that this page led here.", valueName: "url"))
+        name: [.customShort("e"), .customLong("referer")],
+        help: ArgumentHelp("The value of the Referer header.", valueName: "url"))
     var referer: String?
 
     @Option(
         name: [.customShort("m"), .customLong("max-time")],
-        help: ArgumentHelp("The most the whole load may take.", valueName: "seconds"))
+        help: ArgumentHelp("The timeout of the whole load.", valueName: "seconds"))
     var maximumTime: Double?
 
     @Option(
         name: .customLong("connect-timeout"),
-        help: ArgumentHelp("The most that connecting may take: name, connection and TLS.", valueName: "seconds"))
+        help: ArgumentHelp("The timeout for connecting: name lookup, connection and TLS.", valueName: "seconds"))
     var connectTimeout: Double?
 
-    @Option(name: .customLong("idle-time"), help: ArgumentHelp("The most the server may stay silent; 60.", valueName: "seconds"))
+    @Option(
+        name: .customLong("idle-time"),
+        help: ArgumentHelp("How long the server may stay silent; 60 by default.", valueName: "seconds"))
     var idleTime: Double?
 
-    @Flag(name: .customLong("wait"), help: "Wait for a network where there is none.")
+    @Flag(name: .customLong("wait"), help: "Wait for a network if there is none.")
     var waitsForNetwork = false
 
-    @Flag(name: .customLong("no-location"), help: "Deliver a redirect in place of following it.")
+    @Flag(name: .customLong("no-location"), help: "Show a redirect instead of following it.")
     var staysPut = false
 
     @Flag(
@@ -53,13 +58,13 @@ struct CommonOptions: ParsableArguments {
         help: ArgumentHelp("Follow redirects: the default.", visibility: .hidden))
     var followsRedirects = false
 
-    @Option(name: .customLong("max-redirs"), help: ArgumentHelp("The most redirects to follow.", valueName: "count"))
+    @Option(name: .customLong("max-redirs"), help: ArgumentHelp("The maximum number of redirects to follow.", valueName: "count"))
     var maximumRedirects: Int?
 
     @Option(
         name: [.customShort("b"), .customLong("cookies"), .customLong("cookie")],
         help: ArgumentHelp(
-            "Send this cookie, too, or those of a cookies.txt file in place of the stored ones; may be repeated.",
+            "Also send this cookie, or send those of a cookies.txt file instead of the stored ones; may be repeated.",
             valueName: "name=value|file"
         )
     )
@@ -67,19 +72,19 @@ struct CommonOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("j"), .customLong("junk-session-cookies")],
-        help: "Of files of cookies leave out those that end with their session.")
+        help: "Ignore session cookies in cookie files.")
     var dropsSessionCookies = false
 
-    @Flag(name: .customLong("no-cookies"), help: "Send no stored cookies, and keep none that the server sets.")
+    @Flag(name: .customLong("no-cookies"), help: "Send no stored cookies, and store none that the server sets.")
     var ignoresCookies = false
 
-    @Flag(name: .customLong("no-cache"), help: "Ask the server, whatever this cache and those between hold.")
+    @Flag(name: .customLong("no-cache"), help: "Ask the server, regardless of this cache and of caches in between.")
     var ignoresCache = false
 
-    @Flag(name: .shortAndLong, help: "No progress and no error messages.")
+    @Flag(name: .shortAndLong, help: "Show no progress and no error messages.")
     var silent = false
 
-    @Flag(name: [.customShort("S"), .customLong("show-error")], help: "With --silent: error messages all the same.")
+    @Flag(name: [.customShort("S"), .customLong("show-error")], help: "With --silent: show error messages anyway.")
     var showsErrors = false
 
     @Option(
@@ -90,13 +95,13 @@ struct CommonOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Show requests and responses on standard error.")
     var verbose = false
 
-    @Flag(name: .long, help: "Show where the time went on standard error.")
+    @Flag(name: .long, help: "Show the timings on standard error.")
     var metrics = false
 
     @Option(
         name: [.customShort("w"), .customLong("write-out")],
         help: ArgumentHelp(
-            "At the end write this, with curl's variables: %{http_code}, %header{name}, …; @file reads it from a file.",
+            "At the end, write this, with curl's variables: %{http_code}, %header{name}, …; @file reads it from a file.",
             valueName: "format"
         )
     )
@@ -107,7 +112,7 @@ struct CommonOptions: ParsableArguments {
             throw ValidationError("'\(field)' is not a header: \(HeaderLine.advice).")
         }
         if ignoresCookies, !cookieFiles.isEmpty {
-            throw ValidationError("--no-cookies excludes a file of cookies; 'name=value' can be sent with it.")
+            throw ValidationError("--no-cookies cannot be combined with a cookie file, only with 'name=value'.")
         }
         if [maximumTime, idleTime, connectTimeout].contains(where: { $0.map { !($0 > 0) } ?? false }) {
             throw ValidationError("A time must be more than 0 seconds.")

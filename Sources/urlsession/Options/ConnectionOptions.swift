@@ -23,7 +23,7 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         name: .customLong("connect-to"),
         help: ArgumentHelp(
-            "Connect there in place of the host and port; empty is any, or the same.", valueName: "host1:port1:host2:port2")
+            "Connect to host2:port2 instead of host1:port1; empty means any, or the same.", valueName: "host1:port1:host2:port2")
     )
     var connectTo: [String] = []
 
@@ -38,61 +38,61 @@ struct ConnectionOptions: ParsableArguments {
     @Option(
         name: .customLong("dns-servers"),
         help: ArgumentHelp(
-            "Ask these name servers for addresses, in place of the system.", valueName: "address[:port][,address[:port]]")
+            "Ask these name servers for addresses, instead of the system.", valueName: "address[:port][,address[:port]]")
     )
     var nameServers: String?
 
     @Flag(
         help:
-            "Take only addresses that DNSSEC validates, by libunbound; without it, and for names that are not signed, exit with 6."
+            "Use only addresses that DNSSEC validates, through libunbound; without it, and for unsigned names, exit with 6."
     )
     var dnssec = false
 
     @Option(
         name: .customLong("proto"),
         help: ArgumentHelp(
-            "The protocols to allow: '=https' for https alone, '-ftp' for all but ftp; also of redirects.", valueName: "list")
+            "The allowed protocols, also of redirects: '=https' for only https, '-ftp' for all but ftp.", valueName: "list")
     )
     var schemes: SchemeRule?
 
     @Option(
-        name: .customLong("proto-redir"), help: ArgumentHelp("The same for redirects alone.", valueName: "list"))
+        name: .customLong("proto-redir"), help: ArgumentHelp("The same, but only for redirects.", valueName: "list"))
     var redirectSchemes: SchemeRule?
 
-    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Connect to IPv4 addresses alone.")
+    @Flag(name: [.customShort("4"), .customLong("ipv4")], help: "Connect only to IPv4 addresses.")
     var ipv4 = false
 
-    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "Connect to IPv6 addresses alone.")
+    @Flag(name: [.customShort("6"), .customLong("ipv6")], help: "Connect only to IPv6 addresses.")
     var ipv6 = false
 
-    @Flag(name: .customLong("http1.1"), help: "Speak HTTP/1.1 alone.")
+    @Flag(name: .customLong("http1.1"), help: "Use only HTTP/1.1.")
     var http1Only = false
 
     @Flag(
         name: [.customShort("N"), .customLong("no-buffer")],
-        help: ArgumentHelp("Write the body as it comes: the default.", visibility: .hidden))
+        help: ArgumentHelp("Write the body as it arrives: the default.", visibility: .hidden))
     var unbuffered = false
 
     @Flag(
         name: .customLong("http2"),
-        help: ArgumentHelp("Speak HTTP/2 where the server does; so it is in any case.", visibility: .hidden))
+        help: ArgumentHelp("Use HTTP/2 if the server supports it: the default.", visibility: .hidden))
     var http2 = false
 
-    @Flag(name: .customLong("http2-prior-knowledge"), help: "Speak HTTP/2 with servers in clear, too.")
+    @Flag(name: .customLong("http2-prior-knowledge"), help: "Use HTTP/2 without TLS, too.")
     var http2PriorKnowledge = false
 
     func validate() throws {
         if http1Only, http2PriorKnowledge || http2 {
-            throw ValidationError("--http1.1 and --http2 or --http2-prior-knowledge exclude each other.")
+            throw ValidationError("--http1.1 and --http2 or --http2-prior-knowledge are mutually exclusive.")
         }
         if ipv4 && ipv6 || (ipv4 || ipv6) && interface != nil {
-            throw ValidationError("--ipv4, --ipv6 and --interface exclude each other.")
+            throw ValidationError("--ipv4, --ipv6 and --interface are mutually exclusive.")
         }
         for text in resolve where Self.addresses(text) == nil {
-            throw ValidationError("'\(text)' does not say which addresses a host has: write 'host:port:address'.")
+            throw ValidationError("'\(text)' does not assign addresses to a host: write 'host:port:address'.")
         }
         for text in connectTo where Self.substitution(text) == nil {
-            throw ValidationError("'\(text)' does not say where to connect to: write 'host1:port1:host2:port2'.")
+            throw ValidationError("'\(text)' is not a pair of endpoints: write 'host1:port1:host2:port2'.")
         }
     }
 

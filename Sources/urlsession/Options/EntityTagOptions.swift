@@ -20,7 +20,7 @@ struct EntityTagOptions: ParsableArguments {
 
     @Option(
         name: .customLong("etag-compare"),
-        help: ArgumentHelp("Load only what has another ETag than is in this file, which need not be there.", valueName: "file"),
+        help: ArgumentHelp("Load only if the ETag differs from the one in this file, which may be missing.", valueName: "file"),
         completion: .file())
     var compared: String?
 

@@ -15,14 +15,14 @@ import URLLoading
 struct KeepingOptions: ParsableArguments {
     @Option(
         name: [.customShort("D"), .customLong("dump-header")],
-        help: ArgumentHelp("Write the heads of all responses to this file, as they came.", valueName: "file"),
+        help: ArgumentHelp("Write the heads of all responses to this file, as received.", valueName: "file"),
         completion: .file())
     var headFile: String?
 
     @Option(
         name: [.customShort("c"), .customLong("cookie-jar")],
         help: ArgumentHelp(
-            "Write the cookies to this cookies.txt at the end; none of the stored ones are sent.", valueName: "file"),
+            "Write the cookies to this cookies.txt file at the end; stored cookies are not sent.", valueName: "file"),
         completion: .file())
     var cookieJar: String?
 

@@ -16,7 +16,7 @@ struct LoginOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
         help: ArgumentHelp(
-            "Answer the server's challenges; without a password it is asked for. Never sent to another host.",
+            "Answer the server's challenges; a missing password is asked for. Never sent to another host.",
             valueName: "user[:password]"
         )
     )
@@ -29,7 +29,7 @@ struct LoginOptions: ParsableArguments {
         help: ArgumentHelp("Send this token (Authorization: Bearer). Never sent to another host.", valueName: "token"))
     var bearerToken: String?
 
-    @Flag(help: "With --user: by Basic alone; may be given together with the next ones.")
+    @Flag(help: "With --user: allow Basic; can be combined with the next three.")
     var basic = false
 
     @Flag(help: "The same for Digest.")
@@ -38,15 +38,15 @@ struct LoginOptions: ParsableArguments {
     @Flag(help: "The same for NTLM.")
     var ntlm = false
 
-    @Flag(help: "The same for Negotiate; without --user by the Kerberos ticket, as where no scheme is named.")
+    @Flag(help: "The same for Negotiate; without --user, a Kerberos ticket is used, which is also the default.")
     var negotiate = false
 
     @Option(
         name: [.customShort("x"), .long],
         help: ArgumentHelp(
             """
-            Go through this proxy, an HTTP one where no scheme is given: http, https, socks4, socks4a, socks5, socks5h. Its port is \
-            1080 where none is given, of https 443. "" for none, whatever the environment says.
+            Use this proxy: http (the default), https, socks4, socks4a, socks5 or socks5h. The default port is 1080, for https 443. \
+            "" for none, regardless of the environment.
             """,
             valueName: "[scheme://]host[:port]"
         )
@@ -55,14 +55,14 @@ struct LoginOptions: ParsableArguments {
 
     @Option(
         name: [.customShort("U"), .customLong("proxy-user")],
-        help: ArgumentHelp("Answer the proxy's challenges; without a password it is asked for.", valueName: "user[:password]")
+        help: ArgumentHelp("Answer the proxy's challenges; a missing password is asked for.", valueName: "user[:password]")
     )
     var proxyUser: String?
 
     @Option(
         name: .customLong("noproxy"),
         help: ArgumentHelp(
-            "Go through no proxy to these hosts, domains and networks, in place of those of no_proxy; '*' for all.",
+            "Use no proxy for these hosts, domains and networks, instead of those in no_proxy; '*' for all.",
             valueName: "list"
         )
     )
@@ -70,16 +70,16 @@ struct LoginOptions: ParsableArguments {
 
     func validate() throws {
         if bearerToken != nil, user != nil {
-            throw ValidationError("--oauth2-bearer and --user exclude each other.")
+            throw ValidationError("--oauth2-bearer and --user are mutually exclusive.")
         }
         if bearerToken?.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F }) == true || bearerToken?.isEmpty == true {
-            throw ValidationError("What --oauth2-bearer says is no token.")
+            throw ValidationError("The value of --oauth2-bearer is not a token.")
         }
         if user?.hasPrefix(":") == true || proxyUser?.hasPrefix(":") == true {
-            throw ValidationError("There is no user name: write 'user:password'.")
+            throw ValidationError("The user name is missing: write 'user:password'.")
         }
         if proxyUser != nil, proxy == nil {
-            throw ValidationError("--proxy-user is for a --proxy.")
+            throw ValidationError("--proxy-user requires --proxy.")
         }
     }
 

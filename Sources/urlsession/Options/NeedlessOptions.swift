@@ -20,7 +20,7 @@ enum NeedlessOption: String, EnumerableFlag {
     }
 
     static func help(for value: NeedlessOption) -> ArgumentHelp? {
-        ArgumentHelp("So it is in any case.", visibility: .hidden)
+        ArgumentHelp("This is the default.", visibility: .hidden)
     }
 }
 

@@ -14,10 +14,10 @@ import Foundation
 struct NetrcOptions: ParsableArguments {
     @Flag(
         name: .shortAndLong,
-        help: "Take the user's name and password from ~/.netrc, in place of those in the URL; each host gets its own alone.")
+        help: "Take user names and passwords from ~/.netrc, instead of the URL; each host gets only its own.")
     var netrc = false
 
-    @Flag(name: .customLong("netrc-optional"), help: "The same, where the URL has no password.")
+    @Flag(name: .customLong("netrc-optional"), help: "The same, if the URL has no password.")
     var isOptional = false
 
     @Option(

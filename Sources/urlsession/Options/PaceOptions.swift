@@ -14,23 +14,23 @@ import Foundation
 struct PaceOptions: ParsableArguments {
     @Option(
         name: .customLong("limit-rate"),
-        help: ArgumentHelp("Send and receive no more than so many bytes in a second; k, M and G may follow.", valueName: "bytes"))
+        help: ArgumentHelp("The maximum rate in each direction, in bytes per second; k, M or G may follow.", valueName: "bytes"))
     var limit: ByteCount?
 
     @Option(
         name: [.customShort("Y"), .customLong("speed-limit")],
         help: ArgumentHelp(
-            "Exit with 28 where a load is slower than so many bytes in a second for --speed-time.", valueName: "bytes"))
+            "Exit with 28 if a load is slower than this many bytes per second for --speed-time.", valueName: "bytes"))
     var least: ByteCount?
 
     @Option(
         name: [.customShort("y"), .customLong("speed-time")],
         help: ArgumentHelp(
-            "How long a load may be slower than --speed-limit, 1 byte where that is not given; 30.", valueName: "seconds"))
+            "How long a load may be slower than --speed-limit, which is 1 if not given; 30 by default.", valueName: "seconds"))
     var leastTime: Double?
 
     func validate() throws {
-        if leastTime.map({ !($0 > 0) }) ?? false { throw ValidationError("--speed-time begins above 0.") }
+        if leastTime.map({ !($0 > 0) }) ?? false { throw ValidationError("--speed-time must be greater than 0.") }
     }
 
     /// The limit in bytes per second; nil for no limit.

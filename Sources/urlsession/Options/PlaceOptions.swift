@@ -20,20 +20,20 @@ struct PlaceOptions: ParsableArguments {
 
     @Option(
         name: .customLong("directory-prefix"),
-        help: ArgumentHelp("The same, and make the folder; of download also -P.", valueName: "folder"), completion: .directory)
+        help: ArgumentHelp("The same, and create the folder; for download also -P.", valueName: "folder"), completion: .directory)
     var prefix: String?
 
-    @Flag(name: .customLong("create-dirs"), help: "Make the folders of a file that are not there.")
+    @Flag(name: .customLong("create-dirs"), help: "Create the missing folders of a file.")
     var createsFolders = false
 
     @Flag(
         name: [.customShort("R"), .customLong("remote-time")],
-        help: "Give the file the time at which the server's was changed.")
+        help: "Set the file's time to that of the server's file.")
     var takesTime = false
 
     @Option(
         name: .customLong("max-filesize"),
-        help: ArgumentHelp("Exit with 63 where the body is longer; k, M and G may follow.", valueName: "bytes"))
+        help: ArgumentHelp("Exit with 63 if the body is longer; k, M or G may follow.", valueName: "bytes"))
     var maximumSize: ByteCount?
 
     @Flag(name: [.customShort("#"), .customLong("progress-bar")], help: ArgumentHelp("The default.", visibility: .hidden))

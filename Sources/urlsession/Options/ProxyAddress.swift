@@ -21,14 +21,14 @@ struct ProxyAddress {
         let scheme = text.range(of: "://").map { text[..<$0.lowerBound].lowercased() } ?? "http"
         guard Self.schemes.contains(scheme) else {
             throw ToolFailure(
-                7, "the proxy cannot be used: no \(scheme) ones are spoken to, but http, https, socks4(a), socks5(h)")
+                7, "the proxy cannot be used: \(scheme) is not supported, but http, https, socks4(a) and socks5(h)")
         }
         guard var parts = URLComponents(string: text.contains("://") ? text : "http://" + text), let host = parts.host,
             !host.isEmpty, 1...65_535 ~= parts.port ?? 1080, ["", "/"].contains(parts.path), parts.query == nil,
             parts.fragment == nil
         else {
             // The text may contain a password: do not show it.
-            throw ToolFailure(5, "what --proxy says is no proxy: write 'host:port'")
+            throw ToolFailure(5, "the value of --proxy is not a proxy: write 'host:port'")
         }
         parts.path = ""
         if let login {

@@ -166,9 +166,10 @@ struct RequestOptions: ParsableArguments {
 
     /// Refuses options that do not apply to a command with one connection, which sends its input as it is read.
     func refuseRepetition(for command: String) throws {
-        if archive.file != nil { throw ValidationError("\(command) excludes --har.") }
+        if archive.file != nil { throw ValidationError("\(command) cannot be combined with --har.") }
         if common.method != nil || common.writeOut != nil || retries.retry > 0 || pace.rate != nil || pace.slowest != nil {
-            throw ValidationError("\(command) excludes --request, --write-out, --retry, --limit-rate and --speed-limit.")
+            throw ValidationError(
+                "\(command) cannot be combined with --request, --write-out, --retry, --limit-rate or --speed-limit.")
         }
     }
 }

@@ -14,13 +14,13 @@ import Foundation
 struct ResultOptions: ParsableArguments {
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("Write the body to this file; of several URLs each has its own.", valueName: "file"),
+        help: ArgumentHelp("Write the body to this file; one for each of several URLs.", valueName: "file"),
         completion: .file())
     var output: [String] = []
 
     @Flag(
         name: [.customShort("O"), .customLong("remote-name")],
-        help: "Write the body to a file of the URL's name; once for each URL.")
+        help: "Write the body to a file named after the URL; once for each URL.")
     var names: Int
 
     @Flag(name: .customLong("remote-name-all"), help: "The same for every URL.")
@@ -28,18 +28,18 @@ struct ResultOptions: ParsableArguments {
 
     @Flag(
         name: [.customShort("J"), .customLong("remote-header-name")],
-        help: "With --remote-name: take the name that the server gives the file, unless it is there.")
+        help: "With --remote-name: use the file name that the server suggests, unless that file exists.")
     var takesServerName = false
 
     @Option(
         name: [.customShort("C"), .customLong("continue-at")],
         help: ArgumentHelp(
-            "Go on behind so many bytes, or with - behind what the file has; exit with 33 where the rest may be of another version.",
+            "Continue after this many bytes, or with - at the end of the file; exit with 33 if the rest may be of another version.",
             valueName: "offset")
     )
     var continueAt: String?
 
-    @Flag(name: .customLong("no-clobber"), help: "Where a file is there, write another, with .1 or the like behind its name.")
+    @Flag(name: .customLong("no-clobber"), help: "If a file exists, write another one, with .1 and so on appended to its name.")
     var keepsFiles = false
 
     @Flag(name: .customLong("remove-on-error"), help: "Remove the file of a load that fails.")
@@ -48,10 +48,10 @@ struct ResultOptions: ParsableArguments {
     @Flag(name: .shortAndLong, help: "Show the response's headers before its body.")
     var include = false
 
-    @Flag(name: [.customShort("I"), .long], help: "Ask for the headers alone (HEAD).")
+    @Flag(name: [.customShort("I"), .long], help: "Request only the headers (HEAD).")
     var head = false
 
-    @Flag(name: .shortAndLong, help: "Show no body and exit with 22 when the server answers 400 or more.")
+    @Flag(name: .shortAndLong, help: "Show no body and exit with 22 if the server answers 400 or more.")
     var fail = false
 
     @Flag(name: .customLong("fail-with-body"), help: "The same, but show the body.")
@@ -59,13 +59,13 @@ struct ResultOptions: ParsableArguments {
 
     @Option(
         name: .shortAndLong,
-        help: ArgumentHelp("Ask for these bytes alone, as in 0-99, 100- or -100.", valueName: "range"))
+        help: ArgumentHelp("Request only these bytes, such as 0-99, 100- or -100.", valueName: "range"))
     var range: String?
 
     @Option(
         name: [.customShort("z"), .customLong("time-cond")],
         help: ArgumentHelp(
-            "Only what was changed after this date, or after this file was; with a - before it, only what was not.",
+            "Load only if modified after this date, or after this file was; with a leading -, only if not.",
             valueName: "date|file")
     )
     var timeCondition: String?
@@ -87,33 +87,34 @@ struct ResultOptions: ParsableArguments {
 
     func validate() throws {
         if fail, failsWithBody {
-            throw ValidationError("--fail and --fail-with-body exclude each other.")
+            throw ValidationError("--fail and --fail-with-body are mutually exclusive.")
         }
         if takesServerName, !takesName {
-            throw ValidationError("--remote-header-name is for --remote-name.")
+            throw ValidationError("--remote-header-name requires --remote-name.")
         }
         if removesOnError || keepsFiles, continueAt != nil {
-            throw ValidationError("--continue-at excludes --remove-on-error and --no-clobber.")
+            throw ValidationError("--continue-at cannot be combined with --remove-on-error or --no-clobber.")
         }
         if takesServerName, include || head {
-            throw ValidationError("--remote-header-name excludes --include and --head.")
+            throw ValidationError("--remote-header-name cannot be combined with --include or --head.")
         }
         if let continueAt {
             guard continueAt == "-" || Int64(continueAt).map({ $0 >= 0 }) == true else {
-                throw ValidationError("--continue-at is a number of bytes, or '-'.")
+                throw ValidationError("--continue-at must be a number of bytes, or '-'.")
             }
             if range != nil || timeCondition != nil || takesServerName || include || head || failsWithBody {
                 throw ValidationError(
-                    "--continue-at excludes --range, --time-cond, --remote-header-name, --include, --head and --fail-with-body.")
+                    "--continue-at cannot be combined with --range, --time-cond, --remote-header-name, --include, --head or --fail-with-body."
+                )
             }
         }
         if let range,
             range.isEmpty || !range.allSatisfy({ $0.isASCII && ($0.isNumber || "-, ".contains($0)) }) || !range.contains("-")
         {
-            throw ValidationError("'\(range)' is no range: write '0-99', '100-' or '-100'.")
+            throw ValidationError("'\(range)' is not a range: write '0-99', '100-' or '-100'.")
         }
         if !output.isEmpty, takesName {
-            throw ValidationError("--output and --remote-name exclude each other.")
+            throw ValidationError("--output and --remote-name are mutually exclusive.")
         }
     }
 }

@@ -15,34 +15,34 @@ import URLLoading
 struct RetryOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Try so many times again what may pass: time-outs, unknown hosts, and answers of 408, 429, 500, 502, 503 and 504.",
+            "Retry temporary failures this many times: timeouts, unknown hosts, and status 408, 429, 500, 502, 503 and 504.",
             valueName: "count"
         )
     )
     var retry = 0
 
-    @Flag(name: .customLong("retry-all-errors"), help: "With --retry: try again whatever failed.")
+    @Flag(name: .customLong("retry-all-errors"), help: "With --retry: retry all failures.")
     var all = false
 
-    @Flag(name: .customLong("retry-connrefused"), help: "With --retry: try again where a connection was refused.")
+    @Flag(name: .customLong("retry-connrefused"), help: "With --retry: also retry if a connection was refused.")
     var refused = false
 
     @Option(
         name: .customLong("retry-delay"),
         help: ArgumentHelp(
-            "Wait so long before each, by default 1 second, then 2, 4 and so on; longer where the server says so.",
+            "How long to wait before each retry, by default 1 second, then 2, 4 and so on; longer if the server says so.",
             valueName: "seconds"
         )
     )
     var delay: Double?
 
     @Option(
-        name: .customLong("retry-max-time"), help: ArgumentHelp("Begin no other after so long a time.", valueName: "seconds"))
+        name: .customLong("retry-max-time"), help: ArgumentHelp("Start no retry after this time.", valueName: "seconds"))
     var maximumTime: Double?
 
     func validate() throws {
         if retry < 0 || [delay, maximumTime].contains(where: { $0.map { !($0 >= 0) } ?? false }) {
-            throw ValidationError("--retry, --retry-delay and --retry-max-time begin at 0.")
+            throw ValidationError("--retry, --retry-delay and --retry-max-time must not be negative.")
         }
     }
 
@@ -108,7 +108,7 @@ struct RetryOptions: ParsableArguments {
                 guard let wait = attempts.wait(after: failure) else { throw failure }
                 attempts.left -= 1
                 say(
-                    "\(failure.message ?? "it failed"); trying again in \(ByteText.rounded(wait, digits: 0)) s, "
+                    "\(failure.message ?? "the load failed"); retrying in \(ByteText.rounded(wait, digits: 0)) s, "
                         + "\(Count.text(attempts.left, "attempt")) left after that")
                 if wait > 0 { try await Task.sleep(for: .seconds(wait)) }
                 attempts.pause = min(attempts.pause * 2, 600)

@@ -62,28 +62,28 @@ struct TrustOptions: ParsableArguments {
     }
 
     @Option(
-        name: .customLong("cacert"), help: ArgumentHelp("Trust the certificates of this PEM file alone.", valueName: "file"),
+        name: .customLong("cacert"), help: ArgumentHelp("Trust only the certificates in this PEM file.", valueName: "file"),
         completion: .file())
     var trustRoots: String?
 
     @Option(
         name: [.customShort("E"), .long],
-        help: ArgumentHelp("Show the server this certificate if it asks for one: PEM.", valueName: "file[:password]"),
+        help: ArgumentHelp("Send this certificate if the server requests one: PEM.", valueName: "file[:password]"),
         completion: .file()
     )
     var cert: String?
 
     @Option(
-        help: ArgumentHelp("The private key of --cert, where it is in a file of its own: PEM or DER.", valueName: "file"),
+        help: ArgumentHelp("The private key of --cert, if it is in a separate file: PEM or DER.", valueName: "file"),
         completion: .file())
     var key: String?
 
-    @Option(help: ArgumentHelp("The password of the key, where it is not behind the file's name.", valueName: "password"))
+    @Option(help: ArgumentHelp("The password of the key, if it does not follow the file's name.", valueName: "password"))
     var pass: String?
 
     @Option(
         name: .customLong("cert-type"),
-        help: ArgumentHelp("What --cert is: PEM, or P12, which is the same as --p12.", valueName: "type"))
+        help: ArgumentHelp("The format of --cert: PEM, or P12, which is the same as --p12.", valueName: "type"))
     var certificateType: CertificateType?
 
     @Option(name: .customLong("key-type"), help: ArgumentHelp("PEM or DER: --key reads both.", visibility: .hidden))
@@ -95,51 +95,55 @@ struct TrustOptions: ParsableArguments {
     @Option(
         name: [.long, .customLong("pinnedpubkey")],
         help: ArgumentHelp(
-            "Accept no other public keys of the server's certificate than those with these hashes.",
+            "Accept only server certificates whose public key has one of these hashes.",
             valueName: "sha256//hash[;sha256//hash]"
         )
     )
     var pin: String?
 
-    @Option(name: .customLong("tls-min"), help: ArgumentHelp("The lowest version of TLS to accept; 1.2.", valueName: "version"))
+    @Option(
+        name: .customLong("tls-min"),
+        help: ArgumentHelp("The lowest TLS version to accept; 1.2 by default.", valueName: "version"))
     var lowestVersion: Version?
 
-    @Option(name: .customLong("tls-max"), help: ArgumentHelp("The highest version of TLS to offer; 1.3.", valueName: "version"))
+    @Option(
+        name: .customLong("tls-max"),
+        help: ArgumentHelp("The highest TLS version to offer; 1.3 by default.", valueName: "version"))
     var highestVersion: Version?
 
     @Flag(exclusivity: .chooseLast)
     var leastVersion: LeastVersion?
 
-    @Flag(name: [.customShort("k"), .long], help: "Trust whatever certificate the server has.")
+    @Flag(name: [.customShort("k"), .long], help: "Trust any certificate of the server.")
     var insecure = false
 
     @Flag(
         name: .customLong("ssl-reqd"),
-        help: "Of ftp: begin TLS before the login, and secure the data connections, or fail.")
+        help: "For ftp: start TLS before the login, and protect the data connections, or fail.")
     var sslReqd = false
 
-    @Flag(help: "Apply the defaults of App Transport Security: https alone, with TLS 1.2 and forward secrecy.")
+    @Flag(help: "Apply the defaults of App Transport Security: only https, with TLS 1.2 and forward secrecy.")
     var ats = false
 
     func validate() throws {
         if pass != nil || certificateType != nil, cert == nil, p12 == nil {
-            throw ValidationError("--pass and --cert-type are for a --cert.")
+            throw ValidationError("--pass and --cert-type require --cert.")
         }
         if key != nil, cert == nil {
-            throw ValidationError("--key is the key of a --cert.")
+            throw ValidationError("--key requires --cert.")
         }
         if cert != nil, p12 != nil {
-            throw ValidationError("--cert and --p12 exclude each other.")
+            throw ValidationError("--cert and --p12 are mutually exclusive.")
         }
         if insecure, ats {
-            throw ValidationError("--insecure and --ats exclude each other.")
+            throw ValidationError("--insecure and --ats are mutually exclusive.")
         }
         if lowestVersion != nil, leastVersion != nil {
-            throw ValidationError("--tls-min and --tlsv1.2 or its like exclude each other.")
+            throw ValidationError("--tls-min and --tlsv1.2 or similar are mutually exclusive.")
         }
         let (lowest, highest) = (lowestVersion ?? leastVersion?.version ?? .v1_2, highestVersion ?? .v1_3)
         if lowest > highest {
-            throw ValidationError("No version of TLS is left from \(lowest.rawValue) to \(highest.rawValue).")
+            throw ValidationError("There is no TLS version from \(lowest.rawValue) to \(highest.rawValue).")
         }
         if let pin { _ = try KeyPins(pin) }
     }

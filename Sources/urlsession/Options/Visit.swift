@@ -56,7 +56,7 @@ extension RequestOptions {
         configuration.usesKerberosTickets =
             plan.login == nil && plan.methods?.contains(NSURLAuthenticationMethodNegotiate) != false
         if trust.insecure, !common.silent {
-            StandardError.print("warning: the server's certificate is not checked: it may be anybody's (--insecure)")
+            StandardError.print("warning: the server's certificate is not checked: anyone could have sent it (--insecure)")
         }
         return Visit(
             url: url.withoutUser, configuration: configuration, answers: ChallengeAnswers(plan, for: url),

@@ -41,7 +41,7 @@ struct StartTLS {
             try await say("EHLO localhost")
             let reply = try await expectReply("250")
             guard reply.contains(where: { $0.dropFirst(4).uppercased() == "STARTTLS" }) else {
-                throw refused("no STARTTLS in the answer to EHLO")
+                throw refused("no STARTTLS in the response to EHLO")
             }
             try await say("STARTTLS")
             try await expectReply("220")
@@ -74,7 +74,7 @@ struct StartTLS {
                 return String(decoding: line, as: UTF8.self)
             }
             if let byte { line.append(byte) }
-            if isAtEnd { throw refused("it ended the connection") }
+            if isAtEnd { throw refused("it closed the connection") }
         }
         throw refused("a line is longer than \(Self.longestLine) bytes")
     }
@@ -92,7 +92,7 @@ struct StartTLS {
             guard line.dropFirst(tag.count + 1).uppercased().hasPrefix("OK") else { throw refused(line) }
             return
         }
-        throw refused("it says more than \(Self.mostLines) lines")
+        throw refused("it sends more than \(Self.mostLines) lines")
     }
 
     /// Reads a reply of one or more lines: the first begins with "250-", the last with "250 "; those between may be any text for
@@ -113,6 +113,6 @@ struct StartTLS {
     }
 
     private func refused(_ reason: String) -> ToolFailure {
-        ToolFailure(64, TextTable.harmless("the server does not begin TLS: \(reason)"))
+        ToolFailure(64, TextTable.harmless("the server does not start TLS: \(reason)"))
     }
 }

@@ -14,31 +14,31 @@ import URLLoading
 struct StreamCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "stream",
-        abstract: "Connects standard input and output with a server.",
+        abstract: "Connects standard input and output to a server.",
         discussion: """
-            What is read from standard input is sent, and what comes is written to standard output as it is. At the end of the input the \
-            sending side is closed, and what the server still sends is written. With --starttls, the server is asked for TLS in the \
-            words of its protocol first; where it refuses, nothing is sent in clear.
+            Standard input is sent, and received data is written to standard output unchanged. At the end of the input, the sending side \
+            is closed, and data that the server still sends is written. With --starttls, the server is first asked to start TLS with \
+            its protocol's command; if it refuses, nothing is sent in clear text.
             """
     )
 
-    @Argument(help: "A name or an address.")
+    @Argument(help: "A host name or an address.")
     var host: String
 
-    @Argument(help: "From 1 to 65535.")
+    @Argument(help: "The port, from 1 to 65535.")
     var port: Int
 
-    @Flag(help: "Begin TLS at once.")
+    @Flag(help: "Start TLS immediately.")
     var tls = false
 
-    @Option(help: ArgumentHelp("Have the server begin TLS: smtp, imap, pop3 or ftp.", valueName: "protocol"))
+    @Option(help: ArgumentHelp("Ask the server to start TLS: smtp, imap, pop3 or ftp.", valueName: "protocol"))
     var starttls: StartTLS.Dialogue?
 
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if !(1...65_535 ~= port) { throw ValidationError("A port is a number from 1 to 65535.") }
-        if tls, starttls != nil { throw ValidationError("--tls excludes --starttls.") }
+        if !(1...65_535 ~= port) { throw ValidationError("The port must be a number from 1 to 65535.") }
+        if tls, starttls != nil { throw ValidationError("--tls cannot be combined with --starttls.") }
         try options.refuseRepetition(for: "stream")
     }
 

@@ -48,7 +48,7 @@ final class BodySink: Sendable {
     ///   - advice: The advice to the user when a binary body is refused.
     init(
         path: String?, appends: Bool = false, offset: Int64? = nil, sparesTerminal: Bool = false, numbersNames: Bool = false,
-        advice: String = "write it to a file with '--output FILE', or '--output -' to see it all the same"
+        advice: String = "write it to a file with '--output FILE', or use '--output -' to see it anyway"
     ) {
         self.advice = advice
         self.appends = appends
@@ -140,7 +140,8 @@ final class BodySink: Sendable {
                         continue
                     }
                     if target.isNew, errno == EEXIST {
-                        throw Failure(message: "the server calls it \(path), which is there already: choose with --output")
+                        throw Failure(
+                            message: "the server suggests the name \(path), which already exists: choose one with --output")
                     }
                     throw Failure(message: "cannot create \(path): \(String(cString: strerror(errno)))")
                 }

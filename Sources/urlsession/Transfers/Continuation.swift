@@ -32,11 +32,11 @@ enum Continuation: Sendable {
         let size = (try? FileManager.default.attributesOfItem(atPath: file))?[.size] as? NSNumber
         let length = size?.int64Value ?? 0
         if let offset, offset != length {
-            throw ToolFailure(33, "\(file) has \(length) bytes, and not \(offset): '-C -' goes on behind what is there")
+            throw ToolFailure(33, "\(file) has \(length) bytes, and not \(offset): '-C -' continues at its end")
         }
         guard length > 0 else { return nil }
         guard let partial = PartialFile(file) else {
-            throw ToolFailure(33, "cannot go on with \(file): when it was begun is not known")
+            throw ToolFailure(33, "cannot continue \(file): its creation time is not known")
         }
         self = .file(partial)
     }
@@ -52,7 +52,7 @@ enum Continuation: Sendable {
     /// - Throws: If it would continue a file of another load of the command.
     static func claim(_ path: String, continues: Bool) throws(ToolFailure) {
         let isNew = claimed.withLock { $0.insert(URL(fileURLWithPath: path).standardizedFileURL.path).inserted }
-        if continues, !isNew, !path.hasPrefix("/dev/") { throw ToolFailure(2, "two URLs are for \(path)") }
+        if continues, !isNew, !path.hasPrefix("/dev/") { throw ToolFailure(2, "two URLs have the same file \(path)") }
     }
 
     var start: Int64 {
@@ -75,12 +75,12 @@ enum Continuation: Sendable {
             switch partial.judge(response) {
             case .goesOn: return nil
             case .isComplete: return ToolFailure(0, nil)
-            case .refused(let reason): return ToolFailure(33, "cannot go on with \(partial.path): \(reason)")
+            case .refused(let reason): return ToolFailure(33, "cannot continue \(partial.path): \(reason)")
             }
         case .offset(let offset):
             let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
             if response.statusCode == 206, words.first == "bytes", words.count == 4, words[1] == "\(offset)" { return nil }
-            return ToolFailure(33, "the server does not send the part from \(offset) on")
+            return ToolFailure(33, "the server does not send the part from byte \(offset) on")
         }
     }
 }

@@ -47,7 +47,7 @@ struct DownloadPlace: Sendable {
         }
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: partFolder, isDirectory: &isFolder), isFolder.boolValue else {
-            throw ToolFailure(23, "cannot create \(partFolder): it is there, and no folder")
+            throw ToolFailure(23, "cannot create \(partFolder): it exists, and is not a folder")
         }
         setenv("TMPDIR", URL(fileURLWithPath: partFolder).path, 1)
     }
@@ -101,7 +101,7 @@ struct DownloadPlace: Sendable {
         guard target != path, problem == EEXIST else {
             return ToolFailure(23, "cannot write \(target): \(String(cString: strerror(problem)))")
         }
-        return ToolFailure(23, "the server calls it \(target), which is there already: choose with --output")
+        return ToolFailure(23, "the server suggests the name \(target), which already exists: choose one with --output")
     }
 
     /// Returns the resume data of an earlier run; if that run was killed, with the length of the received data.
@@ -115,7 +115,7 @@ struct DownloadPlace: Sendable {
         // An empty file would suggest that the download can be resumed.
         guard let resumeData = URLSessionDownloadTask.resumeDataWithoutHeaderFields(resumeData) else {
             removeRemains()
-            throw ToolFailure(23, "what arrived cannot be kept to go on with: the session's resume data makes no sense")
+            throw ToolFailure(23, "the received data cannot be kept for --resume: the session's resume data is not valid")
         }
         // Never readable by others, not even between its creation and the next call.
         let new = "\(resumeFile).\(getpid())"
@@ -160,7 +160,7 @@ struct DownloadPlace: Sendable {
     static func name(of address: String) throws(ToolFailure) -> String {
         let path = address[(RequestOptions.schemeEnd(address) ?? address.startIndex)...].prefix { !"?#".contains($0) }
         guard let slash = path.lastIndex(of: "/"), let name = safe(String(path[path.index(after: slash)...])) else {
-            throw ToolFailure(23, "the URL names no file: choose a name with --output")
+            throw ToolFailure(23, "the URL has no file name: choose one with --output")
         }
         return name
     }

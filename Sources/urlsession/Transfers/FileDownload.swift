@@ -24,7 +24,7 @@ struct FileDownload {
         try Continuation.claim(place.path, continues: result.resume)
         var mayBePartial = result.resume && place.resumeData() == nil
         if mayBePartial, PartialFile(place.path) == nil {
-            options.say("nothing to go on with; beginning afresh")
+            options.say("nothing to resume; starting over")
             mayBePartial = false
         }
         var isFirst = true
@@ -36,12 +36,12 @@ struct FileDownload {
                 if mayBePartial, data == nil, let partial = PartialFile(place.path) {
                     guard case .refused(let reason) = try await proceed(from: partial, visit, attempts, report) else { return }
                     mayBePartial = false
-                    options.say("beginning afresh: \(reason)")
+                    options.say("starting over: \(reason)")
                 } else if let data {
                     guard case .refused(let reason) = try await load(visit, to: place, resuming: data, attempts, report) else {
                         return
                     }
-                    options.say("beginning afresh: \(reason)")
+                    options.say("starting over: \(reason)")
                 }
                 place.removeRemains()
                 if result.segments > 1, try await loadParts(visit, to: place, attempts, report) { return }
@@ -78,7 +78,7 @@ struct FileDownload {
             }
             _ = await interruption.end()
             guard case .done(let outcome) = ending else {
-                if case .refused(let reason) = ending { options.say("over one connection: \(reason)") }
+                if case .refused(let reason) = ending { options.say("using one connection: \(reason)") }
                 visit.configuration.omittedHeaders = options.common.omittedHeaders
                 return false
             }
@@ -92,7 +92,7 @@ struct FileDownload {
         } catch {
             _ = await interruption.end()
             place.removeRemains()
-            throw interruption.happened ? ToolFailure(130, "interrupted; a download in parts begins afresh") : error
+            throw interruption.happened ? ToolFailure(130, "interrupted; a download in parts cannot be resumed") : error
         }
     }
 
@@ -158,11 +158,11 @@ struct FileDownload {
         }
         place.removeRemains()
         if isUnchanged.withLock({ $0 }) {
-            options.say("\(place.path) is as it was on the server")
+            options.say("\(place.path) is unchanged on the server")
             return .done
         }
         try file.date(target.withLock { $0 }, by: outcome.response, always: result.timestamping)
-        let size = outcome.offset.map { " (went on at \(ByteText.size($0)))" } ?? ""
+        let size = outcome.offset.map { " (resumed at \(ByteText.size($0)))" } ?? ""
         options.say("saved as \(target.withLock { $0 })\(size)")
         return .done
     }
@@ -186,7 +186,7 @@ struct FileDownload {
                 }
                 // Starting over would replace the file with the redirect's own body.
                 if response.statusCode >= 300, response.statusCode < 400 {
-                    return ToolFailure(33, "cannot go on with \(partial.path): the server answered \(response.statusCode)")
+                    return ToolFailure(33, "cannot continue \(partial.path): the server answered \(response.statusCode)")
                 }
                 let found = partial.judge(response)
                 judgement.withLock { $0 = found }
@@ -216,12 +216,12 @@ struct FileDownload {
         } catch let failure as BodySink.Failure {
             throw ToolFailure(23, failure.message)
         } catch {
-            options.say("what is there is kept; go on with: \(continuation(partial.path))")
+            options.say("the partial file is kept; resume with: \(continuation(partial.path))")
             throw error
         }
         try checkWhole(partial.path)
         try file.date(partial.path, by: outcome.response)
-        options.say("saved as \(partial.path) (went on at \(ByteText.size(partial.size)))")
+        options.say("saved as \(partial.path) (resumed at \(ByteText.size(partial.size)))")
         return .done
     }
 
@@ -238,10 +238,10 @@ struct FileDownload {
     private func interrupted(_ place: DownloadPlace, _ data: Data?) throws -> ToolFailure {
         guard let data else {
             place.removeRemains()
-            return ToolFailure(130, "interrupted; this download cannot be gone on with")
+            return ToolFailure(130, "interrupted; this download cannot be resumed")
         }
         try place.keep(data)
-        return ToolFailure(130, "interrupted; go on with: \(continuation(place.path))")
+        return ToolFailure(130, "interrupted; resume with: \(continuation(place.path))")
     }
 
     /// Keeps the data of a lost connection if the server allows the download to be resumed, and earlier data if the server failed
@@ -250,13 +250,13 @@ struct FileDownload {
         if wasResumed, outcome.error == nil, let status = (outcome.response as? HTTPURLResponse)?.statusCode,
             status >= 400, ![404, 410, 416].contains(status)
         {
-            return options.say("what was there is kept; go on with: \(continuation(place.path))")
+            return options.say("the earlier data is kept; resume with: \(continuation(place.path))")
         }
         guard let data = (outcome.error as? URLError)?.downloadTaskResumeData else {
             return place.removeRemains()
         }
         try place.keep(data)
-        options.say("go on with: \(continuation(place.path))")
+        options.say("resume with: \(continuation(place.path))")
     }
 
     /// Whether the load failed because the resume data was invalid: no request was sent, and no address was tried.

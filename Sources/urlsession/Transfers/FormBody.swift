@@ -224,7 +224,7 @@ private final class FormStream: InputStream {
             handle = file
             let wanted = min(Int64(count), length - offset)
             guard let data = try file.read(upToCount: Int(wanted)), !data.isEmpty else {
-                throw ToolFailure(26, "\(path) has become shorter while it was sent")
+                throw ToolFailure(26, "\(path) became shorter while it was sent")
             }
             offset += Int64(data.count)
             return data

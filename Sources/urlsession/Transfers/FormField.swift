@@ -72,11 +72,11 @@ struct FormField: Sendable {
             } else if taken("headers=", &rest) {
                 part.headers.append(try header(&rest, until: end))
             } else if rest.hasPrefix("encoder=") {
-                throw ValidationError("'\(word(&rest, until: end))' in --form is not possible: what is sent stays as it is.")
+                throw ValidationError("'\(word(&rest, until: end))' in --form is not supported: content is sent unchanged.")
             } else {
                 throw ValidationError(
                     "'\(word(&rest, until: end))' in --form is unknown: write ;type=, ;filename=, ;headers=, "
-                        + "or quote what has a semicolon.")
+                        + "or quote text that contains a semicolon.")
             }
         }
         return part

@@ -45,21 +45,21 @@ struct PartialFile {
         guard response.statusCode == 206 || response.statusCode == 416 else {
             return .refused(
                 300..<400 ~= response.statusCode
-                    ? "the server answered \(response.statusCode)" : "the server sends all of the file")
+                    ? "the server answered \(response.statusCode)" : "the server sends the whole file")
         }
         guard let changed = response.value(forHTTPHeaderField: "Last-Modified").flatMap(HTTPDate.date) else {
-            return .refused("the server does not say of when the file is, so that \(path) may be of another version")
+            return .refused("the server does not say when the file was modified, so \(path) may be of another version")
         }
         // Compare by the server's clock.
         let lead = response.value(forHTTPHeaderField: "Date").flatMap(HTTPDate.date).map { $0.timeIntervalSince(now) } ?? 0
-        guard changed < birth + lead else { return .refused("the file was changed after \(path) was begun") }
+        guard changed < birth + lead else { return .refused("the file was modified after \(path) was created") }
         let words = response.value(forHTTPHeaderField: "Content-Range")?.split(whereSeparator: { " -/".contains($0) }) ?? []
         if response.statusCode == 416 {
             return words == ["bytes", "*", "\(size)"] ? .isComplete : .refused("\(path) is longer than the file")
         }
         let codings = response.value(forHTTPHeaderField: "Content-Encoding") ?? "identity"
         guard words.first == "bytes", words.count == 4, words[1] == "\(size)", codings.lowercased() == "identity" else {
-            return .refused("the server sends another part than was asked for")
+            return .refused("the server sends a part that was not requested")
         }
         return .goesOn
     }

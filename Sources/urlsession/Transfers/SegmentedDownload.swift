@@ -110,7 +110,7 @@ final class SegmentedDownload: Sendable {
         for (_, outcome) in [cause].compactMap({ $0 }) + outcomes { try judge(outcome) }
         guard outcomes.allSatisfy({ Int64($0.part.count) == $0.outcome.received }), size == file.length,
             var outcome = outcomes.first?.outcome
-        else { throw ToolFailure(18, "the parts are not as long as the file") }
+        else { throw ToolFailure(18, "the parts do not have the length of the file") }
         outcome.response = file.response
         outcome.received = file.length
         outcome.isOfParts = true
@@ -143,21 +143,21 @@ final class SegmentedDownload: Sendable {
             if case .success = found { return nil }
             return ToolFailure(0, nil)
         }
-        if outcome.failure?.code == 63 { return .failure(Refusal(reason: "the server sends more than it was asked for")) }
+        if outcome.failure?.code == 63 { return .failure(Refusal(reason: "the server sends more than was requested")) }
         if let answer = answer.withLock({ $0 }) {
             guard case .success = answer, outcome.error != nil || outcome.failure != nil else { return answer }
         }
-        return .failure(Refusal(reason: "the server does not answer a request for a part", outcome: outcome))
+        return .failure(Refusal(reason: "the server does not answer a range request", outcome: outcome))
     }
 
     private static func file(of response: HTTPURLResponse) -> Result<File, Refusal> {
         guard response.statusCode == 206, let length = length(of: response, part: 0..<1) else {
-            return .failure(Refusal(reason: "the server sends no parts"))
+            return .failure(Refusal(reason: "the server does not support range requests"))
         }
         guard let tag = response.value(forHTTPHeaderField: "ETag"), tag.hasPrefix("\""), tag.count > 2 else {
-            return .failure(Refusal(reason: "the server does not say by a strong ETag which version it sends"))
+            return .failure(Refusal(reason: "the server does not send a strong ETag"))
         }
-        guard isPlain(response) else { return .failure(Refusal(reason: "the server sends parts of an encoded file")) }
+        guard isPlain(response) else { return .failure(Refusal(reason: "the server sends parts of an encoded body")) }
         return .success(File(length: length, tag: tag, response: response))
     }
 
@@ -191,7 +191,7 @@ final class SegmentedDownload: Sendable {
             }
             guard response.statusCode == 206, Self.length(of: response, part: part) == file.length, Self.isPlain(response),
                 response.value(forHTTPHeaderField: "ETag") == file.tag
-            else { return ToolFailure(Self.changed, "a part that the server sends is not of the same version") }
+            else { return ToolFailure(Self.changed, "the server sends a part of another version") }
             return nil
         }
         try? sink.close()

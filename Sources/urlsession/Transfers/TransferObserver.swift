@@ -305,9 +305,9 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             if let index = shown.firstIndex(of: head) {
                 shown.remove(at: index)
             } else if response.statusCode == 304, last?.resourceFetchType == .localCache {
-                StandardError.write("* from the cache: the server answered 304, that it is as it was\n" + head)
+                StandardError.write("* from the cache: the server answered 304, not modified\n" + head)
             } else {
-                StandardError.write("* before that, the session dealt with this by itself\n" + head)
+                StandardError.write("* before that, the session handled this response by itself\n" + head)
             }
         }
     }
@@ -350,7 +350,7 @@ final class TransferObserver: NSObject, URLSessionDataDelegate, URLSessionDownlo
             if !wasSent, let response = response as? HTTPURLResponse {
                 // A CONNECT request to a proxy is not reported as sent.
                 let isOfProxy = response.statusCode == 407
-                StandardError.print(isOfProxy ? "* the proxy's answer to CONNECT" : "* from the cache, and nothing was sent")
+                StandardError.print(isOfProxy ? "* the proxy's response to CONNECT" : "* from the cache; nothing was sent")
             }
             let head = HeadText.response(response, prefix: "< ")
             state.withLock { $0.shownHeads.append(head) }

@@ -71,7 +71,7 @@ final class MessageInput: Sendable {
         }
         switch result {
         case .success(let data): return data.flatMap { $0.isEmpty ? nil : $0 }
-        case .failure(let error): throw fail("standard input cannot be read: \(ToolFailure.reason(error))")
+        case .failure(let error): throw fail("cannot read standard input: \(ToolFailure.reason(error))")
         }
     }
 }

@@ -16,26 +16,26 @@ struct WebSocketCommand: AsyncParsableCommand {
         commandName: "ws",
         abstract: "Exchanges messages over WebSocket.",
         discussion: """
-            Each line of standard input is a message, and each message that comes is a line of standard output. At the end of the input the \
-            connection is closed, and what the server still says is shown.
+            Each line of standard input is sent as a message, and each received message is written as a line to standard output. At the \
+            end of the input, the connection is closed, and messages that the server still sends are written.
 
-            The exit code is 0 where the server closes with 1000, 1001 or no code, and 22 with another one.
+            The exit code is 0 if the server closes with 1000, 1001 or no code, and 22 with any other code.
             """
     )
 
-    @Argument(help: "The URL; ws:// where there is no scheme.")
+    @Argument(help: "The URL; without a scheme, ws:// is assumed.")
     var url: String
 
-    @Flag(help: "Send what is read as binary messages, and write the bytes of binary messages as they are.")
+    @Flag(help: "Send standard input as binary messages, and write received binary messages unchanged.")
     var binary = false
 
-    @Option(help: ArgumentHelp("Send a ping at this interval, and fail where one is not answered.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("Send a ping at this interval, and fail if one is not answered.", valueName: "seconds"))
     var ping: Double?
 
     @Option(help: ArgumentHelp("Offer a subprotocol; may be repeated.", valueName: "name"))
     var subprotocol: [String] = []
 
-    @Option(help: ArgumentHelp("Fail where a message is larger: 64 MiB unless it is said.", valueName: "bytes"))
+    @Option(help: ArgumentHelp("Fail if a message is larger; 64 MiB by default.", valueName: "bytes"))
     var maxMessage = 67_108_864
 
     @Flag(help: "Offer to compress messages.")
@@ -44,8 +44,8 @@ struct WebSocketCommand: AsyncParsableCommand {
     @OptionGroup var options: RequestOptions
 
     func validate() throws {
-        if ping.map({ !($0 > 0) }) ?? false { throw ValidationError("--ping begins above 0.") }
-        if maxMessage < 1 { throw ValidationError("--max-message begins at 1.") }
+        if ping.map({ !($0 > 0) }) ?? false { throw ValidationError("--ping must be greater than 0.") }
+        if maxMessage < 1 { throw ValidationError("--max-message must be at least 1.") }
         try options.refuseRepetition(for: "ws")
     }
 
@@ -107,7 +107,7 @@ struct WebSocketCommand: AsyncParsableCommand {
         let code = task.closeCode
         let reason = task.closeReason.map { String(decoding: $0, as: UTF8.self) } ?? ""
         guard ![.normalClosure, .goingAway, .noStatusReceived].contains(code) else { return }
-        let text = "the server closed the WebSocket with the code \(code.rawValue)" + (reason.isEmpty ? "" : ": \(reason)")
+        let text = "the server closed the WebSocket with code \(code.rawValue)" + (reason.isEmpty ? "" : ": \(reason)")
         throw ToolFailure(22, TextTable.harmless(text))
     }
 
