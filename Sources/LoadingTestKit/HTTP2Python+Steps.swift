@@ -23,7 +23,7 @@ extension HTTP2Python {
                     self.transport.write(data)
 
             def send(self, kind, flags, number, payload, length=None):
-                """A frame, and what follows from it for what the client may do."""
+                """Sends a frame, and records how it changes what the client may do."""
                 stream = self.streams.get(number)
                 if kind in (DATA, HEADERS) and flags & END_STREAM and stream:
                     stream.answered = True
@@ -73,7 +73,7 @@ extension HTTP2Python {
                     tell("error", text=f"connection {self.number}: {script.exception()!r}")
 
             async def greet_with(self, steps):
-                """What the client sends is looked at once these steps are done, or wait for something."""
+                """Runs the first steps; the client's bytes are read once these are done, or wait for something."""
                 for step in steps:
                     if step["do"].startswith(("await", "gate", "pause", "repeat", "stall")):
                         self.look()
@@ -91,7 +91,7 @@ extension HTTP2Python {
                     await getattr(self, "do_" + step["do"])(step, target)
 
             async def can_write(self):
-                """Waits for the socket to have room; for ever where there will be none."""
+                """Waits until the socket can accept data; waits forever if the connection is closing."""
                 await self.ready.wait()
                 await self.drained.wait()
                 if self.transport.is_closing():
@@ -113,7 +113,7 @@ extension HTTP2Python {
                 self.send(step["type"], step["flags"], number or 0, base64.b64decode(step["bytes"]), step.get("length"))
 
             async def do_headers(self, step, number):
-                """A field section, in as many frames as it is cut into."""
+                """Sends a field section in one or more frames."""
                 await self.can_write()
                 if "bytes" in step:
                     block = base64.b64decode(step["bytes"])
@@ -128,7 +128,7 @@ extension HTTP2Python {
                     self.send(HEADERS if not index else CONTINUATION, flags, number, part)
 
             async def do_data(self, step, number):
-                """Bytes, as often as said, within the client's windows."""
+                """Sends repeated bytes within the client's flow control windows."""
                 stream, piece = self.streams[number], base64.b64decode(step["bytes"])
                 sent, total = 0, len(piece) * step["count"]
                 padding = b"" if step.get("size") is None else bytes([step["size"]])
@@ -157,7 +157,7 @@ extension HTTP2Python {
                     await asyncio.sleep(0)
 
             async def do_awaitFrame(self, step, number):
-                """As many frames of a type, with these flags, of a stream or of any, of all that have come."""
+                """Waits until the connection has received a number of frames with this type and these flags, on one or any stream."""
                 kind, flags, stream = step["type"], step["flags"], step.get("stream")
                 await self.told(lambda: sum(
                     frame["type"] == kind and frame["flags"] & flags == flags and stream in (None, frame["stream"])
@@ -175,7 +175,7 @@ extension HTTP2Python {
                 await self.told(lambda: len(self.streams) >= step["count"])
 
             async def told(self, condition):
-                """Waits until a condition has come true, and the test has been told of all that led to it."""
+                """Waits until a condition holds, and the test has processed all events up to then."""
                 await self.until(condition)
                 self.server.marks += 1
                 name = f"mark {self.server.marks}"
@@ -213,7 +213,7 @@ extension HTTP2Python {
                 self.transport.close()
 
             async def do_shutdownOutput(self, step, number):
-                """Ends the server's direction once all is written, and goes on reading."""
+                """Closes the sending side when everything is written, and continues to read."""
                 await self.can_write()
                 self.policy["lingers"] = True
                 self.say_goodbye()
@@ -257,7 +257,7 @@ extension HTTP2Python {
                     connection.perform(connection.run(order["steps"], order.get("stream")))
 
             def listen(self, loop, end):
-                """Orders are read whatever else is going on, so that whoever gives them never waits."""
+                """Reads orders on a separate thread, so that their sender never waits."""
                 for line in os.fdopen(4, "rb"):
                     loop.call_soon_threadsafe(self.obey, line)
                 loop.call_soon_threadsafe(end.set)

@@ -40,7 +40,7 @@ enum HTTP2Python {
             pass
 
         class Gates:
-            """What tests open, and what stands before it."""
+            """The gates that tests open, and the scripts that wait for them."""
 
             def __init__(self):
                 self.opened, self.waiting = set(), {}
@@ -58,7 +58,7 @@ enum HTTP2Python {
                     await future
 
         class Stream:
-            """A request: what has come of it, and how much may be sent."""
+            """A request: what was received of it, and how much may be sent."""
 
             def __init__(self, number, window, credit):
                 self.number, self.window, self.credit = number, window, credit
@@ -155,7 +155,7 @@ enum HTTP2Python {
                 return True
 
             def ending(self, how, why=""):
-                """The client ends its direction: so does the server, unless its script has more to say."""
+                """The client closed its sending side: the server closes the connection, unless its script has more to send."""
                 tell("ending", connection=self.number, how=how, text=why)
                 if not self.policy.get("lingers"):
                     self.transport.close()
@@ -206,7 +206,7 @@ enum HTTP2Python {
                 return self.greeted
 
             def receive_http1(self):
-                """A request of HTTP/1.1, with a Content-Length or without a body."""
+                """Reads an HTTP/1.1 request, with a Content-Length or without a body."""
                 while b"\r\n\r\n" in self.buffer:
                     head, _, rest = bytes(self.buffer).partition(b"\r\n\r\n")
                     lines = [line.partition(":") for line in head.decode("latin-1").split("\r\n")[1:]]
@@ -226,7 +226,7 @@ enum HTTP2Python {
 
             def take(self, kind, flags, number, payload):
                 if not self.frames and (kind != SETTINGS or flags & ACK):
-                    raise Violation("the first frame is no SETTINGS (RFC 9113, section 3.4)")
+                    raise Violation("the first frame is not SETTINGS (RFC 9113, section 3.4)")
                 if self.block and (kind != CONTINUATION or number != self.block[0]):
                     raise Violation("a field block is interrupted (RFC 9113, section 4.3)")
                 entry = {"type": kind, "flags": flags, "stream": number, "length": len(payload)}
@@ -283,7 +283,7 @@ enum HTTP2Python {
                 stream = self.streams.get(number)
                 if stream:
                     if stream.ended or not ends or any(name.startswith(":") for name, _ in fields):
-                        raise Violation(f"HEADERS on stream {number} that are no trailers (RFC 9113, section 8.1)")
+                        raise Violation(f"HEADERS on stream {number} that are not trailers (RFC 9113, section 8.1)")
                     stream.fields = fields
                 else:
                     if number % 2 == 0 or number <= self.highest:
@@ -335,7 +335,7 @@ enum HTTP2Python {
                     if not self.offered and self.is_raw:
                         return
                     if not self.offered:
-                        raise Violation("SETTINGS acknowledged that were not sent (RFC 9113, section 6.5.3)")
+                        raise Violation("an acknowledgment of SETTINGS that were not sent (RFC 9113, section 6.5.3)")
                     self.apply(self.offered.pop(0))
                     return
                 values = [list(struct.unpack(">HL", payload[at:at + 6])) for at in range(0, len(payload), 6)]
@@ -351,7 +351,7 @@ enum HTTP2Python {
                 return {"settings": values}
 
             def apply(self, values):
-                """Our settings, from when the client has acknowledged them."""
+                """Applies the server's settings when the client has acknowledged them."""
                 for key, value in values:
                     if key == INITIAL_WINDOW and value < self.ours[INITIAL_WINDOW]:
                         for stream in self.streams.values():

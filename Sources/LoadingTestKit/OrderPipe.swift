@@ -33,7 +33,7 @@ final class OrderPipe: Sendable {
 
     /// Sends an order; does nothing if the program has ended, which the server detects by itself.
     func send(_ order: HTTP2Order) {
-        guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order is no JSON") }
+        guard var line = try? JSONEncoder().encode(order) else { preconditionFailure("an order cannot be encoded as JSON") }
         line.append(0x0A)
         descriptor.withLock { descriptor in
             var rest = line[...]

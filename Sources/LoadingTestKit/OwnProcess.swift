@@ -51,7 +51,7 @@ package enum OwnProcess {
                 wrapper + command.arguments, environment: variables.merging(command.variables) { $1 },
                 output: directory.file("output")))
         guard text.contains("Suite \(suite) passed") else {
-            throw ServerProcess.Failure(description: "\(suite) was not run: \(text.suffix(2000))")
+            throw ServerProcess.Failure(description: "\(suite) did not run: \(text.suffix(2000))")
         }
         return text
     }

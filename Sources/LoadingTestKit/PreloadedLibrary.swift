@@ -36,7 +36,7 @@ package struct PreloadedLibrary: Sendable {
                 return "\(folder)/\(name)"
             }
         }
-        throw ServerProcess.Failure(description: "none of clang, cc, gcc in PATH")
+        throw ServerProcess.Failure(description: "clang, cc and gcc were not found in PATH")
     }
 
     /// The environment for a process; libraries that are already preloaded, as by `Scripts/sanitize thread`, are kept.

@@ -95,7 +95,7 @@ package final class ScriptedNameServer: Sendable {
             if let streams { return ScriptedNameServer([datagrams, streams], journal) }
             // Another process has the port over TCP.
             try await datagrams.close()
-            if port != 0 { throw ServerProcess.Failure(description: "the port \(port) is another's over TCP") }
+            if port != 0 { throw ServerProcess.Failure(description: "another process uses port \(port) over TCP") }
         }
     }
 

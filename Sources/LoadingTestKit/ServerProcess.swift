@@ -87,7 +87,7 @@ package final class ServerProcess: Sendable {
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/sbin", "/usr/local/bin", "/sbin", "/bin"]
         let places = folders.map { "\($0)/\(name)" }
         guard let program = places.first(where: FileManager.default.isExecutableFile(atPath:)) else {
-            throw Failure(description: "\(name) is not installed: apt-get install \(package)")
+            throw Failure(description: "\(name) is not installed: run apt-get install \(package)")
         }
         return program
     }
@@ -103,7 +103,7 @@ package final class ServerProcess: Sendable {
                 folder = folder.deletingLastPathComponent()
             }
         }
-        throw Failure(description: "there is no .build/\(path): Scripts/install-needs test")
+        throw Failure(description: ".build/\(path) does not exist: run Scripts/install-needs test")
     }
 
     /// Runs a program to its end; returns the content of its output file.
@@ -141,7 +141,7 @@ package final class ServerProcess: Sendable {
             if isReady(output.text) { return (output.text, true) }
             return output.hasEnded ? (output.text, false) : nil
         }
-        guard isRunning else { throw Failure(description: "\(arguments[0]) does not start: \(text.suffix(2000))") }
+        guard isRunning else { throw Failure(description: "\(arguments[0]) did not start: \(text.suffix(2000))") }
         return (process, text)
     }
 
@@ -172,7 +172,7 @@ package final class ServerProcess: Sendable {
             if isReady(ports) { return (process, ports) }
             output = order.text + text()
         }
-        throw Failure(description: "the server does not start: \(output.suffix(2000))")
+        throw Failure(description: "the server did not start: \(output.suffix(2000))")
     }
 
     /// Sends a signal to the program, if it is running.

@@ -38,7 +38,7 @@ package final class StreamPeer: Sendable {
         /// Reads exactly `count` bytes.
         package func read(_ count: Int) throws -> [UInt8] {
             while buffer.count < count {
-                guard fill() else { throw Failure(description: "the connection ended with \(buffer.count) of \(count) bytes") }
+                guard fill() else { throw Failure(description: "the connection ended after \(buffer.count) of \(count) bytes") }
             }
             defer { buffer.removeFirst(count) }
             return Array(buffer.prefix(count))
@@ -112,7 +112,7 @@ package final class StreamPeer: Sendable {
 
         /// Relays bytes between the client and another port.
         package func relay(to port: Int) throws {
-            guard let server = LoopbackSocket.connect(port) else { throw Failure(description: "no connection to \(port)") }
+            guard let server = LoopbackSocket.connect(port) else { throw Failure(description: "cannot connect to port \(port)") }
             defer { close(server) }
             LoopbackSocket.pump(descriptor, server)
         }

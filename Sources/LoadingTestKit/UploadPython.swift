@@ -15,7 +15,7 @@ extension UploadServer {
         place = sys.argv[2]
         lock = threading.RLock()
         uploads = {}
-        # Something to read is there when all that is held is let go of.
+        # The pipe becomes readable when all held requests are released.
         released, release = os.pipe()
         numbers = itertools.count()
 
@@ -25,7 +25,7 @@ extension UploadServer {
         class Upload:
             def __init__(self, number):
                 self.number, self.size, self.complete = number, 0, False
-                # Who appends to it, one at a time.
+                # The connection that appends to the upload; only one at a time.
                 self.busy, self.writer = threading.Lock(), None
                 self.name = os.path.join(place, f"upload-{number}")
                 open(self.name, "wb").close()
@@ -141,7 +141,7 @@ extension UploadServer {
                     self.note_end()
 
             def note_end(self):
-                # Before the answer is sent: who has it may look at what the server noted.
+                # Before the response is sent, because a test that has it may read the journal.
                 seen, self.seen = self.seen, None
                 if seen is None:
                     return
@@ -184,7 +184,7 @@ extension UploadServer {
                     self.drain(fields, seen)
                     return self.final(method, fault["status"], fault=fault)
                 if upload is not None and upload.writer not in (None, self):
-                    # The earlier request is given up ("Concurrency").
+                    # The earlier request is terminated ("Concurrency").
                     try:
                         upload.writer.peer.shutdown(socket.SHUT_RDWR)
                     except OSError:

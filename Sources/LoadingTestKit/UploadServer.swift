@@ -136,7 +136,7 @@ package final class UploadServer: Sendable {
 
     package func url(_ path: String = "/files", host: String? = nil) -> URL {
         let origin = "\(isSecure ? "https" : "http")://\(host ?? (isSecure ? "localhost" : "127.0.0.1")):\(port)"
-        guard let url = URL(string: origin + path) else { preconditionFailure("'\(path)' is no path") }
+        guard let url = URL(string: origin + path) else { preconditionFailure("'\(path)' is not a path") }
         return url
     }
 

@@ -67,7 +67,7 @@ package final class WebSocketPeer: Sendable {
                     buffer.removeFirst(end.upperBound)
                     return
                 }
-                guard try fill() else { throw Failure(description: "the connection ended before a head") }
+                guard try fill() else { throw Failure(description: "the connection ended before the end of the head") }
             }
         }
 
