@@ -35,7 +35,7 @@ final class TransferCollector: NSObject, URLSessionDownloadDelegate, URLSessionD
     private let state = Mutex(State())
     /// Held while a file is moved, and permanently once the program exits.
     private let moving = Mutex(())
-    /// Whether the daemon started the tool, so that no user reads standard error.
+    /// Whether no user reads standard error, so that failures are also written to `.error` files.
     private let isAlone: Bool
 
     init(isAlone: Bool) { self.isAlone = isAlone }
