@@ -22,7 +22,7 @@ package enum ASCII {
         byte < 128 && tokenTable.utf8Start[Int(byte)] == UInt8(ascii: "t")
     }
 
-    /// One letter per ASCII byte, `t` for a `tchar`.
+    /// Indexed by ASCII byte: `t` if the byte is a `tchar`.
     ///
     /// A `StaticString` needs no initialization and no bounds check.
     @inlinable
@@ -70,7 +70,7 @@ package enum ASCII {
         return String(decoding: text, as: UTF8.self)
     }
 
-    /// Returns as many digits as the width of the type needs, leading zeros included.
+    /// Returns two lowercase digits for each byte of the number, including leading zeros.
     package static func hexadecimal(_ number: some FixedWidthInteger) -> String {
         withUnsafeBytes(of: number.bigEndian) { hexadecimal($0) }
     }

@@ -9,7 +9,7 @@
 
 /// Finds bytes eight at a time.
 ///
-/// The bit tricks are exact for the lowest byte they report: a borrow only propagates towards the higher bytes.
+/// The bit tricks are exact for the lowest matching byte, because a borrow only propagates to higher bytes.
 enum ByteScan {
     private static let ones: UInt64 = 0x0101_0101_0101_0101
     private static let tops: UInt64 = 0x8080_8080_8080_8080
@@ -64,7 +64,7 @@ enum ByteScan {
         var index = 0
         while true {
             let wanted = word.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-            // In the word, only letters have bit 0x40. Only there may the input lack bit 0x20, which makes a letter lowercase.
+            // In the word, only letters have bit 0x40. Setting bit 0x20 at these positions lowercases the input's letters.
             let letters = wanted >> 1 & (ones &* 0x20)
             guard bytes.loadUnaligned(fromByteOffset: start &+ index, as: UInt64.self) | letters == wanted else { return false }
             guard index < count &- 8 else { return true }

@@ -33,7 +33,8 @@ struct ChunkedDecoder: Sendable {
         case trailers
     }
 
-    /// Fifteen digits give at most 2^60 - 1, which is more than any message needs and cannot overflow.
+    /// The largest size to which another digit may be appended: 15 digits give at most 2^60 - 1, which cannot overflow and exceeds
+    /// the size of any real message.
     private static let largestPrefix: Int64 = 1 << 56 - 1
     /// The number of hexadecimal digits in 64 bits.
     private static let widestNumber = 16
@@ -85,7 +86,7 @@ struct ChunkedDecoder: Sendable {
 
     /// Leading zeros are accepted, because some servers write sizes with a fixed width.
     ///
-    /// Those beyond the width of the widest number count as extension bytes.
+    /// Leading zeros beyond the sixteenth count as extension bytes.
     private mutating func readSize(
         _ bytes: UnsafeRawBufferPointer,
         _ offset: inout Int,

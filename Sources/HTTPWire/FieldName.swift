@@ -49,9 +49,8 @@ package struct FieldName: Sendable, Hashable {
 
     /// Looks up the name before the first colon of a line.
     ///
-    /// If the name is known, `colon` moves to that position.
-    ///
-    /// A known name is a token, so its bytes need no check.
+    /// If the name is known, `colon` is set to the position of that colon. The name's bytes then need no validation, because every
+    /// known name is a token.
     @inline(__always)
     init(leading bytes: UnsafeRawBufferPointer, from start: Int, to end: Int, _ colon: inout Int) {
         self = .other

@@ -47,21 +47,21 @@ extension FieldName {
         connection.bit | keepAlive.bit | proxyConnection.bit | te.bit | transferEncoding.bit | upgrade.bit
     }
 
-    /// The fields that are about a connection and no message (RFC 9110, section 7.6.1).
+    /// The connection-specific fields (RFC 9110, section 7.6.1).
     package static let ofConnection: [StaticString] = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade",
     ]
 
-    /// How many names are known.
+    /// The number of known names.
     static var count: UInt8 { 31 }
 
-    /// More than the longest name has.
+    /// The length of a row in ``rows``, greater than that of the longest name.
     static var row: Int { 32 }
 
-    /// The names in lower case and in the order of their numbers, each in a row of its own; a `StaticString` needs no initialisation and no
-    /// bounds check.
+    /// The names in lowercase, ordered by number and padded to rows of equal length. A `StaticString` needs no initialization and
+    /// no bounds check.
     ///
-    /// What follows a name is equal to no byte as ``ByteScan/spells(_:_:_:_:)`` compares.
+    /// The underscores that pad a row match no byte in ``ByteScan/spells(_:_:_:_:)``.
     static var rows: StaticString {
         """
         accept-ranges___________________\
@@ -98,7 +98,7 @@ extension FieldName {
         """
     }
 
-    /// Where each name is in ``rows``, counted from the digit 0, by its ``slot(_:_:_:)``: no two names have the same.
+    /// A perfect hash table: indexed by ``slot(_:_:_:)``, the row of the name, as a character counted from `0`.
     static var slots: StaticString {
         #"""
         ......L...E....=.....N.G.>..@...\#
@@ -108,7 +108,7 @@ extension FieldName {
         """#
     }
 
-    /// The sum that tells the names apart.
+    /// The hash of a name, different for all known names.
     @inline(__always)
     static func slot(_ length: Int, _ first: UInt8, _ last: UInt8) -> Int {
         (length &* 13 &+ Int(first) &+ Int(last) &* 3) & 127

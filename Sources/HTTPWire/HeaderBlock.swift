@@ -92,9 +92,9 @@ package struct HeaderBlock: Sendable {
     /// The indices of the lines that have been validated.
     var judged: Range<Int> { Int(judgedStart)..<Int(max(judgedStart, judgedEnd)) }
 
-    /// Marks every name as a token and every value as writable.
+    /// Marks all lines as validated: every name is a token, and every value may be written.
     ///
-    /// Blocks that this one is appended to keep that information.
+    /// A block that this one is appended to keeps the mark for the appended lines.
     package mutating func markAsJudged() {
         judgedStart = 0
         judgedEnd = UInt32(truncatingIfNeeded: count)

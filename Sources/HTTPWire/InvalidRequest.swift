@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Why a request must not be sent: the peer would read it as something other than what the caller meant.
+/// Why a request must not be sent: the peer would interpret it differently from what the caller meant.
 package enum InvalidRequest: Error, Sendable, Hashable {
     /// The method is not a token (RFC 9110, section 9.1).
     case method

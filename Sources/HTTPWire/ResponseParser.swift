@@ -106,8 +106,8 @@ package struct ResponseParser: ~Copyable, Sendable {
     ///
     /// Valid after the end of a message.
     ///
-    /// The parser does not know whether the peer sent more than the response, such as content after a 204. The caller sees that as
-    /// bytes left over while ``isIdle``.
+    /// The parser does not know whether the peer sent more than the response, such as content after a 204. The caller can tell
+    /// because bytes are left over while the parser ``isIdle``.
     package internal(set) var mayReuseConnection = false
 
     /// The number of content bytes received since ``begin(_:)``, without the chunk framing.
@@ -153,9 +153,9 @@ package struct ResponseParser: ~Copyable, Sendable {
         }
     }
 
-    /// Counts content of known length as received although it bypassed the parser.
+    /// Counts content of known length that bypassed the parser as received.
     ///
-    /// A count above the number of missing bytes counts as that number.
+    /// A count above the number of missing bytes is clamped to it.
     package mutating func skip(_ count: Int64) {
         guard case .sized(let missing) = phase, count > 0 else { return }
         bodyBytesReceived += min(count, missing)

@@ -13,8 +13,8 @@ struct StatusLineReader: Sendable {
 
     /// The maximum number of empty lines before a status line.
     ///
-    /// RFC 9112, section 2.2, asks servers to tolerate one. Clients receive the CRLF that some servers send after content without
-    /// counting it.
+    /// RFC 9112, section 2.2, asks servers to ignore one. A client sees them if a server sends a CRLF after the content of the
+    /// previous response that its Content-Length does not include.
     private static let emptyLineLimit = 8
 
     private(set) var minorVersion = 1
@@ -64,8 +64,8 @@ struct StatusLineReader: Sendable {
         return false
     }
 
-    /// Rejects a line that cannot become a status line at its first wrong byte, so that a peer with another protocol does not keep
-    /// the caller waiting.
+    /// Rejects a line at the first byte that cannot belong to a status line, so that a peer that speaks another protocol does not
+    /// keep the caller waiting.
     private static func checkStart(_ line: UnsafeRawBufferPointer, _ start: Int, _ end: Int) throws(ResponseParser.Failure) {
         switch line[start] {
         case UInt8(ascii: "\n"): return
@@ -105,7 +105,7 @@ struct StatusLineReader: Sendable {
         let tens = line[start + 10] &- UInt8(ascii: "0")
         let ones = line[start + 11] &- UInt8(ascii: "0")
         guard minor <= 9, hundreds <= 9, tens <= 9, ones <= 9 else { throw .malformedStatusLine }
-        // RFC 9110, section 2.5: a higher minor version is processed as the highest known one.
+        // A higher minor version is processed as HTTP/1.1, the highest one known (RFC 9110, section 2.5).
         minorVersion = Int(min(minor, 1))
         status = Int(hundreds) * 100 + Int(tens) * 10 + Int(ones)
         reason = ""

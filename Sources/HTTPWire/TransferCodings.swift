@@ -52,7 +52,8 @@ package struct TransferCodings: Sendable, Hashable {
     }
 
     private mutating func take(_ bytes: UnsafeRawBufferPointer, _ name: Range<Int>) throws(ResponseParser.Failure) {
-        // "A sender MUST NOT apply the chunked transfer coding more than once", nor anything over it (sections 6.1 and 7.1).
+        // "A sender MUST NOT apply the chunked transfer coding more than once", nor another coding after it (sections 6.1 and
+        // 7.1).
         guard !isChunked else { throw .chunkedIsNotLast }
         isEmpty = false
         func isSpelled(_ word: StaticString) -> Bool {

@@ -10,8 +10,8 @@
 /// The table that the peer's field blocks refer to (RFC 7541, section 2.3): the static entries, followed by those that the peer
 /// added.
 ///
-/// All text is in one buffer, with the static entries first. New text is appended. When the buffer is full, the live text moves
-/// down, at most once per as many bytes as the table holds.
+/// All text is in one buffer, with the static entries first. New text is appended. When the buffer is full, the live text of the
+/// dynamic entries moves to the front. The buffer is twice as large as that text, so moves are rare.
 struct HPACKDecodingTable: Sendable {
     struct Entry: Sendable {
         /// The start of the name; the value follows it.
@@ -137,7 +137,7 @@ struct HPACKDecodingTable: Sendable {
             for index in oldest..<entries.count { entries[index].start -= distance }
             textEnd -= distance
         }
-        // Twice the size of the live text, so that moves are rare. The size of the live text is limited.
+        // Twice the size of the live text, so that moves are rare. The table's maximum size limits it.
         let wanted = staticTextEnd + 2 * (living.count + count)
         if text.count < wanted { text.append(contentsOf: repeatElement(0, count: wanted - text.count)) }
     }

@@ -12,9 +12,9 @@ struct HPACKRequestNames: Sendable {
     enum Treatment: UInt8, Sendable {
         /// Added to the dynamic table.
         case indexed
-        /// Different in every request: adding it would only evict other entries.
+        /// Different in every request: adding it to the table would only evict other entries.
         case notIndexed
-        /// "Intermediaries MUST use the same representation": for secrets, which must not be in any table that others could probe
+        /// For secrets, which must not be in a table that others could probe: "Intermediaries MUST use the same representation"
         /// (RFC 7541, section 7.1).
         case neverIndexed
         case cookie

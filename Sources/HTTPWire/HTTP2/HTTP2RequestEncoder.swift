@@ -11,7 +11,8 @@
 ///
 /// Every block must reach the peer, and in the order of encoding: each may have changed the table.
 package struct HTTP2RequestEncoder: Sendable {
-    /// Shorter cookies are too easy to guess for an attacker who can make requests that contain them (RFC 7541, section 7.1.3).
+    /// Cookies shorter than this many bytes are never indexed: an attacker who can make requests that contain them could guess
+    /// them (RFC 7541, section 7.1.3).
     ///
     /// nghttp2 and Firefox use the same threshold.
     private static let shortCookie = 20
@@ -21,28 +22,27 @@ package struct HTTP2RequestEncoder: Sendable {
     private static let priority: StaticString = "priority"
     private static let protocolName: StaticString = ":protocol"
 
-    /// For one field: its pattern, its index, and the lengths of its name and value.
+    /// The maximum number of bytes for a field besides its name and value: its pattern, its index, and the lengths of its name and
+    /// value.
     private static let fieldOverhead = 16
-    /// For pseudo-header fields, the priority and table size updates.
+    /// The maximum number of bytes for pseudo-header fields, the priority and table size updates.
     private static let headOverhead = 128
-    /// For one field in the size that SETTINGS_MAX_HEADER_LIST_SIZE limits.
+    /// What SETTINGS_MAX_HEADER_LIST_SIZE counts for a field besides its name and value.
     private static let listOverhead = 32
-    /// For scheme, priority and protocol together.
+    /// The maximum length of scheme, priority and protocol together.
     private static let longestConstants = 48
 
     private var table = HPACKEncodingTable()
-    /// The smallest size since the last block.
+    /// The smallest table size since the last block; nil if no update is due.
     ///
-    /// The next block must begin with it (RFC 7541, section 4.2).
+    /// The next block must begin with a table size update to it (RFC 7541, section 4.2).
     private var owedSize: Int?
     /// A buffer for a name that is written as a literal.
     private var lowered: [UInt8] = []
 
     package init() {}
 
-    /// The peer announced a SETTINGS_HEADER_TABLE_SIZE.
-    ///
-    /// At most 4096 bytes of it are used.
+    /// Applies a SETTINGS_HEADER_TABLE_SIZE that the peer announced; at most 4096 bytes are used.
     ///
     /// If a SETTINGS frame contains several values, call this with the smallest one first.
     package mutating func setTableLimit(_ bytes: Int) {
