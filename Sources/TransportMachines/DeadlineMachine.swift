@@ -13,9 +13,9 @@ import HTTPWire
 /// (the resource timeout).
 ///
 /// Progress, which is noted for every piece of data, only stores the instant. The timer is set to the earliest instant at which a
-/// load may be due. When it fires, the loads that are due expire, and it is set again for the rest. So it fires needlessly at most
-/// once per shortest timeout. Because each run scans all loads, it fires less often the more loads there are. Loads that are due at
-/// the same time expire in batches, so that the owner of the timer can do other work in between.
+/// load may be due. When it fires, the loads that are due expire, and it is set again for the others. It therefore fires without
+/// effect at most once per shortest timeout. Each run scans all loads, so the more loads there are, the less often it fires. If
+/// many loads are due at once, they expire in batches, so that the owner of the timer can do other work in between.
 ///
 /// Instants and durations are nanoseconds on any monotonic clock. A load keeps its slot until it is removed. After its idle timeout
 /// only its deadline can still expire, and after its deadline nothing can.
@@ -61,8 +61,8 @@ package struct DeadlineMachine: Sendable {
     /// Starts to track a load.
     ///
     /// - Parameters:
-    ///   - idleTimeout: How long the load may make no progress; nil for no limit.
-    ///   - deadline: The instant by which it must be complete; nil for none.
+    ///   - idleTimeout: The maximum time without progress; nil for no limit.
+    ///   - deadline: The instant by which the load must be complete; nil for none.
     ///   - now: The current instant, from which the idle time counts.
     /// - Returns: The slot that identifies the load from now on, and the actions.
     package mutating func add(idleTimeout: Int64?, deadline: Int64?, now: Int64) -> (slot: Int, actions: [Action]) {
@@ -85,7 +85,7 @@ package struct DeadlineMachine: Sendable {
 
     /// Frees the slot.
     ///
-    /// The timer is left as it is, and may fire needlessly.
+    /// The timer stays set, and may fire without effect.
     package mutating func remove(_ slot: Int) {
         guard watches[slot] != nil else { return }
         watches[slot] = nil

@@ -12,18 +12,18 @@
 /// One thread or one pump uses the file at a time. The shell holds the bytes and the completion handlers.
 package struct FileSinkMachine: Sendable {
     package enum Event: Hashable, Sendable {
-        /// Bytes to write were queued; their count.
+        /// This many bytes were queued for writing.
         case brought(Int)
-        /// Small batches are to be written, too.
+        /// Queued bytes must be written even if they are fewer than ``batchSize``.
         case flush
-        /// The file is to be completed, or kept with the bytes written so far.
+        /// The caller completes the file, or keeps it with the bytes written so far.
         case end(End)
         case abort
         case pumpEntered
         case pumpLeft
         /// A pump moved this many bytes into the file.
         case moved(Int64)
-        /// The bytes written of a batch, and the size of the batch.
+        /// A batch was written: the number of bytes that reached the file, and the size of the batch.
         case wrote(Int64, of: Int)
         /// A write failed because the disk is full, or for another reason.
         case failed(isFull: Bool)
@@ -34,7 +34,7 @@ package struct FileSinkMachine: Sendable {
     package enum End: Hashable, Sendable {
         /// The file is complete.
         case close
-        /// Another load continues the file, even if the disk is full.
+        /// The file is kept for another load to continue, even if the disk is full.
         case keep
     }
 
@@ -42,11 +42,11 @@ package struct FileSinkMachine: Sendable {
         case nothing
         /// Starts a thread for the file.
         case start
-        /// Writes the queued bytes, or as many as can be written at once.
+        /// Writes the queued bytes, or as many of them as can be written at once.
         case write
-        /// Closes the file; after a full disk, with the bytes written so far.
+        /// Closes the file; if the disk was full, with the bytes written so far.
         case close(isFull: Bool)
-        /// Reports again how the file ended, or that it cannot end this way.
+        /// Reports the outcome of the file again, or that the requested end is impossible.
         case tell
         /// Deletes the file, and closes it if it is open.
         case discard(isOpen: Bool)
@@ -69,7 +69,7 @@ package struct FileSinkMachine: Sendable {
     private enum Occupant: Hashable {
         case nobody
         case thread
-        /// A thread that was there before may not have left yet.
+        /// `besideThread`: a thread was using the file when the pump entered, and may not have left yet.
         case pump(besideThread: Bool)
     }
 
@@ -78,7 +78,7 @@ package struct FileSinkMachine: Sendable {
 
     private var life = Life.gathering
     private var occupant = Occupant.nobody
-    /// The requested end, until it begins.
+    /// The requested end, until the thread performs it.
     private var end: End?
     /// The bytes written so far are kept if the disk is full.
     private var staysWhenFull = false

@@ -11,7 +11,7 @@ import HTTPWire
 
 /// The number of bytes that may be sent (RFC 9113, section 5.2) on a stream or on a whole connection.
 package struct SendWindow: Sendable, Hashable {
-    /// Negative if the peer took back more than was left (section 6.9.2).
+    /// Negative if the peer reduced the window by more than was left (section 6.9.2).
     package private(set) var available: Int
 
     package init(_ size: Int = FlowControl.initialWindow) { available = size }
@@ -52,7 +52,7 @@ package struct ReceiveWindow: Sendable, Hashable {
     /// The increment to send to the peer, given the number of unread bytes; nil if it is too small for a frame.
     package mutating func update(waiting: Int) -> Int? {
         let change = size - waiting - available
-        // Half a window: the other half is in flight meanwhile.
+        // Updates at half the window: the other half is in flight while the update travels.
         guard change > 0, change * 2 >= size else { return nil }
         available += change
         return change
@@ -67,12 +67,13 @@ package enum FlowControl {
 
     /// The window that allows a stream the target rate with this round-trip time in nanoseconds.
     ///
-    /// A larger window would only cost memory: the peer sends what it may, whether or not the app reads as fast.
+    /// A larger window would only cost memory: the peer fills it even if the app does not read as fast.
     package static func window(roundTrip: Int64, within bounds: ClosedRange<Int>) -> Int {
         let wanted = max(0, roundTrip) / 1_000 * rate
         return min(max(Int(min(wanted, Int64(bounds.upperBound))), bounds.lowerBound), bounds.upperBound)
     }
 
-    /// Whether the peer had to wait for the window: a whole window took about as long to arrive as an update of it takes.
+    /// Whether the window limited the transfer: a whole window arrived in about the time that a window update needs to take
+    /// effect.
     package static func isShort(windowTook elapsed: Int64, roundTrip: Int64) -> Bool { elapsed <= 2 * roundTrip }
 }

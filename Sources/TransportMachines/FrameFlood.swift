@@ -11,12 +11,12 @@ package import HTTPWire
 
 /// Limits the work that a peer can cause with frames that carry nothing: PING, SETTINGS, empty frames, resets of closed streams.
 ///
-/// Each of them takes a token from a bucket of 2,000, which is refilled with 50 per second; each frame that carries something adds
-/// one. No honest peer comes near that: keep-alive pings are seconds apart.
+/// Each of them takes a token from a bucket of 2,000, which refills at 50 per second. Each frame that carries something adds a
+/// token. A well-behaved peer stays far below the limit: keep-alive pings are seconds apart.
 package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
-    /// Larger than servers' windows: content that was sent long ago excuses no flood.
+    /// Above the windows of servers. The cap keeps content that was sent long ago from excusing a flood.
     private static let mostUnansweredContent = 67_108_864
     /// The maximum number of replies that may be queued for a server that does not read.
     package static let mostUnreadAnswers = 10_000
@@ -24,7 +24,7 @@ package struct FrameFlood: Sendable, Hashable {
     private var tokens = Self.limit
     /// When the bucket was last refilled, in nanoseconds.
     private var filled: Int64
-    /// Content that was sent and not yet covered by WINDOW_UPDATE frames: counted once for its stream, and once for the connection.
+    /// The content sent that no WINDOW_UPDATE has covered yet, counted twice: for its stream and for the connection.
     private var unansweredContent = 0
     /// Replies to PING and SETTINGS that were written while the server read nothing.
     private var unreadAnswers = 0
@@ -54,7 +54,7 @@ package struct FrameFlood: Sendable, Hashable {
         unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
     }
 
-    /// Counts a WINDOW_UPDATE that no content waits for: servers may acknowledge piece by piece, even if all content was sent.
+    /// Counts a WINDOW_UPDATE that unblocks no content. Servers may acknowledge sent content in pieces, which costs no token.
     package mutating func spend(onUpdate increment: Int, now: Int64) throws(HTTP2Failure) {
         guard increment >= 256, increment <= unansweredContent else { return try spend(now: now) }
         unansweredContent -= increment

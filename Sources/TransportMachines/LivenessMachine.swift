@@ -9,12 +9,12 @@
 
 /// Tracks whether a server is still alive: when it last sent something, and when to send it a PING (RFC 9113, section 6.7).
 ///
-/// A server that does not answer is given up, but not while content is being sent ahead of the PING: on a slow link that takes
-/// time. Instants and durations are nanoseconds on any monotonic clock.
+/// If the server does not answer in time, the connection is closed, but not while earlier content is still being sent ahead of the
+/// PING, which takes time on a slow link. Instants and durations are nanoseconds on any monotonic clock.
 package struct LivenessMachine: Sendable {
     package enum Event: Hashable, Sendable {
         case requestBegan
-        /// A request timed out that began at this instant.
+        /// A request that began at this instant timed out.
         case requestWasLate(began: Int64)
         /// The timer of a PING fired.
         case timerFired(UInt64)
@@ -33,11 +33,11 @@ package struct LivenessMachine: Sendable {
         case giveUp
     }
 
-    /// If the server has been silent for longer, a new request comes with a PING.
+    /// If the server has been silent for longer than this, a new request is accompanied by a PING.
     private static let silence: Int64 = 10_000_000_000
-    /// If the PING is unanswered for longer, new requests get another connection.
+    /// If the PING is unanswered for longer than this, new requests use another connection.
     private static let doubtfulAfter: Int64 = 1_000_000_000
-    /// How long the server has for its answer.
+    /// The time within which the server must answer the PING.
     private static let patience: Int64 = 5_000_000_000
 
     private struct Question {
@@ -52,7 +52,7 @@ package struct LivenessMachine: Sendable {
     private var lastSent: Int64 = 0
     private var question: Question?
     private var questionCount: UInt64 = 0
-    /// No requests start here until the server sends something.
+    /// No new requests start on this connection until the server sends something.
     package private(set) var isBarred = false
     /// How long the server took to acknowledge SETTINGS.
     private var measuredRoundTrip: Int64?
@@ -81,11 +81,11 @@ package struct LivenessMachine: Sendable {
         switch event {
         case .requestBegan: return now - lastRead > Self.silence ? ask(now) : []
         case .requestWasLate(let began):
-            // If nothing arrived since it began, the connection may be dead.
+            // If nothing has arrived since the request began, the connection may be dead.
             guard lastRead <= began else { return [] }
             return bar(true) + ask(now)
         case .timerFired(let number):
-            // A timer that was due when it was stopped fires nevertheless.
+            // A timer that was already due when it was stopped still fires.
             guard number == questionCount, let question else { return [] }
             let isAnswerable = lastSent > question.asked
             guard question.isDoubtful else {

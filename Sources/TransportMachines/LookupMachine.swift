@@ -10,8 +10,8 @@
 /// number at a time, with a short-lived cache of the answers.
 ///
 /// A lookup occupies a thread until the name servers answer, and cannot be cancelled. ``ThreadShares`` therefore divides the
-/// threads by session and domain: a thousand names of one slow domain, or of one session, leave threads to the others. Among a
-/// session's own lookups, every other turn is the newest's. A lookup that has not started is dropped with its last caller.
+/// threads by session and domain: a thousand names of one slow domain, or of one session, still leave threads for others. Within a
+/// session, every other turn goes to the newest lookup. A lookup that has not started is dropped when its last caller leaves.
 ///
 /// The machine has no final state. Each caller gets an answer or a refusal exactly once, or leaves.
 package struct LookupMachine<Answer: Sendable>: Sendable {
@@ -65,7 +65,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
 
     private struct Lookup {
         var callers: Set<Caller> = []
-        /// The callers that were told that they wait.
+        /// The callers that received ``Action/waits(_:)``.
         var waiting: Set<Caller> = []
         /// The owners that have a queue entry for it.
         var owners: Set<Owner> = []
@@ -109,7 +109,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
             if known.until > now { return [.answer([caller], known.answer)] }
             self.known[question] = nil
         }
-        // Changed in place, never copied: a lookup may have thousands of callers.
+        // Changed in place rather than copied: a lookup may have thousands of callers.
         let isNew = lookups[question] == nil
         let needsEntry = isNew || lookups[question]?.place == nil && lookups[question]?.owners.contains(owner) == false
         guard !needsEntry || shares.waitingCount(of: owner) < waitingLimit - shares.waitingCount else { return [.refuse(caller)] }
@@ -137,7 +137,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         guard let lookup = lookups[question], lookup.callers.isEmpty, lookup.place == nil else { return [] }
         lookups[question] = nil
         strayCount += lookup.owners.count
-        // Stray entries are skipped at their turn, and removed before they are most of the queue.
+        // Stray entries are skipped when their turn comes, and removed before they make up most of the queue.
         if strayCount > 64, 2 * strayCount > shares.waitingCount {
             shares.removeWaiting { [lookups] in !Self.isWanted($0, lookups) }
             strayCount = 0
@@ -192,7 +192,7 @@ package struct LookupMachine<Answer: Sendable>: Sendable {
         known[question] = (answer, until)
     }
 
-    /// The part that names of one owner usually share: the last two labels.
+    /// The part that names of one owner usually share: their last two labels.
     private static func domain(of host: String) -> Substring {
         let labels = host.split(separator: ".")
         guard labels.count > 2 else { return Substring(host) }

@@ -17,7 +17,7 @@ package struct PeerSettings: Sendable {
         package var largest: Int
     }
 
-    /// The limit that we use if the server has none.
+    /// The limit that we use if the server sets none.
     package static let largestCapacity = 256
 
     /// The initial send window of a new stream.

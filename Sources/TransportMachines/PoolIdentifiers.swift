@@ -9,15 +9,15 @@
 
 /// An identifier that this process assigns, in sequence.
 ///
-/// No attacker can choose these numbers so that they collide, so tables keyed by them do without the keyed hash that protects
-/// tables with other keys: a request does half a dozen lookups.
+/// An attacker cannot choose these numbers, so tables keyed by them need no protection against chosen collisions. The cheaper hash
+/// matters because a request does half a dozen lookups.
 package protocol NumberedIdentifier: Hashable, Sendable {
     var number: Int { get }
 }
 
 extension NumberedIdentifier {
-    /// The seed is the table's own, so that filling one table in the order of another does not cluster.
-    // The requirement by which the standard library's integers avoid a `Hasher`; it is public there, under this name.
+    /// The seed differs for each table, so that copying one table to another in iteration order does not cluster.
+    // The standard library's integers implement this requirement of `Hashable` to avoid a `Hasher`; it is public, with this name.
     // swift-format-ignore: NoLeadingUnderscores
     @inlinable
     package func _rawHashValue(seed: Int) -> Int {

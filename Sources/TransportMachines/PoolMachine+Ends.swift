@@ -9,7 +9,7 @@
 
 /// Closing idle connections, and shutting down the pool.
 extension PoolMachine {
-    /// Refuses the first queued lease if the remaining dials are not enough for all; the next lease then gets a dial.
+    /// If the remaining dials are too few for all queued leases, refuses the first one. The next lease then gets a dial.
     mutating func fail(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         let origin = entry.origin
@@ -21,7 +21,7 @@ extension PoolMachine {
         {
             actions.append(.refuse(lease, failedDial: connection))
         }
-        // The leases that counted on this dial get dials of their own from now on.
+        // The leases that waited for this dial get dials of their own from now on.
         origins[origin]?.mayBeShared = false
         origins[origin]?.mayHaveSecond = false
         remove(connection)
@@ -35,7 +35,7 @@ extension PoolMachine {
         return dialIfNeeded(entry.origin)
     }
 
-    /// One timer serves all idle connections; it is moved only if one must close sooner.
+    /// One timer serves all idle connections; it is moved only if a connection has to be closed earlier.
     mutating func startSweep(at instant: Int64, now: Int64) -> [Action] {
         let delay = max(instant - now, Self.shortestSweep)
         if let sweepDue, sweepDue <= now + delay { return [] }
@@ -65,7 +65,7 @@ extension PoolMachine {
         return actions + dial(for: left)
     }
 
-    /// The origin of a shared connection: leases may wait for it although it carries nothing.
+    /// The origin of a shared connection, nil for another one: leases may wait for a shared connection that is idle.
     func sharedOrigin(_ connection: ConnectionID) -> OriginID? {
         connections[connection].flatMap { $0.sharing == nil ? nil : $0.origin }
     }

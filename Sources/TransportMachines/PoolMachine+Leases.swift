@@ -16,7 +16,7 @@ extension PoolMachine {
         if !onlyNew, let connection = takeIdle(origin) { return [.grant(lease, connection, reused: true)] }
         guard waiters[lease] == nil else { return [] }
         let actions = onlyNew ? closeIdle(of: origin) : []
-        // A shared connection with other leases is new enough: if it were dead, those leases would have noticed first.
+        // A shared connection that carries other leases counts as new: if it were dead, those leases would have noticed first.
         if onlyNew, let connection = takeIdle(origin) { return actions + [.grant(lease, connection, reused: true)] }
         if origins[origin] == nil { origins[origin] = Origin(mayBeShared: mayBeShared) }
         join(lease, origin, Self.sortable(priority), onlyNew: onlyNew)
@@ -30,7 +30,7 @@ extension PoolMachine {
         _ = left(lease, origin)
         guard let entry = origins[origin], entry.dials.count > entry.line.count, let dial = entry.dials.last else {
             forgetIfEmpty(origin)
-            // The one dial for all may never end: the remaining leases get dials of their own.
+            // The only dial, which was to serve all leases, may never end: the remaining leases get dials of their own.
             guard isLate, origins[origin]?.mayBeShared == true, origins[origin]?.dials.isEmpty == false else { return [] }
             origins[origin]?.mayBeShared = false
             return dialIfNeeded(origin)

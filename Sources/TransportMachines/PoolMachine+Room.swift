@@ -26,9 +26,9 @@ extension PoolMachine {
         return [.askForRoom]
     }
 
-    /// Starts the dial whose turn it is.
+    /// Starts the first queued origin's dial.
     ///
-    /// An origin that needs another one moves to the end of the queue.
+    /// An origin that needs another dial moves to the end of the queue.
     mutating func useRoom() -> [Action] {
         isAskingForRoom = false
         while let origin = starved.popFirst() {
@@ -44,21 +44,21 @@ extension PoolMachine {
         return [.giveRoomBack]
     }
 
-    /// The leases of the origin keep waiting, and it queues for a place again.
+    /// The leases of the origin keep waiting, and the origin queues for a place again.
     mutating func starve(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         remove(connection)
         return dialIfNeeded(entry.origin)
     }
 
-    /// Closes some of the idle connections, those idle longest first.
+    /// Closes some of the idle connections, the longest idle first.
     mutating func makeRoom() -> [Action] {
         var idle: [(since: Int64, id: ConnectionID)] = []
         for (id, connection) in connections {
             if case .idle(let since, _) = connection.stage { idle.append((since, id)) }
         }
         idle.sort { ($0.since, $0.id.number) < ($1.since, $1.id.number) }
-        // Finding them takes longer the more connections there are, so close more at a time.
+        // The search takes longer the more connections there are, so more of them are closed at a time.
         let count = idle.isEmpty ? 0 : 1 + idle.count / 64
         let left = idle.prefix(count).compactMap { sharedOrigin($0.id) }
         for entry in idle.prefix(count) { remove(entry.id) }
@@ -69,7 +69,7 @@ extension PoolMachine {
 
 /// Origins that take turns.
 ///
-/// Background origins are served when no other waits, and after seven others in a row.
+/// Background origins are served if no other origin waits, and after seven others in a row.
 struct OriginQueue: Sendable {
     private static let longestRun = 7
 

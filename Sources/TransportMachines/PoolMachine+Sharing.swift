@@ -9,9 +9,9 @@
 
 /// Connections that carry many leases at a time, such as HTTP/2 connections.
 ///
-/// Whether a connection can be shared is known only after its dial. If it may be, one dial runs for the whole queue. If the
+/// Whether a connection can be shared is known only after its dial. If it might be, one dial runs for the whole queue. If the
 /// connection turns out not to be shared, or the dial fails, the queued leases get dials as usual. While a shared connection takes
-/// leases there is no second one: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC
+/// leases, no second one is dialed: "Clients SHOULD NOT open more than one HTTP/2 connection to a given host and port pair" (RFC
 /// 9113, section 9.1).
 extension PoolMachine {
     struct Sharing {
@@ -22,16 +22,16 @@ extension PoolMachine {
         var leaseCount = 0
 
         var hasPlace: Bool { leaseCount < capacity }
-        /// Only the peer blocks further leases: it has not announced a limit, or allows none.
+        /// The leases are blocked by the peer only: it has not announced a limit, or allows none.
         var isBarred: Bool { !isSettled || leaseCount == 0 && capacity == 0 }
     }
 
-    /// Whether the origin has nothing but one dial, and leases that wait for it.
+    /// Whether a single dial is the origin's only connection, and the app is not asked about it.
     package func hasSingleDial(_ origin: OriginID) -> Bool {
         origins[origin].map { $0.dials.count == 1 && $0.total == 1 && $0.questionCount == 0 } ?? false
     }
 
-    /// Whether the app is asked about a connection of the origin that is being made, or its host name lookup waits for others.
+    /// Whether a dial to the origin waits for an answer of the app, or for other host name lookups.
     package func appIsAsked(_ origin: OriginID) -> Bool { origins[origin].map { $0.questionCount > 0 } ?? false }
 
     /// Whether a shared connection takes leases, now or once it has capacity again.
@@ -39,7 +39,7 @@ extension PoolMachine {
         connections[connection].map { $0.sharing != nil && !$0.isRetired } ?? false
     }
 
-    /// Takes a lease of a shared connection that has capacity, if there is one.
+    /// Takes a lease on a shared connection with free capacity; nil if there is none.
     mutating func takeShared(_ place: Dictionary<OriginID, Origin>.Index) -> ConnectionID? {
         for connection in origins.values[place].shared {
             guard let slot = connections.index(forKey: connection), connections.values[slot].sharing?.hasPlace == true else {
@@ -137,7 +137,7 @@ extension PoolMachine {
     /// Whether to dial a second shared connection: the origin may have it, and a lease waits for it.
     func needsSecond(_ entry: Origin) -> Bool { entry.mayHaveSecond && isQueuedBehindOne(entry) }
 
-    /// Has the queue checked after a while, if it is blocked.
+    /// Requests a later check of the queue if it is blocked.
     mutating func watch(_ origin: OriginID) -> [Action] {
         guard let entry = origins[origin], entry.watchedGrants == nil, isQueuedBehindOne(entry) else { return [] }
         origins[origin]?.watchedGrants = entry.sharedGrants

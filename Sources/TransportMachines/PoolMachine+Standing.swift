@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Determines which queued leases count as connecting: as many from the front of the queue as there are dials, without suspended
-/// ones, and none while the app is asked.
+/// Determines which queued leases count as connecting: as many from the front of the queue as there are dials, not counting
+/// suspended ones; none while the app is asked.
 ///
 /// All of them count if one dial may serve all, or if only the peer of a shared connection blocks them.
 extension PoolMachine {
@@ -24,7 +24,7 @@ extension PoolMachine {
         return origins.values[place].connecting.remove(lease) != nil
     }
 
-    /// Adds a lease that joined the queue; it is the last one, unless priorities differ.
+    /// Adds a lease that joined the queue; it is the last one unless priorities differ.
     mutating func joined(_ lease: LeaseID, _ origin: OriginID) {
         guard let place = origins.index(forKey: origin) else { return }
         origins.values[place].lastJoined = lease
@@ -88,7 +88,7 @@ extension PoolMachine {
 
     private func connectingLimit(_ origin: Origin) -> Int {
         guard !origin.shared.isEmpty else { return origin.mayBeShared && !origin.dials.isEmpty ? .max : origin.dials.count }
-        // Leases that wait for other loads' streams keep doing so while a second connection is dialed.
+        // Leases that wait for streams of other loads do not count as connecting while a second connection is dialed.
         let isBarred = origin.shared.allSatisfy { connections[$0]?.sharing?.isBarred ?? false }
         return isBarred ? .max : 0
     }

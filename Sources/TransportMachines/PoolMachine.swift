@@ -9,19 +9,20 @@
 
 /// Decides which connection serves which request, when to dial another one, and when to close one.
 ///
-/// For every origin: the number of dials, leased and idle connections never exceeds `maximumPerHost`, not counting draining shared
-/// connections, whose last request may never end. A request takes the most recently used idle connection, which is the least likely
-/// to be stale. If there is none, it waits, and a dial starts if more requests wait than dials run and the limit allows it. The
-/// first connection that becomes available serves the first queued request (late binding), so no dial belongs to a request. A
-/// request that found its connection gone asks for a new one: idle connections are closed, and a connection that is released while
-/// that request is first in the queue is closed as well.
+/// For every origin, the number of dials, leased and idle connections never exceeds `maximumPerHost`, not counting draining shared
+/// connections, whose last request may never end. A request takes the most recently used idle connection, which is the least
+/// likely to be stale. If there is none, it waits, and a dial starts if more requests wait than dials run and the limit allows it.
+/// The first connection that becomes available serves the first queued request (late binding), so no dial belongs to a request. A
+/// request whose reused connection turned out to be closed asks for a new one: idle connections are closed, and so is a connection
+/// that is released while that request is first in the queue.
 ///
-/// As many queued requests as there are dials count as connecting: their waiting time is the server's. The others are paused: they
-/// wait for other loads, and the time does not count as idle. While the app is asked about a connection to the origin, all are.
+/// As many queued requests as there are dials count as connecting: they wait for the server, and the time counts toward the
+/// request timeout. The others are paused: they wait for other loads, and the time does not count as idle. While the app is asked
+/// about a connection to the origin, all queued requests are paused.
 ///
 /// A connection carries one lease at a time, or as many as its peer allows, which may change (`PoolMachine+Sharing.swift`).
 ///
-/// If the process has a budget for connections, a dial waits for a place in it; origins that need one take turns
+/// If the process has a budget for connections, a dial waits for a place in it. Origins that need a place take turns
 /// (`PoolMachine+Room.swift`).
 ///
 /// Every `wanted` lease ends exactly once: it is granted, refused, or withdrawn by the shell. After `shutdown`, queued leases are
@@ -38,10 +39,10 @@ package struct PoolMachine: Sendable {
         /// A queued lease is suspended and keeps its position, or is resumed. Meanwhile the leases behind it count as connecting
         /// instead.
         case suspended(LeaseID, Bool)
-        /// A dial succeeded: for one lease at a time, or for a shared connection, whose capacity holds until the peer announces
-        /// another.
+        /// A dial succeeded. `capacity` is nil for a connection that carries one lease at a time. For a shared connection, it
+        /// applies until the peer announces another.
         case opened(ConnectionID, capacity: Int? = nil)
-        /// The peer of a shared connection allows another number of leases at a time; leases beyond it continue.
+        /// The peer of a shared connection changed the number of leases it allows at a time; leases beyond it continue.
         case capacityChanged(ConnectionID, Int)
         /// A shared connection takes no more leases; it is closed after its last one.
         case drains(ConnectionID)
@@ -51,25 +52,25 @@ package struct PoolMachine: Sendable {
         case released(ConnectionID, reusable: Bool, now: Int64, keepAlive: Int64?)
         /// A connection, leased or idle, is gone. A leased one needs no `released` after it.
         case closed(ConnectionID)
-        /// A connection, leased or idle, serves another origin from now on: it was bound to one holder.
+        /// A connection, leased or idle, was bound to one holder and belongs to another origin from now on.
         case moved(ConnectionID, OriginID)
-        /// A kept connection to the origin turned out to be gone: its idle connections are presumed to be gone as well.
+        /// A reused connection to the origin was closed: its idle connections are presumed to be closed as well.
         case wentStale(OriginID)
         case timer(now: Int64)
-        /// A connection that is being made waits for something other than its server, or no longer does: the app is asked about it,
-        /// or its host name lookup is queued behind others.
+        /// A dial to the origin waits for something other than its server, or no longer does: the app is asked about it, or its
+        /// host name lookup is queued behind others.
         case appIsAsked(OriginID, Bool)
-        /// The time that began with `lineStands` is over.
+        /// The time that `lineStands` asked for has passed.
         case lineWasWatched(OriginID)
-        /// The peer of a shared connection may be gone: new requests may get another one.
+        /// The peer of a shared connection may be gone: new requests may use another connection.
         case isDoubtful(ConnectionID)
-        /// The process had no descriptor for the dial: the dial ended, and its origin asks for a place again.
+        /// The process had no file descriptor for the dial: the dial ended, and its origin queues for a place again.
         case dialHadNoRoom(ConnectionID)
-        /// There is a place for the requested dial.
+        /// A place for the requested dial is granted.
         case roomMade
-        /// There is none yet; `roomMade` follows later.
+        /// No place is free; `roomMade` follows later.
         case roomAwaited
-        /// Others need the places of the connections that have been idle longest.
+        /// Others need places: close the connections that have been idle longest.
         case roomNeeded
         /// From now on requests start on new connections: idle connections are closed, and leased ones when they are released.
         case closeIdle
@@ -86,16 +87,16 @@ package struct PoolMachine: Sendable {
         case cancelDial(ConnectionID)
         /// Closes the connection; a subsequent `closed` is ignored.
         case close(ConnectionID)
-        /// Starts or restarts the one timer; in nanoseconds.
+        /// Starts or restarts the only timer; the delay is in nanoseconds.
         case startTimer(after: Int64)
         case stopTimer
-        /// A running dial is expected to serve a queued lease: from here on its waiting time is the server's.
+        /// A running dial is expected to serve a queued lease: from now on, its waiting time counts toward the request timeout.
         case connecting(LeaseID)
         /// The lease waits for other loads again, so its waiting time does not count as idle. (All leases start in this state.)
         case heldUp(LeaseID)
         /// All queued leases of the origin wait for one shared connection without capacity; check after a while whether that lasts.
         case lineStands(OriginID)
-        /// Asks for a place for one dial; the next event is `roomMade`, or `roomAwaited` if it comes later.
+        /// Asks for a place for one dial; the next event is `roomMade`, or `roomAwaited` if the place is granted later.
         case askForRoom
         /// The place is no longer needed.
         case giveRoomBack
@@ -120,7 +121,7 @@ package struct PoolMachine: Sendable {
     struct Connection {
         var origin: OriginID
         var stage: Stage
-        /// It takes no more leases: it was leased when `closeIdle` came, or is draining.
+        /// The connection takes no more leases: it was leased when `closeIdle` arrived, or is draining.
         var isRetired = false
         /// The state of a shared connection.
         var sharing: Sharing?
@@ -137,7 +138,7 @@ package struct PoolMachine: Sendable {
         var isReordered = false
         /// The lease that joined last.
         var lastJoined: LeaseID?
-        /// It waits for a place for a dial.
+        /// The origin waits for a place for a dial.
         var isStarved = false
         /// Idle connections for one lease at a time, the most recently used last.
         var idle: [ConnectionID] = []
@@ -145,7 +146,7 @@ package struct PoolMachine: Sendable {
         var shared: [ConnectionID] = []
         /// The number of leases granted on shared connections.
         var sharedGrants = 0
-        /// That number when the queue was found blocked; nil if it is not being checked.
+        /// The value of `sharedGrants` when the queue was found blocked; nil if no check is pending.
         var watchedGrants: Int?
         /// A second shared connection is allowed.
         var mayHaveSecond = false
@@ -183,7 +184,7 @@ package struct PoolMachine: Sendable {
     /// The origins whose connecting leases must be determined.
     var unsettled: [OriginID] = []
     private var idleCount = 0
-    /// A lower bound for when the longest idle connection became idle; nil if none is idle.
+    /// A lower bound for the instant at which the longest idle connection became idle; nil if none is idle.
     package internal(set) var idleSince: Int64?
 
     package init(maximumPerHost: Int, asksForRoom: Bool = false) {
@@ -225,7 +226,7 @@ package struct PoolMachine: Sendable {
 
     package mutating func handle(_ event: Event) -> [Action] {
         let actions = decide(event)
-        // If the next event may start a dial, the connecting leases are determined then, and only once.
+        // If the next event may start a dial, it also determines the connecting leases, so that this is done only once.
         return unsettled.isEmpty || actions.last == .askForRoom ? actions : actions + settle()
     }
 

@@ -29,7 +29,7 @@ package struct SOCKSHandshake: Sendable {
 
     package enum Action: Sendable, Hashable {
         case send([UInt8])
-        /// The connection leads to the server from here on.
+        /// From now on the connection leads to the server.
         case opened
         case fail(Failure)
     }

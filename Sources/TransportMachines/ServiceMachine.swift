@@ -11,9 +11,9 @@ import DequeModule
 /// Schedules the queries for services of the local network for all callers: one query per service, in several ways, and a limited
 /// number at a time.
 ///
-/// The ways find the addresses of one host over different protocols. After one of them has found it, the others have a short time
-/// more. If no host has such a service, no answer comes: the query continues until all callers have left, but after a period of
-/// silence it yields its slot to a queued service. Services that have not been queried yet come first in the queue.
+/// The ways find the addresses of one host over different protocols. After one of them has found the service, the others get a
+/// short extra time. If no host offers the service, no answer arrives: the query continues until all callers have left, but after
+/// a period of silence it yields its slot to a queued service. Services that have not been queried yet come first in the queue.
 ///
 /// The machine has no final state. Each caller gets an answer or a failure exactly once, or leaves.
 package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Failure: Sendable>: Sendable {
@@ -32,9 +32,9 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
     }
 
     package enum Timer: Hashable, Sendable {
-        /// How long a service keeps its slot without an answer.
+        /// How long a service keeps its slot without an answer, if others are queued.
         case silence
-        /// How long the other ways have after one has found it.
+        /// How long the other ways may take after one of them has found the service.
         case moment
     }
 
@@ -111,7 +111,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         lookups[service]?.callers.remove(caller)
         guard lookups[service]?.callers.isEmpty == true else { return [] }
         let question = lookups.removeValue(forKey: service)?.question
-        // Services without callers are removed before they are most of the queue.
+        // Services without callers are removed before they make up most of the queue.
         if question == nil, fresh.count + stale.count > 64 + 2 * (lookups.count - asked.count) {
             fresh.removeAll { [lookups] in !Self.waits($0, lookups) }
             stale.removeAll { [lookups] in !Self.waits($0, lookups) }
@@ -170,7 +170,7 @@ package struct ServiceMachine<Service: Hashable & Sendable, Part: Sendable, Fail
         return [.drop(question)]
     }
 
-    /// Queries the first queued services while there is a free slot, or one whose query is unanswered.
+    /// Queries queued services, in order, while there is a free slot or one whose query is unanswered.
     private mutating func begin() -> [Action] {
         var actions: [Action] = []
         while let service = nextInLine() {

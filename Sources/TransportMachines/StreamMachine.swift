@@ -11,34 +11,34 @@ import DequeModule
 
 /// Orders the reads and writes of a byte stream, the closing of its sides, and the operations that wait for all of them.
 ///
-/// Reads are done one after another, and so are writes; reads and writes are independent. Starting TLS and capturing the stream
-/// wait for all earlier reads and writes, and later ones wait for them. The machine does not handle bytes, only the number of bytes
-/// that can be read.
+/// Reads run one at a time, and so do writes; reads and writes are independent. Starting TLS and capturing the stream wait for all
+/// earlier reads and writes, and later ones wait for them. The machine does not handle bytes, only the number of bytes that can be
+/// read.
 package struct StreamMachine: Sendable {
     package enum Command: Hashable, Sendable {
         case read(Int, minimum: Int, maximum: Int)
         case write(Int)
         case closeRead, closeWrite
-        /// Closes the reading side ahead of queued reads.
+        /// Closes the reading side without waiting for queued reads.
         case stopReading
         case secure, capture
     }
 
     package enum Event: Hashable, Sendable {
         case asked(Command)
-        /// The connection is established; nothing is done before.
+        /// The connection is established; no operation starts before.
         case opened
         /// The app suspended or resumed the task.
         case held(Bool)
-        /// Bytes arrived; their count.
+        /// This many bytes arrived.
         case received(Int)
         /// The peer has closed its side.
         case inputEnded
         /// The system has accepted all bytes of the current write.
         case written
-        /// The close of the writing side was handed to the system.
+        /// The system was told to close the writing side.
         case outputClosed
-        /// TLS is established; comes before ``opened`` if the stream starts with TLS.
+        /// TLS is established; precedes ``opened`` if the stream starts with TLS.
         case secured
         case timedOut(Int)
     }
@@ -64,8 +64,8 @@ package struct StreamMachine: Sendable {
         case tellReadClosed, tellWriteClosed
         /// Both sides are closed, and all received bytes were read.
         case end
-        /// The stream cannot continue: a write timed out in the middle, or cleartext bytes arrived that would be taken for secured
-        /// ones.
+        /// The stream cannot continue: a write timed out in the middle, or cleartext bytes arrived that would be mistaken for
+        /// bytes received over TLS.
         case fail(Failure)
     }
 
@@ -93,7 +93,7 @@ package struct StreamMachine: Sendable {
     private var available = 0
     private var inputHasEnded = false
     private var readIsClosed = false
-    /// Whether the current write, or the close of that side, is in progress.
+    /// Whether the current write, or the close of the writing side, is in progress.
     private var isWriting = false
     private var writeIsClosed = false
     private var isSecuring = false
@@ -102,7 +102,7 @@ package struct StreamMachine: Sendable {
 
     package init() {}
 
-    /// Whether the app may read what arrived before the connection was lost, until it asks for more than that.
+    /// Whether bytes that arrived before the connection was lost are still kept for the app: until it requests more than that.
     package var hasUnread: Bool { available > 0 && !readIsClosed && (isHeld || reads.isEmpty && writes.isEmpty) }
 
     /// The minimum number of bytes that the next read needs.

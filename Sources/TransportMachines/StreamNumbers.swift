@@ -9,7 +9,7 @@
 
 package import HTTPWire
 
-/// The identifiers of a connection's streams (RFC 9113, section 5.1.1), and which of them frames may name.
+/// The identifiers of a connection's streams (RFC 9113, section 5.1.1), and which of them the server's frames may refer to.
 ///
 /// Frames may still be in flight for streams that we reset, or that failed (section 5.1).
 package struct StreamNumbers: Sendable {
@@ -40,7 +40,8 @@ package struct StreamNumbers: Sendable {
 
     /// Validates a frame for a stream that is not open.
     ///
-    /// Frames in flight when we reset a stream are no error; after END_STREAM none may come, unless `mayBeOver`.
+    /// A frame that was in flight when we reset its stream is not an error. After END_STREAM, a frame is an error unless
+    /// `mayBeOver` is set.
     package func accept(_ stream: UInt32, mayBeOver: Bool) throws(HTTP2Failure) {
         guard stream % 2 == 1, stream < next else {
             throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(stream))")

@@ -12,12 +12,12 @@ package import DequeModule
 ///
 /// Work belongs to a group (a session, a file system) and within it to a member (a domain, a file). A group may occupy as many
 /// threads as it leaves free, and a member half as many ("Dynamic Queue Length Thresholds for Shared-Memory Packet Switches",
-/// Choudhury and Hahne, 1998). A single group thus gets half of the threads, and however much work one group has, others find a
+/// Choudhury and Hahne, 1998). A single group thus gets half of the threads, and however much work it has, other groups find a
 /// free thread. Groups take turns, the members of a group take turns, and the work of a member starts in FIFO order. If many
-/// members wait, every other turn is the newest's: behind a hundred members whose work never ends, short work does not wait for all
-/// of them.
+/// members wait, every other turn goes to the newest member, so that its short work does not wait for a hundred members whose work
+/// never ends.
 ///
-/// It only decides which work may start. The caller runs the work, and reports when it ended.
+/// The value only decides which work may start. The caller runs the work, and reports when it ended.
 package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Sendable, Work: Sendable>: Sendable {
     /// The group and member that work belongs to.
     package struct Owner: Hashable, Sendable {
@@ -51,7 +51,7 @@ package struct ThreadShares<Group: Hashable & Sendable, Member: Hashable & Senda
         @usableFromInline var runningCount = 0
         @usableFromInline var waitingCount = 0
         @usableFromInline var isNewestsTurn = false
-        /// The number of waiting members from which on the newest gets every other turn.
+        /// If at least this many members wait, the newest one gets every other turn.
         @inlinable
         static var longLine: Int { 16 }
 

@@ -9,8 +9,8 @@
 
 /// The leases that wait for a connection to one origin: by priority, and FIFO within a priority.
 ///
-/// To prevent starvation, after seven leases of the highest priority were served while lower ones waited, the lower one that joined
-/// first is next.
+/// To prevent starvation, after seven leases of the highest priority were served while others waited, the lease of a lower
+/// priority that joined first is next.
 ///
 /// Leaving from the middle only removes a lease from the table of `Waiter`s. Its entry is dropped when it reaches the front, or
 /// when half of the queue consists of such entries, so every operation takes amortized constant time.
@@ -19,7 +19,7 @@ struct WaitingLine {
     struct Waiter {
         var origin: OriginID
         var priority: Float
-        /// A connection that served before must not be used for it.
+        /// The lease needs a connection that has not been used before.
         var onlyNew: Bool
         /// Changes when the lease moves to another priority, so that its former entry is recognized as removed.
         var ticket: Int
@@ -116,7 +116,7 @@ struct WaitingLine {
         return leases
     }
 
-    /// To be called after a lease of this queue was removed from `waiters`, or got another ticket.
+    /// Call this after a lease of this queue was removed from `waiters`, or got another ticket.
     mutating func didStrikeOut(waiters: [LeaseID: Waiter]) {
         count -= 1
         guard entryCount > 32, entryCount > 2 * count else { return }
@@ -134,7 +134,7 @@ struct WaitingLine {
         return waiters[entry.lease]?.ticket != entry.ticket
     }
 
-    /// The band whose turn it is, given that each is consumed up to its `head`.
+    /// The band to serve next, given that each is consumed up to its `head`.
     private func next(after run: Int, heads: [Int]) -> Int? {
         guard let top = heads.indices.last(where: { heads[$0] < bands[$0].entries.count }) else { return nil }
         guard run >= Self.longestRun else { return top }

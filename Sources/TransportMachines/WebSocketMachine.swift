@@ -35,7 +35,7 @@ package struct WebSocketMachine: Sendable {
         /// The app checks whether the peer is alive; a ping is sent only in ``State/open``.
         case appPings
         case received(Frame)
-        /// The transport took the last pong.
+        /// The transport wrote the last pong.
         case pongWritten
         /// The received data violates the protocol, or is too large.
         case failed(WebSocketFailure)
@@ -56,11 +56,11 @@ package struct WebSocketMachine: Sendable {
     package enum Action: Hashable, Sendable {
         /// Sends a close frame; no data frame is sent after it.
         case sendClose(WebSocketClose)
-        /// Sends a pong, and reports ``Event/pongWritten`` when the transport took it.
+        /// Sends a pong; report ``Event/pongWritten`` when the transport has written it.
         case sendPong([UInt8])
         /// Sends a ping with this payload.
         case sendPing([UInt8])
-        /// The number of our oldest pings that are answered.
+        /// This many of our oldest unanswered pings are answered.
         case answerPings(UInt64)
         /// Starts the close timer: ``closePatience``.
         case startCloseTimer
@@ -83,8 +83,8 @@ package struct WebSocketMachine: Sendable {
         case none
         /// A pong is being written.
         case writing
-        /// Another ping came meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping
-        /// frame" (section 5.5.3). So a peer that does not read our pongs occupies the memory of at most two.
+        /// Another ping arrived meanwhile: "the endpoint MAY elect to send a Pong frame for only the most recently processed Ping
+        /// frame" (section 5.5.3). A peer that does not read our pongs therefore occupies memory for at most two of them.
         case writingAnd([UInt8])
     }
 
@@ -108,7 +108,7 @@ package struct WebSocketMachine: Sendable {
             sentPings += 1
             return [.sendPing(Self.payload(ofPing: sentPings))]
 
-        // "Unless it already received a Close frame" (section 5.5.2): a close frame of ours does not matter.
+        // "Unless it already received a Close frame" (section 5.5.2): whether we sent a close frame does not matter.
         case (.open, .received(.ping(let payload))), (.closing, .received(.ping(let payload))): return answer(payload)
         case (.open, .pongWritten), (.closing, .pongWritten): return nextPong()
         case (.open, .received(.pong(let payload))), (.closing, .received(.pong(let payload))): return take(payload)
@@ -135,14 +135,14 @@ package struct WebSocketMachine: Sendable {
         case (.closing, .closeTimeout): return move(to: .closed, .dropTransport, Self.broken)
         case (.answered, .closeTimeout), (.failed, .closeTimeout): return move(to: .closed, .dropTransport)
 
-        // It is closing already.
+        // The connection is already closing.
         case (.closing, .appCloses), (.answered, .appCloses), (.failed, .appCloses), (.closed, .appCloses): return []
         case (.closing, .appPings), (.answered, .appPings), (.failed, .appPings), (.closed, .appPings): return []
         // Nothing more is received.
         case (.answered, .received), (.failed, .received), (.closed, .received): return []
         case (.answered, .failed), (.failed, .failed), (.closed, .failed): return []
         case (.answered, .pongWritten), (.failed, .pongWritten), (.closed, .pongWritten): return []
-        // The timer was stopped, but fired nevertheless.
+        // A timer that was already due when it was stopped still fires.
         case (.open, .closeTimeout), (.closed, .closeTimeout): return []
         case (.closed, .abandoned), (.closed, .transportEnded): return []
         }
@@ -161,7 +161,7 @@ package struct WebSocketMachine: Sendable {
         .ended(code: close.code ?? 1005, reason: close.code == nil ? nil : close.reason, isClean: true)
     }
 
-    /// The part of it that may be sent.
+    /// The code and reason, unless they may not be sent.
     private static func sendable(_ close: WebSocketClose) -> WebSocketClose {
         guard let code = close.code, WebSocketClose.isAllowed(code) else { return WebSocketClose() }
         return close
@@ -187,8 +187,8 @@ package struct WebSocketMachine: Sendable {
         return [.sendPong(payload)]
     }
 
-    /// A pong answers the ping that it repeats and all earlier ones (section 5.5.3); one that repeats none is unsolicited, and
-    /// ignored.
+    /// A pong answers the ping with the same payload and all earlier ones (section 5.5.3). A pong that matches no ping is
+    /// unsolicited and ignored.
     private mutating func take(_ payload: [UInt8]) -> [Action] {
         guard payload.count == 8 else { return [] }
         let number = payload.reduce(0) { $0 << 8 | UInt64($1) }

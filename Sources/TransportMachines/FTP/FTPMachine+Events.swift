@@ -28,7 +28,7 @@ extension FTPMachine {
         case dataEnded(Int64)
         /// The data connection, or its TLS session, was lost.
         case dataFailed
-        /// The expected data, or the reply that might have explained its absence, did not come.
+        /// The expected data did not arrive, or, after the data was lost, no reply that explains why.
         case gaveUp
     }
 
@@ -44,7 +44,7 @@ extension FTPMachine {
         case secureData
         /// The transfer starts.
         case begin(Beginning)
-        /// The control connection sends nothing more: wait only for data that is in flight.
+        /// The control connection is closed: wait only for data that is in flight.
         case expectEnd
         /// The transfer is complete.
         case end
@@ -56,7 +56,7 @@ extension FTPMachine {
         package var size: Int64?
         /// The value of `MDTM`.
         package var modified: String?
-        /// The number of bytes that are skipped.
+        /// The number of bytes at the start of the file that the transfer skips.
         package var offset: Int64 = 0
     }
 

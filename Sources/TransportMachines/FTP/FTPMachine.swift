@@ -26,7 +26,7 @@ package struct FTPMachine: Sendable {
         case transferring
         /// The data connection was lost, and a reply may explain why.
         case awaitingReason
-        /// Asking for the size of a file that was stored in parts.
+        /// Asking for the size of the stored file.
         case checking
         case over
     }
@@ -36,9 +36,9 @@ package struct FTPMachine: Sendable {
     private var login: (user: [UInt8], password: [UInt8])?
     private var isIPv6 = false
     private var beginning = Beginning()
-    /// The final reply of the transfer has come.
+    /// The final reply of the transfer has arrived.
     private var isComplete = false
-    /// The number of bytes transferred, once all are.
+    /// The number of bytes transferred, once the data connection has ended.
     private var count: Int64?
     private var controlHasEnded = false
     /// Why the transfer is incomplete; data in flight is delivered before the failure is reported.
@@ -98,7 +98,7 @@ package struct FTPMachine: Sendable {
     // MARK: Replies
 
     private mutating func take(_ reply: FTPReply) -> [Action] {
-        // May come at any time: the server closes the connection (RFC 959, section 4.2.2).
+        // Can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
             return fail(state == .greeting ? .noConnection : .lost, "the server ends the connection: \(said(reply))")
         }
@@ -144,7 +144,7 @@ package struct FTPMachine: Sendable {
         case .beginning: return takeBeginning(reply)
         case .securingData, .transferring, .awaitingReason: return takeEnd(reply)
         case .checking:
-            // Where files can be stored but not read, the size cannot be checked.
+            // A server that lets files be stored but not read refuses SIZE, so the size cannot be checked.
             if reply.isRefusal, beginning.offset == 0 { return go(to: .over, .end) }
             guard reply.code == 213, let size = reply.number, size == beginning.offset + (count ?? 0) else {
                 return fail(.lost, "the server does not have the whole file: \(said(reply))")
@@ -224,7 +224,7 @@ package struct FTPMachine: Sendable {
             else { return }
             beginning.offset = plan.offset
         case .store(resumes: true):
-            // If the server has more than there is to send, it is another file.
+            // If the server's file is larger than the one to send, it is another file.
             if let size = beginning.size, size <= plan.length ?? .max { beginning.offset = size }
             beginning.size = nil
         case .list, .listNames, .store: break
@@ -285,7 +285,7 @@ package struct FTPMachine: Sendable {
     private mutating func takeEnd(_ reply: FTPReply) -> [Action] {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
-        // Otherwise a server could keep a load forever.
+        // Otherwise a server could keep a load running forever.
         guard !isComplete else { return fail(.malformed, "the server says twice that the transfer is complete: \(said(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
@@ -331,7 +331,8 @@ package struct FTPMachine: Sendable {
         if plan.transfer == .retrieve, !plan.isText, let size = beginning.size, beginning.offset + count < size {
             return fail(.lost, "only \(beginning.offset + count) of \(size) bytes came")
         }
-        // If a proxy lost the end and the server took that for the end of the file, the transfer would seem to be complete.
+        // If a proxy dropped the end of the data and the server took that for the end of the file, the transfer would seem to be
+        // complete.
         if plan.transfer.isStore, !plan.isText, let name = plan.name {
             return go(to: .checking, .send(FTPCommand("SIZE", name)))
         }
