@@ -18,16 +18,16 @@ protocol SharedContent: Sendable {
     init()
     mutating func apply(_ changes: [Change])
 
-    /// Encodes what outlasts the process and has not expired. Equal values have equal encodings.
+    /// Encodes the content that outlives the process and has not expired. Equal values have equal encodings.
     func encoded(now: Double) -> [UInt8]
-    /// nil if the bytes are malformed; entries that this library could not have written are left out.
+    /// Returns nil if the bytes are malformed. Entries that this library could not have written are left out.
     static func decoded(_ file: [UInt8], from start: Int) -> Self?
 
-    /// Combines the disk's content with what only this process knows: the `pending` changes and content that is never written.
+    /// Combines the file's content with what only this process knows: the `pending` changes and content that is never written.
     static func merged(disk: Self, memory: Self, pending: [Change]) -> Self
-    /// Only the last change of each item.
+    /// Returns only the last change of each item.
     static func condensed(_ changes: [Change]) -> [Change]
-    /// Whether a change is visible in this process, and not only in others.
+    /// Whether this process can observe a change; others may observe it even if not.
     static func isVisible(_ change: Change) -> Bool
     /// Whether both values look the same to an observer.
     func isSame(as other: Self) -> Bool

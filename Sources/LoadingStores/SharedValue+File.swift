@@ -27,7 +27,7 @@ extension SharedValue {
         refresh(onlyIfNew: true)
     }
 
-    /// Merges what other processes have written since.
+    /// Merges what other processes have written since the last read.
     func refresh(onlyIfNew: Bool = false) {
         guard let file else { return }
         let (hasChanged, isDamaged) = turn.withLock { turn -> (Bool, Bool) in
@@ -45,14 +45,14 @@ extension SharedValue {
                 if error.isPermanent {
                     giveUp(error, &turn)
                 } else {
-                    // The next look or write retries, and merges the content of the file then.
+                    // The next lookup or write retries, and merges the file's content then.
                     warn("\(error.reason); it is tried again", &turn)
                     if !isLoaded { _ = markLoaded(.unknown) }
                 }
                 return (false, false)
             }
         }
-        // To set the file aside, its lock is needed: the disk queue does that, perhaps immediately and on this thread.
+        // Setting the file aside requires its lock: the disk queue does that, perhaps immediately and on this thread.
         if isDamaged { scheduleSave(after: 0) }
         if hasChanged { callHooks() }
     }
@@ -83,7 +83,7 @@ extension SharedValue {
     private func take(_ found: Found, _ turn: inout Turn) -> Bool {
         switch found {
         case .missing:
-            // The file was deleted: its content is to be removed.
+            // The file was deleted, so the content that came from it is removed.
             let wasThere = turn.base != nil
             turn.base = nil
             return wasThere ? install(Content(), .missing) : markLoaded(.missing)
@@ -92,7 +92,7 @@ extension SharedValue {
             turn.base = header
             return install(content, .present(stamp))
         case .damaged(let reason):
-            // What this process knows stays. The caller has the file set aside.
+            // The content in memory stays. The caller has the file set aside.
             warn("\(reason); it is set aside", &turn)
             _ = markLoaded(file?.look() ?? .missing)
             turn.base = nil
@@ -162,7 +162,7 @@ extension SharedValue {
         guard let file, state.withLock({ $0.isLoaded && !$0.isMemoryOnly }) else { return }
         guard turn.withLock({ hasToWrite($0) }) else { return }
         do throws(StoreFailure) {
-            // Readers do not wait for another process that has the lock.
+            // Takes the file's lock before `turn`, so that readers do not wait for another process that holds the file's lock.
             let locked = try file.lock()
             let hasChanged = try turn.withLock { (turn) throws(StoreFailure) in try write(locked, &turn) }
             if hasChanged { callHooks() }
@@ -188,7 +188,7 @@ extension SharedValue {
         return min(5 * Double(turn.failures), 60)
     }
 
-    /// Returns whether another process's changes were found.
+    /// Returns whether changes by another process were found.
     private func write(_ locked: borrowing LockedFile, _ turn: inout Turn) throws(StoreFailure) -> Bool {
         guard hasToWrite(turn), state.withLock({ !$0.isMemoryOnly }) else { return false }
         if !turn.hasTidied {

@@ -12,36 +12,37 @@ import SystemThreads
 
 /// A value that is shared by the threads of this process and, through a file, by the user's processes.
 ///
-/// Every change is visible in this process immediately and is written to the file soon after, on the disk queue; changes that are
+/// Every change is visible in this process immediately and is written to the file soon after, on the disk queue. Changes that are
 /// made during a write are written together, at the earliest one second later. Before a write, the file is read and the changes
-/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on
-/// the disk queue, or by the first caller on its own thread. Lookups have the file checked on the disk queue, at most every 250
-/// ms, and it is read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if
-/// none can be written the value lives in memory.
+/// made here are applied to what other processes wrote. The file is first read when the value is needed: by ``prepare(_:)`` on the
+/// disk queue, or by the first caller on its own thread. Lookups cause the file to be checked on the disk queue, at most every 250
+/// ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if no file
+/// can be written, the value is kept in memory only.
 ///
-/// The lock of `turn` is held while the file is read or written, that of `state` for a lookup or a change; the latter may be
-/// taken while the former is held. Neither is held while another process has the file's lock. No hook is called under either.
+/// The lock of `turn` is held while the file is read or written, that of `state` during a lookup or a change. The lock of `state`
+/// may be taken while that of `turn` is held. Neither is held while waiting for another process to release the file's lock. No
+/// hook is called while a lock is held.
 final class SharedValue<Content: SharedContent>: Sendable {
     struct State {
         var content = Content()
         /// Changes that are not in the file yet, oldest first.
         var pending: [Content.Change] = []
-        /// The number of changes, from the first, that are being merged or written and must not be condensed.
+        /// The number of oldest changes that are being merged or written and must not be condensed.
         var settledCount = 0
-        /// The number of other changes at which overridden ones are left out.
+        /// When there are this many other changes, those that later ones override are dropped.
         var condensedAt = SharedValue.pendingLimit
         /// Whether the file was read; never reset.
         var isLoaded: Bool
-        /// There is no file, or it cannot be used.
+        /// The value has no file, or the file cannot be used.
         var isMemoryOnly: Bool
         var isSaveScheduled = false
         /// The earliest time of the next write, on the clock of ``Monitor``.
         var nextSave = -Double.infinity
         var isReloadScheduled = false
-        /// The file as it was read or written last.
+        /// The file as last read or written.
         var seen = SharedFile.Look.missing
         var lastLook = -Double.infinity
-        /// The file was checked since the last lookup that would do so.
+        /// The file was just checked, so the next lookup that is due to check it need not.
         var wasJustSeen = false
         /// The latest time passed by a caller.
         var now = -Double.infinity
@@ -89,7 +90,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
         }
     }
 
-    /// Reads the value; `work` may change only what need not be written.
+    /// Reads the value; `work` may change only data that is never written.
     func look<Answer>(now: Double, _ work: (inout Content) -> Answer) -> Answer {
         while true {
             var mayHaveChanged = false
@@ -113,7 +114,7 @@ final class SharedValue<Content: SharedContent>: Sendable {
 
     /// Changes the value.
     ///
-    /// `work` returns its changes.
+    /// `work` returns the changes that it made.
     func change(now: Double?, _ work: (inout Content) -> [Content.Change]) {
         load()
         var saveDelay: Double?
@@ -160,14 +161,14 @@ final class SharedValue<Content: SharedContent>: Sendable {
 }
 
 extension SharedValue.State {
-    /// Removes the first `count` changes, which are in the file or do not belong there.
+    /// Removes the first `count` changes, which were written or have no effect on the file.
     mutating func wrote(_ count: Int) {
         pending.removeFirst(count)
         settledCount = 0
         condensedAt = SharedValue.pendingLimit
     }
 
-    /// Leaves out changes that later ones override, if there are too many.
+    /// If there are too many changes, drops those that later ones override.
     mutating func boundPending() {
         guard pending.count - settledCount >= condensedAt else { return }
         let condensed = Content.condensed(Array(pending[settledCount...])).suffix(50_000)

@@ -37,7 +37,7 @@ final class AsideFile: @unchecked Sendable {
     private var bodyLength: Int64 = 0
     private(set) var hasFailed = false
 
-    /// Set if the file stays open beyond one piece of work on the queue.
+    /// Set if the file stays open beyond one work item on the queue.
     private var room: FileRoom?
 
     init(directory: String, room: FileRoom? = nil) {

@@ -9,9 +9,9 @@
 
 /// Verifies the checksum of an entry's body, in steps, so that the queue can run other work in between.
 struct BodyCheck: Sendable {
-    /// What a check result applies to.
+    /// The version of a file that a check result applies to.
     struct Subject: Hashable, Sendable {
-        /// The file's stamp, which changes on a write; only the cache changes it.
+        /// The file's stamp, which changes on every write; only caches write the file.
         var stamp: FileTime.Stamp
         var preamble: CacheEntryFile.Preamble
     }

@@ -15,7 +15,7 @@ import Synchronization
 /// Reading from the beginning to the end verifies the checksum: a damaged entry is removed from the cache, and the reader gets an
 /// error instead of the last piece. The body stays readable if its entry is removed or replaced meanwhile.
 package final class CacheBodyFile: Sendable {
-    /// The bytes are missing or not those that were stored.
+    /// The bytes are missing, or differ from the stored ones.
     package struct Damaged: Error {
         package init() {}
     }
@@ -43,7 +43,8 @@ package final class CacheBodyFile: Sendable {
     }
 
     deinit {
-        // Closing a file that was removed meanwhile frees its blocks, which takes time: the queue releases the last reference.
+        // Closing the last descriptor of a deleted file frees its blocks, which takes time, so the queue releases the last
+        // reference.
         let file = state.withLock { state in
             defer { state.file = nil }
             return state.file.map { Unmanaged.passRetained($0) }
@@ -82,7 +83,8 @@ package final class CacheBodyFile: Sendable {
         }
     }
 
-    /// Adds a piece to the checksum if it continues the part read so far; false if it is the last one and the checksum is wrong.
+    /// Adds a piece to the checksum if it continues the part read so far. Returns false if the piece is the last one and the
+    /// checksum is wrong.
     private func isSound(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         state.withLock { state in
             guard offset <= state.position, offset + Int64(bytes.count) > state.position else { return true }

@@ -64,7 +64,7 @@ package struct CacheEntryFile: Sendable {
 
     // MARK: Writing
 
-    /// The preamble and the head for a body; nil if the head is too long or could not be decoded again.
+    /// Encodes the preamble and the head for a body. Returns nil if the head is too long or could not be decoded again.
     package static func encoded(_ head: Head, bodyChecksum: UInt64) -> (preamble: [UInt8], head: [UInt8])? {
         let headBytes = CacheHeadCoding.encoded(head)
         guard headBytes.count <= headLimit, head.response.responseTime.isFinite, head.response.requestTime.isFinite else {
@@ -99,7 +99,7 @@ package struct CacheEntryFile: Sendable {
             bodyChecksum: number(bytes, 32),
             headChecksum: number(bytes, 40)
         )
-        // Subtraction instead of a sum, which could overflow for the lengths in a damaged file.
+        // Subtract instead of adding: the sum of the lengths in a damaged file could overflow.
         return fileLength - bodyLength == Int64(preambleLength) + Int64(headLength) && storedAt.isFinite ? preamble : nil
     }
 

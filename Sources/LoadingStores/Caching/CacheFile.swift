@@ -31,7 +31,7 @@ final class CacheFile: Sendable {
 
     enum Reading<Value> {
         case value(Value)
-        /// The data is not in the page cache, and the caller does not want to wait for the disk.
+        /// The data is not in the page cache, and the caller asked not to wait for the disk.
         case wouldWait
         case damaged
     }
@@ -55,7 +55,7 @@ final class CacheFile: Sendable {
 
     var number: CInt { descriptor.number }
 
-    /// Whether the file may stay open beyond one piece of work, within the limit on open files.
+    /// Keeps the file open beyond one work item on the queue. Returns false if the limit on open files is reached.
     func keepOpen() -> Bool {
         guard let room = FileBudget.shared.take(.half) else { return false }
         self.room.withLock { $0 = room }
@@ -72,7 +72,7 @@ final class CacheFile: Sendable {
         do {
             descriptor = try Descriptor(path, O_RDONLY, doing: "opening a cache entry")
         } catch {
-            // A symbolic link is not a cache file. Any other failure to open the file says nothing about its content.
+            // A symbolic link is not a cache file. Any other failure to open the file says nothing about the entry.
             var status = stat()
             return lstat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFLNK ? .foreign : .absent
         }

@@ -95,7 +95,7 @@ enum CacheHeadCoding {
         for number in numbers { append(UInt64(bitPattern: number), to: &bytes) }
     }
 
-    /// The version and properties, then the concatenated digests of the keys; an empty list of numbers stands for no TLS.
+    /// Writes the version and properties, then the concatenated digests of the keys. An empty list of numbers stands for no TLS.
     private static func append(_ security: ConnectionSecurity?, to bytes: inout [UInt8]) {
         guard let security else { return append(numbers: [], to: &bytes) }
         append(
@@ -103,7 +103,7 @@ enum CacheHeadCoding {
         append(security.keys.flatMap { Array($0) }, to: &bytes)
     }
 
-    /// The lengths of the lines, then all names and values concatenated.
+    /// Writes the lengths of the lines, then all names and values concatenated.
     private static func append(_ block: HeaderBlock, to bytes: inout [UInt8]) {
         append(UInt64(block.lines.count), to: &bytes)
         for line in block.lines { append(UInt64(line.nameLength) << 32 | UInt64(line.valueLength), to: &bytes) }
@@ -134,7 +134,7 @@ enum CacheHeadCoding {
             return time.isFinite ? time : nil
         }
 
-        /// A length or a count of items that take at least `size` bytes each.
+        /// Reads a length, or a count of items that take at least `size` bytes each.
         private mutating func count(each size: Int) -> Int? {
             guard let number = number(), let count = Int(exactly: number), count <= left / size else { return nil }
             return count

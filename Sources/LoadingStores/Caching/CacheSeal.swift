@@ -11,7 +11,7 @@ import Crypto
 import FoundationEssentials
 import Synchronization
 
-/// Seals credentials, so that a cache can tell which credential obtained a response without storing the credential.
+/// Seals credentials, so that a cache can recognize the credential of a response without storing it.
 ///
 /// A seal is the HMAC-SHA-256 of the credential under a random key of the store. The key of a directory is in its file `key`,
 /// which only the user may read (mode 0600); a cache without a directory generates its own. If the key is lost, responses that
@@ -31,7 +31,7 @@ package final class CacheSeal: Sendable {
         if directory == nil { drawKey() }
     }
 
-    /// Generates a random key if there is none yet: a cache in memory needs no persistent key.
+    /// Generates a random key unless there is one: a cache in memory needs no persistent key.
     func drawKey() { key.withLock { $0 = $0 ?? SymmetricKey(size: .bits256) } }
 
     /// Whether the key was read.
@@ -43,11 +43,11 @@ package final class CacheSeal: Sendable {
     func prepare() {
         guard let file, !isReady else { return }
         let bytes = (try? Self.known(in: file)) ?? (try? Self.made(in: file))
-        // If the directory cannot be used, nothing is stored there: the key is only for the memory tier.
+        // If the directory cannot be used, nothing is stored there, and the key is only for the memory tier.
         key.withLock { $0 = $0 ?? bytes.map { SymmetricKey(data: $0) } ?? SymmetricKey(size: .bits256) }
     }
 
-    /// Nil if the key was not read yet.
+    /// Returns nil if the key was not read yet.
     package func seal(_ credential: String) -> String? {
         guard let key = key.withLock({ $0 }) else { return nil }
         return Data(HMAC<SHA256>.authenticationCode(for: Data(credential.utf8), using: key)).base64EncodedString()

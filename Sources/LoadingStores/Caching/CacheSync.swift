@@ -38,7 +38,7 @@ struct CacheSync: Sendable {
     }
 }
 
-/// The changes that are not durable yet, and the queued flushes, of which the first one runs; each flush syncs only its own
+/// The changes that are not durable yet, and the queued flushes, of which the first one is running. Each flush syncs only its own
 /// changes.
 struct CacheSyncs: Sendable {
     private var written: Set<CacheEntryName> = []
@@ -59,7 +59,7 @@ struct CacheSyncs: Sendable {
         return line.count == 1
     }
 
-    /// The next step, or the completion handler of a finished flush; and whether more work remains.
+    /// Returns the next step, or the completion handler of a finished flush, and whether more work remains.
     mutating func next() -> (CacheSync.Step?, (@Sendable () -> Void)?, goesOn: Bool) {
         guard !line.isEmpty else { return (nil, nil, false) }
         if let step = line[0].next() { return (step, nil, true) }

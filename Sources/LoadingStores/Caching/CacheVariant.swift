@@ -12,7 +12,7 @@ import HTTPWire
 
 /// Decides which entries of a key a response replaces (RFC 9111, section 4.1).
 enum CacheVariant {
-    /// Whether some request would select both.
+    /// Whether one request could select both.
     ///
     /// Responses that were obtained with different credentials coexist; a response that is not bound to a credential replaces
     /// them all.
@@ -27,8 +27,8 @@ enum CacheVariant {
 
     /// Whether both have the same field names in `Vary`.
     ///
-    /// If not, the server has changed its `Vary`, and old entries would hide new ones. All stored variants of a key therefore
-    /// have the same `Vary`, so that at most one matches a request.
+    /// If not, the server has changed its `Vary`, and the new response replaces the old entries, which could otherwise hide it.
+    /// All stored variants of a key therefore have the same `Vary`, and at most one matches a request.
     static func hasSameFields(_ old: StoredResponse, _ new: StoredResponse) -> Bool {
         names(old.headers) == names(new.headers)
     }

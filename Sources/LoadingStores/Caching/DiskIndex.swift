@@ -32,8 +32,7 @@ package struct DiskIndex: Sendable {
         }
     }
 
-    /// The size counted for a file that claims to be larger, as a sparse one may: the sum for all files in a folder cannot
-    /// overflow.
+    /// The maximum size counted for a file, since a sparse file may claim to be larger: the sum of all sizes cannot overflow.
     private static let largestSize: Int64 = 1 << 40
 
     private var records: [CacheEntryName: Record] = [:]
@@ -41,7 +40,7 @@ package struct DiskIndex: Sendable {
     private var variantCount = 0
     /// A sorted snapshot, the least recently used entry last.
     ///
-    /// Entries that were used since are more recent than all of these.
+    /// Entries that were used after the snapshot are more recent than all of these.
     private var candidates: [Use] = []
     private var sequence: UInt64 = 0
     private var scan: UInt32 = 0
@@ -90,7 +89,7 @@ package struct DiskIndex: Sendable {
         if name.slot > 0 { variantCount -= 1 }
     }
 
-    /// The least recently used entry; nil if candidates have to be chosen first.
+    /// The least recently used entry; nil if new candidates have to be chosen first.
     package mutating func oldest() -> (name: CacheEntryName, lastUse: Double)? {
         while let candidate = candidates.popLast() {
             guard let record = records[candidate.name], record.sequence == candidate.sequence else { continue }
@@ -101,7 +100,7 @@ package struct DiskIndex: Sendable {
         return nil
     }
 
-    /// A snapshot of all uses, unsorted: sorting takes a while and is done without the lock.
+    /// A snapshot of all uses, unsorted: sorting takes a while and is done without holding the lock.
     package var uses: [Use] {
         records.map { Use(name: $0.key, lastUse: $0.value.lastUse, sequence: $0.value.sequence) }
     }

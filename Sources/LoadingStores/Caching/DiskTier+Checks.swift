@@ -20,9 +20,9 @@ extension DiskTier {
         state.withLock { $0.sound.note(name, BodyCheck.Subject(stamp: stamp, preamble: preamble)) }
     }
 
-    /// Runs on the queue, one step at a time, so that other work can run in between.
+    /// Runs a check on the queue, one step at a time, so that other work can run in between.
     ///
-    /// After the last step, calls `done` there; a damaged entry is removed first. Stops if the answer is cancelled.
+    /// After the last step, calls `done` on the queue. A damaged entry is removed first. Stops if the answer is cancelled.
     func run(_ check: BodyCheck, for answer: PendingAnswer, then done: @escaping @Sendable () -> Void) {
         guard answer.isWanted else { return }
         var check = check
@@ -34,7 +34,7 @@ extension DiskTier {
             done()
         case false?:
             removeUnfit(check.name, inode: check.file.inode)
-            // After the removal.
+            // Queued behind the removal.
             queue.run(on: .changes, done)
         }
     }
@@ -54,7 +54,7 @@ extension DiskTier {
 
 /// The large bodies whose checksums were verified.
 struct SoundBodies: Sendable {
-    /// Beyond this number, all are forgotten and checked again when used.
+    /// If more bodies are verified, all are forgotten, and checked again when they are used.
     private static let limit = 4096
 
     private var subjects: [CacheEntryName: BodyCheck.Subject] = [:]

@@ -9,11 +9,11 @@
 
 import Synchronization
 
-/// What is known about the directory without accessing the disk. Changes by other processes may go unnoticed for 250 ms.
+/// Answers from memory what the directory contains. Changes by other processes may go unnoticed for 250 ms.
 extension DiskTier {
-    /// Whether there may be any entries: false if a scan found no folder and none was created since.
+    /// Whether there may be any entries. False if a scan found no folder and none was created since.
     ///
-    /// With `touchingDisk`, it checks the directory from time to time, if the disk responds; without, it returns true when such a
+    /// With `touchingDisk`, checks the directory from time to time, if the disk responds. Without it, returns true when such a
     /// check is due.
     func mayHaveAny(now: Double, touchingDisk: Bool) -> Bool {
         let (isEmpty, seen) = state.withLock { state -> (Bool, FileTime.Stamp?) in
@@ -35,9 +35,9 @@ extension DiskTier {
         case unknown(DiskQueue.Lane)
     }
 
-    /// The result of a lookup, as far as it is known without the disk.
+    /// The result of a lookup, as far as it is known without accessing the disk.
     ///
-    /// `wasSeen` says that an attempt without waiting found a file.
+    /// `wasSeen` means that a lookup that did not wait for the disk found a file.
     func foresee(_ name: CacheEntryName, now: Double, wasSeen: Bool) -> Foresight {
         let foresight = state.withLock { state -> Foresight in
             if state.changes.concern(name) { return .unknown(.changes) }
@@ -65,7 +65,7 @@ extension DiskTier {
         }
     }
 
-    /// Changes names in a folder without losing what is known about it.
+    /// Runs `work`, which creates or removes files in a folder, without losing what is known about the folder.
     func changing<Value>(_ folder: UInt8, _ work: () -> Value) -> Value {
         let path = path(folder)
         let before = FileTime.stamp(path)
@@ -76,10 +76,10 @@ extension DiskTier {
     }
 }
 
-/// What is known about the 256 folders and their parent directory since the last look.
+/// What is known about the 256 folders and their parent directory since they were last checked.
 struct FolderViews: Sendable {
     private struct View: Sendable {
-        /// Whether the index had all files of the folder at the change `stamp`; a nil stamp means that there was no folder.
+        /// Whether the index had all files of the folder as of `stamp`; a nil stamp means that the folder did not exist.
         var isKnown = false
         var stamp: FileTime.Stamp?
         /// When that was last confirmed.

@@ -15,7 +15,7 @@ import Glibc
 import Musl
 #endif
 
-/// Maintenance of the directory, all on the queue; work that no lookup or change depends on runs on the upkeep lane.
+/// Maintenance of the directory, all on the queue. Work that no lookup or change depends on runs on the upkeep lane.
 extension DiskTier {
     /// The age in seconds from which a temporary file is a leftover of a process that ended while writing.
     private static let leftoverAge = 3600.0
@@ -29,7 +29,7 @@ extension DiskTier {
     func setCapacity(_ capacity: Int) {
         let old = state.withLock { $0.room.set(capacity) }
         guard old != capacity else { return }
-        // A tier that was disabled has not scanned its directory yet; other capacity changes need no scan.
+        // A tier that was disabled has not scanned its directory yet. Other capacity changes need no scan.
         queue.run(on: .changes) { [self] in
             if old == 0 { prepare() } else { evict() }
         }
@@ -89,7 +89,7 @@ extension DiskTier {
         for folder in UInt8.min...UInt8.max { forEachFile(in: folder, visit) }
     }
 
-    /// Visits the files whose names are entry names; all others are ignored.
+    /// Visits the files whose names are entry names, and ignores all others.
     ///
     /// Returns whether the folder exists.
     @discardableResult
@@ -128,7 +128,7 @@ extension DiskTier {
 
     /// Enforces the capacity after a write.
     ///
-    /// Files of other processes are found by a scan after every sixteenth of the capacity written.
+    /// A scan finds the files of other processes whenever a sixteenth of the capacity was written.
     func keepCapacity() {
         evict()
         if state.withLock({ $0.index.isComplete && $0.room.isScanDue }) { scan() }
@@ -154,14 +154,14 @@ extension DiskTier {
             switch nextEviction() {
             case .none: return
             case .choose(var uses):
-                // Sorted without the lock, which lookups need.
+                // Sorted without holding the lock, which lookups need.
                 uses.sort(by: DiskIndex.Use.isYounger)
                 state.withLock { $0.index.choose(uses) }
             case .remove(let name, let lastUse):
                 var status = stat()
                 if lstat(path(name), &status) == 0 {
                     let time = FileTime.seconds(status.st_mtim)
-                    // Another process has used it since.
+                    // Another process has used the entry since.
                     if time > lastUse + 0.001 {
                         state.withLock { $0.index.noteUse(name, at: time) }
                         continue
@@ -179,17 +179,17 @@ extension DiskTier {
 
     // MARK: Durability
 
-    /// Calls back, on the queue, when all earlier changes are durable.
+    /// Calls `completion` on the queue when all earlier changes are durable.
     ///
-    /// No lookup and no change waits for the syncs.
+    /// No lookup or change waits for the syncs.
     func flush(completion: @escaping @Sendable () -> Void) {
-        // A lookup that has begun may still lead to a change.
+        // A lookup that is still running may lead to a change.
         queue.run(on: .answers) { [self] in flushChanges(completion) }
     }
 
     private func flushChanges(_ completion: @escaping @Sendable () -> Void) {
         queue.run(on: .changes) { [self] in
-            // Earlier changes that are only partly done have to be durable, too.
+            // Earlier changes that are only partly done must become durable, too.
             if state.withLock({ $0.changes.areUnfinished }) { return flushChanges(completion) }
             guard state.withLock({ $0.syncs.add(completion, isEnabled: $0.room.isEnabled) }) else { return }
             queue.run(on: .upkeep) { [self] in
@@ -199,9 +199,9 @@ extension DiskTier {
         }
     }
 
-    /// Runs one step, so that other work can run in between.
+    /// Runs one step and queues the rest, so that other work can run in between.
     ///
-    /// Flushes run one at a time, since each syncs only its own changes.
+    /// Flushes run one at a time, because each syncs only its own changes.
     private func sync() {
         let (step, completion, goesOn) = state.withLock { $0.syncs.next() }
         switch step {

@@ -19,19 +19,19 @@ import Musl
 
 /// The entries on disk: one file each, in 256 folders, found by name.
 ///
-/// All changes run in order on the ``DiskQueue``'s lane for changes; a lookup of an entry with pending changes is queued behind
-/// them. An index in memory has the sizes and the order of use, and tells without access to the disk that an entry does not
-/// exist.
+/// All changes run in order on the ``DiskQueue``'s lane for changes. A lookup of an entry with pending changes is queued behind
+/// them. An index in memory has the sizes and the order of use, so that a lookup of an entry that does not exist needs no disk
+/// access.
 final class DiskTier: Sendable {
     enum Outcome {
         case hit(ResponseCache.Hit, CacheEntryName)
-        /// A hit if its body passes the check: look it up again afterwards.
+        /// A hit if its body passes the check. The caller runs the check, then repeats the lookup.
         case unchecked(BodyCheck)
         case miss
         case wait
     }
 
-    /// Each part's type is declared next to the functions that change it.
+    /// The type of each property is declared next to the functions that change it.
     struct State: Sendable {
         var index = DiskIndex()
         var room: CacheRoom
@@ -81,7 +81,7 @@ final class DiskTier: Sendable {
             let name = name.at(slot: slot)
             switch CacheFile.open(path(name)) {
             case .absent:
-                // A removed variant leaves a gap; before the first scan, gaps may be anywhere.
+                // A removed variant leaves a gap. Before the first scan, gaps may be anywhere.
                 let goesOn = state.withLock { !$0.index.isComplete || $0.index.hasSlot(after: name) }
                 if !goesOn { return .miss }
             case .foreign:
@@ -111,14 +111,14 @@ final class DiskTier: Sendable {
         _ name: CacheEntryName, _ file: CacheFile, key: String, waiting: Bool
     ) -> CacheFile.Reading<(ResponseCache.Hit, CacheEntryFile.Preamble)> {
         let result: CacheFile.Reading<(CacheEntryFile.Preamble, CacheEntryFile.Head, ResponseCache.Body)>
-        // Most heads are shorter than this margin; an entry with a longer one takes the other path.
+        // Most heads fit into this margin. An entry with a longer one takes the other path.
         if file.length <= (waiting ? Self.readWholeLimit : Self.readAtOnceLimit) + 4096 {
             result = file.content(waiting: waiting).map { ($0.preamble, $0.head, .bytes($0.body)) }
         } else {
             result = large(name, file, waiting: waiting)
         }
         return result.flatMap { preamble, head, body in
-            // The file's name is the hash of the key: this cache did not store an entry with another key.
+            // The file's name is the hash of the key, so an entry with another key was not stored by this cache.
             guard head.key == key else { return .damaged }
             let hit = ResponseCache.Hit(
                 response: head.response,
@@ -132,7 +132,7 @@ final class DiskTier: Sendable {
         }
     }
 
-    /// An entry whose body may stay in its file.
+    /// Looks up an entry whose body may stay in its file.
     private func large(
         _ name: CacheEntryName,
         _ file: CacheFile,
@@ -177,10 +177,10 @@ final class DiskTier: Sendable {
 
     // MARK: Changes
 
-    /// Runs a change on the queue; until it is done, lookups of the key are queued behind it.
+    /// Runs a change on the queue. Until it is done, lookups of the key are queued behind it.
     ///
-    /// A change without a key makes all lookups wait. If too many changes are pending, `insteadOf` is called and everything is
-    /// removed instead.
+    /// A change without a key makes all lookups wait. If too many changes are pending, calls `insteadOf` and removes all entries
+    /// instead.
     func change(
         _ key: CacheEntryName?, removesAll: Bool = false, insteadOf instead: () -> Void = {},
         _ work: @escaping @Sendable () -> Void
@@ -211,7 +211,7 @@ final class DiskTier: Sendable {
 
     /// Waits until earlier changes have reached the files, or the disk does not respond.
     func waitForChanges() {
-        // The queue's own thread would wait for itself.
+        // A thread of the queue would wait for itself.
         guard !queue.isCurrent else { return }
         repeat { queue.wait(for: .changes) } while state.withLock { $0.changes.areUnfinished } && !queue.isStuck(.changes)
     }
@@ -240,7 +240,7 @@ final class DiskTier: Sendable {
     }
 }
 
-/// Uses that are in the index but not in the files' times yet: many are recorded together.
+/// Uses that are in the index but not in the files' times yet. Many are recorded together.
 struct UnwrittenUses: Sendable {
     private var names: Set<CacheEntryName> = []
     private var isDue = false

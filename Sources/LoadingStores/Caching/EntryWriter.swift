@@ -15,16 +15,16 @@ import SystemThreads
 
 /// Receives the body of a response to be stored, in pieces.
 ///
-/// The entry is invisible until ``finish()``; a writer that is released before leaves nothing behind. It buffers about 256 KiB of
-/// the body and writes the rest to a file as it arrives: the caller pauses while it ``isBehind``. Bytes that wait to be written
-/// count against the queue's ``WriteBudget``; a body that exceeds it is not stored on disk. It has one caller at a time;
-/// callbacks come on a thread of the ``DiskQueue``. Any failure ends the storing, never the load.
+/// The entry is invisible until ``finish()``; a writer that is released earlier leaves nothing behind. The writer buffers about
+/// 256 KiB of the body and writes the rest to a file as it arrives; the caller pauses while the writer ``isBehind``. Bytes that
+/// wait to be written count against the queue's ``WriteBudget``; a body that exceeds it is not stored on disk. A writer has one
+/// caller at a time. Callbacks run on a thread of the ``DiskQueue``. A failure ends the storing, never the load.
 package final class EntryWriter: Sendable {
     /// Bodies up to this size are buffered until they are complete, and written with one call.
     package static let heldLimit = 256 << 10
     /// The size of the pieces in which larger bodies are written.
     private static let pieceSize = 64 << 10
-    /// If the caller does not pause although the disk is that far behind, the response is not stored.
+    /// If more bytes than this wait to be written because the caller does not pause, the response is not stored.
     private static let outstandingLimit = 16 << 20
     /// The approximate memory of a queued entry besides its body and fields.
     private static let entryOverhead = 1024
@@ -83,7 +83,7 @@ package final class EntryWriter: Sendable {
 
     deinit { abandon() }
 
-    /// Whether it still accepts bytes: false after the end, and if the body got too large or the disk failed.
+    /// Whether the writer accepts more bytes. False after the end, and if the body is too large or the disk failed.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Whether the caller should wait for ``whenCaughtUp(_:)`` before it appends more.
@@ -91,17 +91,17 @@ package final class EntryWriter: Sendable {
         state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
     }
 
-    /// Whether the disk is known not to make progress: callers do not wait for it, and a body that does not fit into memory is
-    /// not stored.
+    /// Whether the disk is known not to make progress. Callers then do not wait for it, and a body that does not fit into memory
+    /// is not stored.
     package var isHopeless: Bool { disk?.queue.isFull(.changes) ?? false }
 
-    /// Abandons the response after a timeout; other entries are not stored on disk either until the disk has caught up.
+    /// Abandons the response after a timeout. Other entries are not stored on disk either until the disk has caught up.
     package func giveUp() {
         disk?.queue.noteFull(.changes)
         abandon()
     }
 
-    /// Calls back when most queued bytes are written: immediately if they already are, otherwise on the queue's thread.
+    /// Calls `ready` when most queued bytes are written: immediately if they already are, otherwise on the queue's thread.
     package func whenCaughtUp(_ ready: @escaping @Sendable () -> Void) {
         let isReady = state.withLock { state in
             guard state.isOpen, state.outstanding > Self.heldLimit / 2 else { return true }
@@ -126,7 +126,7 @@ package final class EntryWriter: Sendable {
         }
     }
 
-    /// Changes the properties that are stored with the body, as the app may at the end.
+    /// Changes the properties that are stored with the body, which the app may do at the end.
     ///
     /// With `memoryOnly`, a body that is too large for memory is not stored.
     package func amend(userInfo: [UInt8]?, attachment: (any Sendable)?, memoryOnly: Bool) {
@@ -200,7 +200,7 @@ package final class EntryWriter: Sendable {
         case tooMuch
     }
 
-    /// The buffered bytes, if they are enough for a piece.
+    /// Takes the buffered bytes if they are enough for a piece.
     private func takePortion(_ state: inout State) -> Portion {
         let threshold = isLarge || state.aside != nil ? Self.pieceSize : Self.heldLimit + 1
         guard state.gathered.count >= threshold, state.mayGoToDisk, let disk else { return .none }
@@ -219,7 +219,7 @@ package final class EntryWriter: Sendable {
 
     private func spill(_ piece: Data, to aside: AsideFile) {
         disk?.queue.run(on: .changes) { [weak self, budget = disk?.queue.writeBudget] in
-            // An abandoned writer is released, or has closed the file.
+            // If the writer was abandoned, it has been released or has closed the file.
             piece.withUnsafeBytes { aside.append($0) }
             budget?.giveBack(piece.count)
             self?.wrote(piece.count, hasFailed: aside.hasFailed)

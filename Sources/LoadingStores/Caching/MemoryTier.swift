@@ -12,7 +12,7 @@ import HTTPWire
 
 /// The entries in memory; the least recently used ones are evicted first.
 ///
-/// A value that its owner locks. Bodies are shared, never copied.
+/// A value type; its owner locks it. Bodies are shared, never copied.
 struct MemoryTier: Sendable {
     typealias Hit = ResponseCache.Hit
 
@@ -22,7 +22,7 @@ struct MemoryTier: Sendable {
         let name: CacheEntryName?
         var hit: Hit
         var size: Int
-        /// When the disk tier was last told about a use.
+        /// When a use of the entry was last reported to the disk tier.
         var toldDisk: Double
         /// The neighbor that was used more recently; -1 at the end.
         var newer = -1
@@ -31,7 +31,8 @@ struct MemoryTier: Sendable {
 
     /// The maximum number of variants per URL, since each lookup searches all of them.
     private static let maximumVariants = 64
-    /// Seconds between reports of an entry's use to the disk tier, whose order need not be exact for entries in memory.
+    /// The minimum time, in seconds, between two reports of an entry's use to the disk tier. The disk tier's order need not be
+    /// exact for entries in memory.
     private static let tellingInterval = 60.0
 
     private var entries: [Entry?] = []

@@ -55,7 +55,7 @@ package struct PendingChanges: Sendable {
         byKey[key] = left > 0 ? left : nil
     }
 
-    /// The rest of a change was queued, or is done.
+    /// Registers that the rest of a change was queued; ``wentOn()`` registers that the rest is done.
     package mutating func proceed() { unfinished += 1 }
     package mutating func wentOn() { unfinished -= 1 }
 }

@@ -14,10 +14,10 @@ import Synchronization
 
 /// Stores responses in memory and on disk, each within its capacity (RFC 9111; the rules decide which responses may be used).
 ///
-/// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk.
-/// Entries that are not in the page cache are read on the ``DiskQueue``; for an event loop, all entries on disk are. All changes
-/// of the disk run there, in order, so that a lookup sees every change made before it. A response whose body exceeds 5 % of the
-/// capacity is not stored.
+/// Safe to use from any thread, and by several processes on one directory. Without a directory it never accesses the disk. Entries
+/// that are not in the page cache are read on the ``DiskQueue``; for an event loop, all entries on disk are. All changes of the
+/// disk run there, in order, so that a lookup sees every change made before it. A response whose body exceeds 5 % of a tier's
+/// capacity is not stored in that tier.
 package final class ResponseCache: Sendable {
     /// A stored response.
     package struct Hit: Sendable {
@@ -60,7 +60,7 @@ package final class ResponseCache: Sendable {
     }
 
     let memory: Mutex<MemoryTier>
-    /// Held while an entry is stored in both tiers, so that both end up with the same one.
+    /// Held while an entry is stored in both tiers, so that both end up with the same entry.
     ///
     /// Work on the queue never takes this lock.
     let storing = Mutex(())
@@ -88,9 +88,9 @@ package final class ResponseCache: Sendable {
         return disk.mayHaveAny(now: now, touchingDisk: touchingDisk)
     }
 
-    /// The entry that a request selects, whatever its age.
+    /// Returns the entry that a request selects, whatever its age.
     ///
-    /// Memory is searched immediately; with `touchingDisk`, so is the disk if the file is in the page cache.
+    /// Searches memory immediately, and with `touchingDisk` also the disk, if the file is in the page cache.
     ///
     /// An event loop passes false for `touchingDisk`.
     package func lookUp(key: String, requestHeaders: HeaderBlock, now: Double, touchingDisk: Bool = true) -> Lookup {
@@ -126,11 +126,10 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// Looks up on the queue, which can run other work while a large body is checked.
+    /// Looks up an entry on the queue, which can run other work while a large body is checked.
     ///
-    /// The entry may have changed or be removed after the check; an entry that changes again and again ends in a miss. The hit is
-    /// promoted to memory only if `changes` is still current: an entry that was removed or replaced meanwhile may still be on
-    /// disk.
+    /// The entry may change or be removed during the check; if that happens repeatedly, the result is a miss. The hit is promoted
+    /// to memory only if `changes` is still current: an entry that was removed or replaced meanwhile may still be on disk.
     private func lookUp(
         _ name: CacheEntryName, on disk: DiskTier, key: String, requestHeaders: HeaderBlock, now: Double,
         checksLeft: Int = Int(CacheEntryName.slotCount), _ changes: UInt64, _ answer: PendingAnswer
@@ -157,7 +156,7 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// The entry that a request selects, with its credential sealed: see ``lookUp(key:requestHeaders:now:touchingDisk:)``.
+    /// Returns the entry that a request selects, with its credential sealed: see ``lookUp(key:requestHeaders:now:touchingDisk:)``.
     ///
     /// The sealing key is read from the disk once, even if the cache is empty, because it is needed to store the response.
     package func lookUp(key: String, sent: SentFields, now: Double, touchingDisk: Bool = true) -> Lookup {
@@ -184,9 +183,9 @@ package final class ResponseCache: Sendable {
             })
     }
 
-    /// A request's fields with the credential sealed; may wait for the disk.
+    /// Returns a request's fields with the credential sealed; may wait for the disk.
     ///
-    /// Nil if the sealing key cannot be read.
+    /// Returns nil if the sealing key cannot be read.
     package func sealed(_ sent: SentFields) -> HeaderBlock? {
         if let headers = sent.sealed(by: seal) { return headers }
         if let disk, disk.isEnabled {
@@ -202,9 +201,9 @@ package final class ResponseCache: Sendable {
 
     /// Makes a writer for a response whose body arrives in pieces; the entry is invisible until ``EntryWriter/finish()``.
     ///
-    /// Returns nil if the expected length is too large, or both tiers are disabled. A negative length is unknown. The key is
-    /// `response.url`, and the time of storing is `response.responseTime`. With `isLimited` false, for entries that the app
-    /// itself stores, a body may be as large as the capacity.
+    /// Returns nil if the expected length is too large, or both tiers are disabled. A negative length means that it is unknown.
+    /// The key is `response.url`, and the time of storing is `response.responseTime`. If `isLimited` is false, as for entries that
+    /// the app itself stores, a body may be as large as the capacity.
     package func writer(
         for response: StoredResponse,
         expectedLength: Int64 = -1,
@@ -238,7 +237,7 @@ package final class ResponseCache: Sendable {
     /// `old` is the response that the new one is based on: if another response has replaced it meanwhile, nothing is changed.
     /// Without `old`, the variant, the length of the body and the validators have to match.
     package func update(_ response: StoredResponse, replacing old: StoredResponse? = nil) {
-        // The disk first, here and below: a lookup in between waits for it and does not promote the old entry again.
+        // The disk comes first, here and below: a lookup in between waits for the change and does not promote the old entry again.
         disk?.update(response, replacing: old)
         memory.withLock { $0.update(response.url, response, replacing: old) }
     }
@@ -266,7 +265,7 @@ package final class ResponseCache: Sendable {
 
     // MARK: Sizes
 
-    /// Setting a lower capacity evicts the excess immediately, from the parts as well.
+    /// A lower capacity evicts the excess immediately, from the parts as well.
     package var memoryCapacity: Int {
         get { memory.withLock { $0.capacity } }
         set {
@@ -275,7 +274,7 @@ package final class ResponseCache: Sendable {
         }
     }
 
-    /// Setting a lower capacity evicts the excess as soon as the queue gets to it; 0 removes everything.
+    /// A lower capacity evicts the excess in the background; 0 removes everything.
     package var diskCapacity: Int {
         get { disk?.capacity ?? 0 }
         set { disk?.setCapacity(newValue) }
@@ -301,8 +300,8 @@ package final class ResponseCache: Sendable {
     /// Waits until earlier changes have reached the files, or the disk does not respond.
     package func waitForChanges() { disk?.waitForChanges() }
 
-    /// Calls back when everything stored before is durable, or the disk does not respond; without a directory immediately,
-    /// otherwise on another thread.
+    /// Calls `completion` when everything stored before is durable, or the disk does not respond: immediately if there is no
+    /// directory, otherwise on another thread.
     package func flush(completion: @escaping @Sendable () -> Void) {
         guard let disk else { return completion() }
         disk.flush(completion: disk.queue.orWhenStuck(on: [.answers, .changes, .upkeep], completion))

@@ -11,13 +11,13 @@ package import HTTPRules
 
 /// Encodes and decodes the cookies of a file, one record per cookie.
 ///
-/// A checksum does not authenticate a file. Cookies that neither a server nor an app could have stored are left out when reading,
-/// by this type and by the jar; and when writing, so that both sides agree.
+/// A checksum does not authenticate a file. Cookies that neither a server nor an app could have stored are therefore left out: by
+/// this type and the jar when reading, and by this type when writing, so that both directions agree.
 package enum CookieFile {
     static let envelope = StoreEnvelope(kind: "cookies", version: 1)
     /// The last access is rounded to the hour, so that sending cookies rarely changes the file.
     private static let accessStep = 3_600.0
-    /// About 30,000 years: times within it can be computed in seconds without overflow.
+    /// About 30,000 years: times within this limit can be computed in seconds without overflow.
     private static let timeLimit = 1e12
 
     package static func encode(_ cookies: [Cookie], now: Double) -> [UInt8] {
@@ -116,8 +116,8 @@ package enum CookieFile {
         }
     }
 
-    /// Whether a cookie could have been stored, as far as the jar does not check it: the jar rejects characters that would break
-    /// the `Cookie` field, and cookies that are too large.
+    /// Checks what the jar does not: the jar rejects characters that would break the `Cookie` field, and cookies that are too
+    /// large.
     private static func isSound(_ cookie: Cookie) -> Bool {
         guard let expires = cookie.expires, isTime(expires), isTime(cookie.creation), isTime(cookie.lastAccess),
             let first = cookie.domain.utf8.first, first != UInt8(ascii: "."), cookie.domain.utf8.allSatisfy(isHostByte)

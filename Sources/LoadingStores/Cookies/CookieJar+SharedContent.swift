@@ -22,8 +22,8 @@ extension CookieJar: SharedContent {
         CookieFile.decode(file, from: start).map { CookieJar($0) }
     }
 
-    /// A cookie on disk replaces a session cookie of the same name: a session cookie that was set later would have removed it
-    /// there.
+    /// A cookie on disk replaces a session cookie of the same name: if the session cookie had been set later, it would have
+    /// removed the one on disk.
     static func merged(disk: CookieJar, memory: CookieJar, pending: [Change]) -> CookieJar {
         var merged = disk
         guard memory.count > 0 || !pending.isEmpty else { return merged }

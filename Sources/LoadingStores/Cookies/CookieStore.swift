@@ -22,7 +22,7 @@ package final class CookieStore: Sendable {
 
     private let jar: SharedValue<CookieJar>
 
-    /// Makes a store of a file, or without a `path` one in memory only.
+    /// Makes a store that is backed by a file, or without a `path` in memory only.
     ///
     /// The file's folder is created on the first write.
     package convenience init(path: String?) {
@@ -85,13 +85,13 @@ package final class CookieStore: Sendable {
         jar.change(now: nil) { $0.remove(key) }
     }
 
-    /// Includes what other processes have written so far.
+    /// Removes all cookies, including those that other processes have written so far.
     package func removeAll() {
         jar.refresh()
         jar.change(now: nil) { $0.removeAll() }
     }
 
-    /// Includes what other processes have written so far.
+    /// Removes matching cookies, including those that other processes have written so far.
     package func removeCookies(createdAfter time: Double) {
         jar.refresh()
         jar.change(now: nil) { $0.removeCookies(createdAfter: time) }
@@ -114,13 +114,13 @@ package final class CookieStore: Sendable {
         jar.onChange(hook)
     }
 
-    /// Calls back, on the disk queue, when everything stored before is durable, or cannot be made durable.
+    /// Calls `completion` on the disk queue when everything stored before is durable, or cannot be made durable.
     package func flush(completion: @escaping @Sendable () -> Void) {
         jar.flush(completion: completion)
     }
 
     /// Writes everything stored before and waits for it; returns whether it is durable.
     ///
-    /// It is not if cookies are in memory only, or the disk is full.
+    /// Returns false if cookies are in memory only, or the disk is full.
     package func flushAndWait() -> Bool { jar.flushAndWait() }
 }

@@ -16,7 +16,7 @@ import LoadingModel
 package struct CredentialBook: Sendable, Hashable {
     /// The credentials of one space.
     struct Shelf: Sendable, Hashable {
-        /// As written when it was first stored.
+        /// The space as spelled when it was first stored.
         let space: ProtectionSpace
         var credentials: [String: LoadCredential] = [:]
         /// Always a key of `credentials`.

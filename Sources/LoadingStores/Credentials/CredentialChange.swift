@@ -11,8 +11,8 @@ package import LoadingModel
 
 /// A change of the stored credentials.
 package enum CredentialChange: Sendable, Hashable {
-    /// Replaces the credential of the same space and user. It becomes the space's default if `isDefault` is set, and stays it if
-    /// it was.
+    /// Replaces the credential of the same space and user. It becomes the space's default if `isDefault` is set, and stays the
+    /// default if it was.
     case store(KeptCredential)
     /// A credential that was stored as `.synchronizable` is only removed if `includingSynchronizable` is set.
     case remove(ProtectionSpace, user: String, includingSynchronizable: Bool)
@@ -40,7 +40,7 @@ extension CredentialChange {
         }
     }
 
-    /// Leaves out changes that later ones override; a few remain for each user.
+    /// Drops changes that later ones override; a few remain for each user.
     package static func condensed(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
         var rests: [Key: Rest] = [:]
         var spacesWithDefault: Set<ProtectionSpace> = []
@@ -65,7 +65,7 @@ extension CredentialChange {
         return kept.reversed()
     }
 
-    /// Resolves removals that spare synchronizable credentials, if an earlier change determines their effect.
+    /// Resolves removals that keep synchronizable credentials, if an earlier change determines their effect.
     private static func settled(_ changes: some Sequence<CredentialChange>) -> [CredentialChange] {
         var last: [Key: CredentialChange] = [:]
         return changes.compactMap { change in

@@ -15,8 +15,8 @@ import Musl
 
 /// The key of a ``SealedCredentialFile``: in the kernel's keyring, and in a file beside the credentials.
 ///
-/// The file is needed because the keyring is lost when the machine restarts; the keyring, because a file can be lost or damaged.
-/// Either one is sufficient, and restores the other.
+/// The file is needed because the keyring is lost when the machine restarts; the keyring is needed because a file can be lost or
+/// damaged. Either is sufficient, and restores the other.
 struct CredentialKeys: Sendable {
     private static let envelope = StoreEnvelope(kind: "credential-key", version: 1)
 

@@ -12,7 +12,7 @@ import FoundationEssentials
 
 /// Encrypts the content of a ``SealedCredentialFile``: AES-256-GCM, with a random nonce for every write.
 ///
-/// Without the key, the content can neither be read nor changed undetected, but an older file can be put in its place.
+/// Without the key, the content cannot be read or changed undetected. An older file can still be put in its place.
 package enum CredentialSeal {
     package static let keySize = 32
     /// The length of the nonce and the tag.

@@ -10,7 +10,7 @@
 import Synchronization
 import SystemThreads
 
-/// Loading and saving of permanent credentials. Everything but the lookups may wait.
+/// Loading and saving of permanent credentials, which may wait for the disk or a keyring.
 extension CredentialStore {
     private static let pause = 5.0
 
@@ -27,13 +27,13 @@ extension CredentialStore {
     /// Whether credentials are only in memory, so that there is nothing to wait for.
     package var isMemoryOnly: Bool { state.withLock { $0.isMemoryOnly } }
 
-    /// Calls back on the queue when the permanent credentials are loaded: for a thread that must not even access a file.
+    /// Calls `completion` on the queue when the permanent credentials are loaded. For threads that must not access a file.
     package func prepareOnQueue(completion: @escaping @Sendable () -> Void) {
         // If they are loaded already, the callback does not wait for a keyring.
         queue.run(on: .answers) { self.prepare(completion: completion) }
     }
 
-    /// Calls back when the permanent credentials are loaded: immediately if they already are, otherwise on the queue.
+    /// Calls `completion` when the permanent credentials are loaded: immediately if they already are, otherwise on the queue.
     package func prepare(completion: @escaping @Sendable () -> Void) {
         guard needsLoad else { return completion() }
         queue.run {
@@ -56,7 +56,7 @@ extension CredentialStore {
         queue.runAndWait { self.load() }
     }
 
-    /// Calls back when earlier changes are durable, have failed, or the backing store does not respond.
+    /// Calls `completion` when earlier changes are durable, have failed, or the backing store does not respond.
     package func flush(completion: @escaping @Sendable () -> Void) {
         let completion = queue.orWhenStuck(on: [.changes], completion)
         queue.run {
@@ -65,9 +65,7 @@ extension CredentialStore {
         }
     }
 
-    /// Makes earlier changes durable; returns whether they are.
-    ///
-    /// Waits for it.
+    /// Makes earlier changes durable and waits for it; returns whether they are.
     package func flushAndWait() -> Bool {
         queue.runAndWait { self.save() }
         return state.withLock { !$0.isMemoryOnly && $0.pending.isEmpty }
@@ -103,7 +101,7 @@ extension CredentialStore {
         for hook in hooks { hook() }
     }
 
-    /// The stored credentials are lost: writes those that this process knows.
+    /// The stored credentials are lost: writes those that this process has in memory.
     private func recover(_ place: any PermanentCredentials) throws(StoreFailure) {
         let known = state.withLock { state in
             state.isLoaded = true
@@ -118,7 +116,7 @@ extension CredentialStore {
         state.withLock { $0.isSaveScheduled = false }
         if !state.withLock({ $0.isLoaded }) { load() }
         guard let place else { return }
-        // Changes that are being written stay pending meanwhile: they are read and counted under one lock.
+        // The changes stay pending while they are written. They are copied and counted under one lock.
         let (changes, known, mayWrite) = state.withLock { state in
             let mayWrite = state.isLoaded && !state.isMemoryOnly
             state.settledCount = mayWrite ? state.pending.count : 0

@@ -18,8 +18,8 @@ import Musl
 
 /// The credentials of one storage, by protection space and user.
 ///
-/// Session credentials live here. Permanent ones are also in a ``PermanentCredentials``: they are loaded from it when first
-/// needed, and changes are saved to it soon after they are made, both on a queue. Lookups never wait for that; a caller that
+/// Session credentials are only in memory. Permanent ones are also in a ``PermanentCredentials``: they are loaded from it when
+/// first needed, and changes are saved to it soon after they are made, both on a queue. Lookups never wait for that; a caller that
 /// needs the permanent credentials calls ``prepare(completion:)`` first. A session credential shadows a permanent one of the same
 /// user without removing it. Failures of the backing store never fail a caller: the store warns (``StoreWarnings``) and continues
 /// in memory.
@@ -35,13 +35,14 @@ package final class CredentialStore: Sendable {
         var permanent = CredentialBook()
         /// Changes that are not saved yet, oldest first.
         var pending: [CredentialChange] = []
-        /// The number of changes, from the first, that are being saved.
+        /// The number of oldest changes that are being saved.
         var settledCount = 0
-        /// The number of changes at which overridden ones are left out.
+        /// When there are this many changes, those that later ones override are dropped.
         var condensedAt = pendingLimit
         /// Whether the permanent credentials were loaded; never reset.
         var isLoaded: Bool
-        /// The users that became a space's default as its first user before the permanent credentials were loaded.
+        /// The users that became a space's default before the permanent credentials were loaded, because the space had no other
+        /// user.
         var supposedDefaults: [ProtectionSpace: String] = [:]
         /// There is no backing store, or it cannot be used.
         var isMemoryOnly: Bool
@@ -66,7 +67,7 @@ package final class CredentialStore: Sendable {
 
     /// Without `permanent`, the store is in memory only.
     ///
-    /// The queue is for tests, which use one as another process would.
+    /// Tests pass a `queue` to behave like another process.
     package init(permanent: (any PermanentCredentials)?, queue: DiskQueue? = nil) {
         place = permanent
         self.queue = queue ?? Self.sharedQueue
@@ -129,7 +130,7 @@ package final class CredentialStore: Sendable {
         }
     }
 
-    /// Includes synchronizable credentials and permanent ones that were not loaded.
+    /// Removes all credentials, including synchronizable ones and permanent ones that were not loaded.
     package func removeAll() {
         change(nil) { state in
             state.session = CredentialBook()
@@ -137,7 +138,7 @@ package final class CredentialStore: Sendable {
         }
     }
 
-    /// Calls `hook` whenever credentials change, here or in another process, on the thread that changes them or on the queue.
+    /// Calls `hook` whenever credentials change, here or in another process: on the thread that changes them, or on the queue.
     ///
     /// Hooks are never removed.
     package func onChange(_ hook: @escaping @Sendable () -> Void) {
@@ -205,7 +206,7 @@ extension CredentialStore.State {
         return true
     }
 
-    /// After loading: if a space has a stored default, a user that became its default before loading is not the default.
+    /// After loading: if a space has a stored default, a user that became the default before loading is not the default any more.
     mutating func reconsiderDefaults(knowing kept: CredentialBook) {
         for (space, user) in supposedDefaults where kept.shelf(space)?.defaultUser != nil {
             if session.shelf(space)?.defaultUser == user { session.forgetDefault(for: space) }
@@ -218,11 +219,11 @@ extension CredentialStore.State {
         supposedDefaults = [:]
     }
 
-    /// Applies a change here and adds it to the pending ones.
+    /// Applies a change to the credentials in memory and adds it to the pending changes.
     fileprivate mutating func note(_ change: CredentialChange) {
         let before = permanent
         permanent.apply(change)
-        // There may be stored credentials that are not loaded.
+        // The backing store may have credentials that are not loaded.
         if !isMemoryOnly, !isLoaded || permanent != before || change == .removeAll {
             pending.append(change)
             boundPending()
@@ -234,7 +235,7 @@ extension CredentialStore.State {
         guard pending.count - settledCount >= condensedAt else { return }
         let all = CredentialChange.condensed(pending[settledCount...])
         var condensed = Array(all.suffix(Self.pendingMaximum))
-        // A removal of everything stays in effect.
+        // A change that removes everything is kept.
         if all.first == .removeAll, condensed.first != .removeAll { condensed[0] = .removeAll }
         pending.replaceSubrange(settledCount..., with: condensed)
         condensedAt = max(Self.pendingLimit, 2 * condensed.count)

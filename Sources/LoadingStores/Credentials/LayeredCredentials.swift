@@ -11,10 +11,10 @@ import Synchronization
 
 /// Credentials in a preferred store, with a fallback while the preferred one is unavailable.
 ///
-/// Loading combines both. Changes go to the preferred store if it accepts them, and are then removed from the fallback; what is
-/// in the fallback was therefore stored later, while the preferred store was unavailable, and takes precedence. A credential that
-/// was removed during that time reappears with the preferred store. A refusal means that the store does not exist (a machine
-/// without a Secret Service) and causes no warning; each other failure is warned of once.
+/// Loading combines both. Changes go to the preferred store if it accepts them, and are then removed from the fallback.
+/// Credentials in the fallback were therefore stored later, while the preferred store was unavailable, and take precedence. A
+/// credential that was removed during that time reappears with the preferred store. A refusal means that the preferred store does
+/// not exist (a machine without a Secret Service) and causes no warning; any other failure is warned about once.
 package final class LayeredCredentials: PermanentCredentials {
     private let better: any PermanentCredentials
     private let other: any PermanentCredentials

@@ -21,7 +21,7 @@ package protocol PermanentCredentials: Sendable {
 
     /// Loads all credentials.
     ///
-    /// Nil if the stored data was damaged and set aside, so that only the caller's own knowledge is left.
+    /// Returns nil if the stored data was damaged and set aside, so that only the caller still has the credentials.
     func load() throws(StoreFailure) -> [KeptCredential]?
 
     /// Applies changes in order and makes them durable.

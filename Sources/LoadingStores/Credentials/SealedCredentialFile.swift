@@ -67,7 +67,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         case .whole(let book, let stamp): return all(of: book, stamp)
         case .damaged: break
         }
-        // Only under the lock can damage be distinguished from a key that another process has just replaced.
+        // Without the lock, damage cannot be distinguished from a key that another process is just replacing.
         let locked = try file.lock()
         switch try found(try locked.read()) {
         case .missing: return none()
@@ -109,7 +109,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         guard let body = CredentialSeal.seal(text, key: try keys.forSealing()) else { throw .refused("its key cannot be used") }
         let stamp = try locked.replace(with: Self.envelope.seal(body, Self.envelope.header(of: body)))
         state.withLock { state in
-            // If another process changed the file before, the caller has not loaded that change.
+            // If another process has changed the file since it was loaded, the caller has not loaded that change.
             if state.seen == look { state.seen = .present(stamp) }
         }
     }

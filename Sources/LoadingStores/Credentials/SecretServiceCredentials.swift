@@ -17,14 +17,14 @@ import SystemThreads
 /// else is an attribute, which the service need not encrypt. While the keyring is unlocked, every program of the user can read
 /// it.
 ///
-/// Items belong to a program by its name: a program neither lists nor removes another's. To change an item's attributes, the new
-/// item is stored before the old one is removed; a crash in between leaves both, and the default one takes precedence.
+/// Items belong to a program by its name: a program neither lists nor removes another's items. To change an item's attributes, the
+/// new item is stored before the old one is removed; a crash in between leaves both, and the default one takes precedence.
 package final class SecretServiceCredentials: PermanentCredentials {
     /// The schema name of all items.
     package static let schema = "org.urlloading.Credential"
-    /// Seconds after which items are loaded again, since other programs change them without notice.
+    /// The time, in seconds, after which items are loaded again: other programs change them without notice.
     private static let freshness = 30.0
-    /// Seconds before the user is asked again to unlock a keyring.
+    /// The time, in seconds, before the user is asked again to unlock a keyring.
     private static let pauseAfterFailure = 600.0
 
     private let items: any SecretItems
@@ -64,7 +64,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
             switch change {
             case .store(let kept): try store(kept)
             case .remove(let space, let user, let includingSynchronizable):
-                // No such credential can have been stored.
+                // A credential with such attributes cannot have been stored.
                 guard isSpeakable(attributes(space, user)) else { continue }
                 for item in try items.items(with: attributes(space, user)) {
                     guard includingSynchronizable || item.attributes["synchronizable"] != "yes" else { continue }
@@ -75,7 +75,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
         }
     }
 
-    /// Whether the attributes have no NUL, at which the service's strings end.
+    /// Whether the attributes contain no NUL, which ends the service's strings.
     private func isSpeakable(_ attributes: [String: String]) -> Bool {
         !attributes.values.contains { $0.utf8.contains(0) }
     }
@@ -129,7 +129,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
             "port": String(space.port),
             "kind": space.kind,
             "proxy": space.isProxy ? "yes" : "no",
-            // A search matches any value of an omitted attribute, so that a missing realm needs its own attribute.
+            // A search matches any value of an attribute that it omits, so a missing realm needs an attribute of its own.
             "has-realm": space.realm == nil ? "no" : "yes",
             "realm": space.realm ?? "",
             "method": space.method.rawValue,

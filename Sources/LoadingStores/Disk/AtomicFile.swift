@@ -15,8 +15,8 @@ import Musl
 
 /// Replaces a file atomically: a reader finds the whole old or the whole new content, even after a crash.
 ///
-/// The bytes are written to a new file with another name (`O_EXCL`), synced, and renamed to the final name, and the directory is
-/// synced. If the process ends in between, only the temporary file is left.
+/// The bytes are written to a new file with another name (`O_EXCL`), synced, and renamed to the final name; then the directory is
+/// synced. If the process ends before the rename, only the temporary file is left behind.
 package enum AtomicFile {
     package static let pieceSize = 65_536
     /// The separator in temporary names, between the final name and a random suffix.

@@ -44,7 +44,7 @@ package struct Descriptor: ~Copyable {
         let expected = Int(clamping: try status(doing: doing).st_size)
         guard expected <= limit else { return nil }
         var bytes: [UInt8] = []
-        // One byte more than expected, so that the first read finds the end.
+        // Reads one byte more than expected, so that the first read reaches the end.
         var room = expected + 1
         while true {
             var code: CInt = 0

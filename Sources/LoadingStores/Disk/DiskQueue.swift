@@ -20,9 +20,10 @@ import Musl
 ///
 /// No store file is accessed on an event loop.
 ///
-/// Each ``Lane`` has a thread that starts with its first work item, and runs work in order; if the system has no thread to give,
-/// the caller's thread runs it. When the process exits, it first runs the remaining work of the ``shared`` queue, including
-/// delayed work. Work on the queue must not take a lock that is held while a thread waits for the queue or adds work to it.
+/// Each ``Lane`` has a thread, which starts with its first work item and runs the work in order. If the system cannot start a
+/// thread, the caller's thread runs the work. When the process exits, it first runs the remaining work of the ``shared`` queue,
+/// including delayed work. Work on the queue must not take a lock that is held while a thread waits for the queue or adds work to
+/// it.
 package final class DiskQueue: Sendable {
     /// Separates work that waits for different things: no lane waits for another.
     package enum Lane: Int, CaseIterable, Sendable {
@@ -36,10 +37,10 @@ package final class DiskQueue: Sendable {
         case values
     }
 
-    /// The timeout, in seconds, after which a load continues without the disk: far more than a working disk needs.
+    /// The timeout, in seconds, after which a load continues without the disk: far more than a healthy disk needs.
     package static let patience = 3.0
 
-    /// The longest time, in seconds, that one piece of work may delay a flush.
+    /// The maximum time, in seconds, that one work item may delay a flush.
     package static let flushPatience = 15.0
 
     package static let shared = DiskQueue(drainsAtExit: true)
@@ -50,14 +51,14 @@ package final class DiskQueue: Sendable {
     /// The memory of bodies that wait to be written.
     let writeBudget = WriteBudget()
     private let flushPatience: Double
-    /// Lanes for which a wait timed out, and that have not finished their earlier work since.
+    /// Lanes for which a wait timed out and that have not finished their earlier work since.
     private let full = Mutex<Set<Lane>>([])
     private let watched = Mutex<[PendingCompletion]>([])
 
     /// For tests: a separate queue, as another process would have.
     ///
-    /// Its threads end after their remaining work when the queue is released. Without threads, it behaves as if the system had
-    /// none to give.
+    /// Its threads end after their remaining work when the queue is released. Without threads, it behaves as if the system could
+    /// not start one.
     package convenience init(hasThread: Bool = true, flushPatience: Double = DiskQueue.flushPatience) {
         self.init(drainsAtExit: false, hasThread: hasThread, flushPatience: flushPatience)
     }
@@ -113,11 +114,11 @@ package final class DiskQueue: Sendable {
         run(on: lane) { [weak self] in _ = self?.full.withLock { $0.remove(lane) } }
     }
 
-    /// Whether callers should not wait for a lane, because it is stuck or another wait timed out.
+    /// Whether callers should not wait for a lane, because it is stuck or an earlier wait timed out.
     package func isFull(_ lane: Lane) -> Bool { full.withLock { $0.contains(lane) } || isStuck(lane) }
 
-    /// Wraps a completion handler so that it is called once: by the caller, or from another thread when one piece of work of a
-    /// lane has taken so long that the disk, or a keyring that waits for its user, is unlikely to respond.
+    /// Wraps a completion handler so that it is called once: by the caller, or from another thread if one work item of a lane
+    /// takes so long that the disk, or a keyring that waits for its user, is unlikely to respond.
     package func orWhenStuck(on lanes: [Lane], _ completion: @escaping @Sendable () -> Void) -> @Sendable () -> Void {
         let pending = PendingCompletion(lanes, completion)
         let mustWatch = watched.withLock { watched in
@@ -148,7 +149,7 @@ package final class DiskQueue: Sendable {
     /// Whether the calling thread belongs to the queue, where app code must not run.
     package var isCurrent: Bool { workers.contains { $0.isCurrent } }
 
-    /// Runs all work, including delayed work, and waits for it at most `seconds`.
+    /// Runs all work, including delayed work, and waits at most `seconds` for it.
     package func drain(seconds: Double) {
         let deadline = Monitor.clock + seconds
         for worker in workers { worker.beginDraining() }

@@ -32,7 +32,7 @@ final class DiskWorker: @unchecked Sendable {
         /// The start of the current work item.
         var busySince: Double?
         var isClosed = false
-        /// Set while the process exits: delayed work that is added now does not run.
+        /// Set while the process exits: delayed work that is added from then on does not run.
         var isDraining = false
     }
 
@@ -41,7 +41,7 @@ final class DiskWorker: @unchecked Sendable {
     /// Guarded by the lock of `monitor`.
     private var state = State()
 
-    /// Without `mayStart`, the worker behaves as if the system had no thread to give.
+    /// Without `mayStart`, the worker behaves as if the system could not start a thread.
     init(mayStart: Bool) { self.mayStart = mayStart }
 
     var isCurrent: Bool {
@@ -61,7 +61,7 @@ final class DiskWorker: @unchecked Sendable {
             monitor.wakeAll()
             return state.thread != nil
         }
-        // Without a thread, the caller runs the work.
+        // If no thread can be started, the caller runs the work.
         if !hasThread { substitute() }
     }
 
@@ -142,7 +142,8 @@ final class DiskWorker: @unchecked Sendable {
         state.later.removeAll { isDue($0.due) }
     }
 
-    /// Runs work on the caller's thread until none is queued or a thread is available; one caller at a time, to keep the order.
+    /// Runs work on the caller's thread until the queue is empty or a thread is available. Only one caller does so at a time, to
+    /// keep the order.
     private func substitute() {
         let isFirst = monitor.locked {
             guard state.substitute == nil, state.thread == nil else { return false }

@@ -9,7 +9,7 @@
 
 /// Decodes the records of a ``RecordWriter``; nil if bytes are missing.
 ///
-/// Invalid UTF-8, which this type's writer never produces, is decoded as replacement characters.
+/// Invalid UTF-8, which ``RecordWriter`` never produces, is decoded as replacement characters.
 struct RecordReader {
     private let bytes: UnsafeRawBufferPointer
     private var index: Int

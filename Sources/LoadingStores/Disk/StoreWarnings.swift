@@ -22,7 +22,7 @@ package enum StoreWarnings {
     /// By default, it writes one line to standard error.
     package static let hook = Mutex<@Sendable (String) -> Void>({ message in
         let line = Array("URLLoading: \(message)\n".utf8)
-        // A full pipe must not block the caller, and a failure to write is ignored.
+        // A full pipe must not block the caller; a failure to write is ignored.
         var standardError = pollfd(fd: STDERR_FILENO, events: Int16(POLLOUT), revents: 0)
         if poll(&standardError, 1, 0) == 1 { _ = write(STDERR_FILENO, line, line.count) }
     })

@@ -11,14 +11,14 @@ import Synchronization
 
 /// Limits the memory of all bodies that wait to be written on one queue, in case the disk is slower than the network.
 final class WriteBudget: Sendable {
-    /// Bytes; a fast network delivers that in some tenths of a second.
+    /// In bytes; a fast network delivers this many in a few tenths of a second.
     static let limit = 32 << 20
 
     private let taken = Atomic(0)
 
     /// Reserves `count` bytes; returns whether they are within the limit.
     ///
-    /// The caller gives reserved bytes back.
+    /// The caller must return reserved bytes with ``giveBack(_:)``.
     func take(_ count: Int, isLimited: Bool = true) -> Bool {
         let (_, total) = taken.add(count, ordering: .relaxed)
         guard isLimited, total > Self.limit else { return true }

@@ -57,13 +57,13 @@ package final class HSTSStore: Sendable {
         list.change(now: now) { $0.note(field, host: host, isVerified: isVerified, now: now) }
     }
 
-    /// Includes what other processes have written so far.
+    /// Removes all hosts, including those that other processes have written so far.
     package func removeAll() {
         list.refresh()
         list.change(now: nil) { $0.removeAll() }
     }
 
-    /// Includes what other processes have written so far.
+    /// Removes matching hosts, including those that other processes have written so far.
     package func removeEntries(createdAfter time: Double) {
         list.refresh()
         list.change(now: nil) { $0.removeEntries(createdAfter: time) }
@@ -75,7 +75,7 @@ package final class HSTSStore: Sendable {
         return list.look(now: list.lastSeenTime) { $0.entries }
     }
 
-    /// Calls back, on the disk queue, when everything noted before is durable, or cannot be made durable.
+    /// Calls `completion` on the disk queue when everything noted before is durable, or cannot be made durable.
     package func flush(completion: @escaping @Sendable () -> Void) {
         list.flush(completion: completion)
     }
