@@ -58,8 +58,9 @@ extension FieldName {
     /// The length of a row in ``rows``, greater than that of the longest name.
     static var row: Int { 32 }
 
-    /// The names in lowercase, ordered by number and padded to rows of equal length. A `StaticString` needs no initialization and
-    /// no bounds check.
+    /// The names in lowercase, ordered by number and padded to rows of equal length.
+    ///
+    /// A `StaticString` needs no initialization and no bounds check.
     ///
     /// The underscores that pad a row match no byte in ``ByteScan/spells(_:_:_:_:)``.
     static var rows: StaticString {

@@ -16,7 +16,7 @@ package import HTTPWire
 package struct FrameFlood: Sendable, Hashable {
     package static let limit = 2_000
     private static let perSecond: Int64 = 50
-    /// Above the windows of servers. The cap keeps content that was sent long ago from excusing a flood.
+    /// A cap above the windows of servers, so that content that was sent long ago does not excuse a flood.
     private static let mostUnansweredContent = 67_108_864
     /// The maximum number of replies that may be queued for a server that does not read.
     package static let mostUnreadAnswers = 10_000
@@ -54,7 +54,9 @@ package struct FrameFlood: Sendable, Hashable {
         unansweredContent = min(unansweredContent + 2 * count, Self.mostUnansweredContent)
     }
 
-    /// Counts a WINDOW_UPDATE that unblocks no content. Servers may acknowledge sent content in pieces, which costs no token.
+    /// Counts a WINDOW_UPDATE that unblocks no content.
+    ///
+    /// Servers may acknowledge sent content in pieces, which costs no token.
     package mutating func spend(onUpdate increment: Int, now: Int64) throws(HTTP2Failure) {
         guard increment >= 256, increment <= unansweredContent else { return try spend(now: now) }
         unansweredContent -= increment

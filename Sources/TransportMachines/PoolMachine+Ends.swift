@@ -9,7 +9,9 @@
 
 /// Closing idle connections, and shutting down the pool.
 extension PoolMachine {
-    /// If the remaining dials are too few for all queued leases, refuses the first one. The next lease then gets a dial.
+    /// If the remaining dials are too few for all queued leases, refuses the first one.
+    ///
+    /// The next lease then gets a dial.
     mutating func fail(_ connection: ConnectionID) -> [Action] {
         guard let entry = connections[connection], case .dialling = entry.stage else { return [] }
         let origin = entry.origin

@@ -187,8 +187,9 @@ package struct WebSocketMachine: Sendable {
         return [.sendPong(payload)]
     }
 
-    /// A pong answers the ping with the same payload and all earlier ones (section 5.5.3). A pong that matches no ping is
-    /// unsolicited and ignored.
+    /// A pong answers the ping with the same payload and all earlier ones (section 5.5.3).
+    ///
+    /// A pong that matches no ping is unsolicited and ignored.
     private mutating func take(_ payload: [UInt8]) -> [Action] {
         guard payload.count == 8 else { return [] }
         let number = payload.reduce(0) { $0 << 8 | UInt64($1) }

@@ -83,8 +83,9 @@ package final class CacheBodyFile: Sendable {
         }
     }
 
-    /// Adds a piece to the checksum if it continues the part read so far. Returns false if the piece is the last one and the
-    /// checksum is wrong.
+    /// Adds a piece to the checksum if it continues the part read so far.
+    ///
+    /// Returns false if the piece is the last one and the checksum is wrong.
     private func isSound(_ bytes: UnsafeRawBufferPointer, at offset: Int64) -> Bool {
         state.withLock { state in
             guard offset <= state.position, offset + Int64(bytes.count) > state.position else { return true }

@@ -64,7 +64,9 @@ package struct CacheEntryFile: Sendable {
 
     // MARK: Writing
 
-    /// Encodes the preamble and the head for a body. Returns nil if the head is too long or could not be decoded again.
+    /// Encodes the preamble and the head for a body.
+    ///
+    /// Returns nil if the head is too long or could not be decoded again.
     package static func encoded(_ head: Head, bodyChecksum: UInt64) -> (preamble: [UInt8], head: [UInt8])? {
         let headBytes = CacheHeadCoding.encoded(head)
         guard headBytes.count <= headLimit, head.response.responseTime.isFinite, head.response.requestTime.isFinite else {

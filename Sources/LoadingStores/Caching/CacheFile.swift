@@ -55,7 +55,9 @@ final class CacheFile: Sendable {
 
     var number: CInt { descriptor.number }
 
-    /// Keeps the file open beyond one work item on the queue. Returns false if the limit on open files is reached.
+    /// Keeps the file open beyond one work item on the queue.
+    ///
+    /// Returns false if the limit on open files is reached.
     func keepOpen() -> Bool {
         guard let room = FileBudget.shared.take(.half) else { return false }
         self.room.withLock { $0 = room }

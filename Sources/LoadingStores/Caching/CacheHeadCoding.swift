@@ -95,7 +95,9 @@ enum CacheHeadCoding {
         for number in numbers { append(UInt64(bitPattern: number), to: &bytes) }
     }
 
-    /// Writes the version and properties, then the concatenated digests of the keys. An empty list of numbers stands for no TLS.
+    /// Writes the version and properties, then the concatenated digests of the keys.
+    ///
+    /// An empty list of numbers stands for no TLS.
     private static func append(_ security: ConnectionSecurity?, to bytes: inout [UInt8]) {
         guard let security else { return append(numbers: [], to: &bytes) }
         append(

@@ -38,8 +38,9 @@ struct CacheSync: Sendable {
     }
 }
 
-/// The changes that are not durable yet, and the queued flushes, of which the first one is running. Each flush syncs only its own
-/// changes.
+/// The changes that are not durable yet, and the queued flushes, of which the first one is running.
+///
+/// Each flush syncs only its own changes.
 struct CacheSyncs: Sendable {
     private var written: Set<CacheEntryName> = []
     private var foldersOfRemoved: Set<UInt8> = []

@@ -11,7 +11,9 @@ import Synchronization
 
 /// Answers from memory what the directory contains. Changes by other processes may go unnoticed for 250 ms.
 extension DiskTier {
-    /// Whether there may be any entries. False if a scan found no folder and none was created since.
+    /// Whether there may be any entries.
+    ///
+    /// False if a scan found no folder and none was created since.
     ///
     /// With `touchingDisk`, checks the directory from time to time, if the disk responds. Without it, returns true when such a
     /// check is due.

@@ -177,7 +177,9 @@ final class DiskTier: Sendable {
 
     // MARK: Changes
 
-    /// Runs a change on the queue. Until it is done, lookups of the key are queued behind it.
+    /// Runs a change on the queue.
+    ///
+    /// Until it is done, lookups of the key are queued behind it.
     ///
     /// A change without a key makes all lookups wait. If too many changes are pending, calls `insteadOf` and removes all entries
     /// instead.
@@ -240,7 +242,9 @@ final class DiskTier: Sendable {
     }
 }
 
-/// Uses that are in the index but not in the files' times yet. Many are recorded together.
+/// Uses that are in the index but not in the files' times yet.
+///
+/// Many are recorded together.
 struct UnwrittenUses: Sendable {
     private var names: Set<CacheEntryName> = []
     private var isDue = false

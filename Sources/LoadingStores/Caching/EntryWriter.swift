@@ -83,7 +83,9 @@ package final class EntryWriter: Sendable {
 
     deinit { abandon() }
 
-    /// Whether the writer accepts more bytes. False after the end, and if the body is too large or the disk failed.
+    /// Whether the writer accepts more bytes.
+    ///
+    /// False after the end, and if the body is too large or the disk failed.
     package var isOpen: Bool { state.withLock { $0.isOpen } }
 
     /// Whether the caller should wait for ``whenCaughtUp(_:)`` before it appends more.
@@ -91,11 +93,14 @@ package final class EntryWriter: Sendable {
         state.withLock { $0.isOpen && $0.outstanding > 0 && $0.outstanding + $0.gathered.count >= Self.heldLimit }
     }
 
-    /// Whether the disk is known not to make progress. Callers then do not wait for it, and a body that does not fit into memory
-    /// is not stored.
+    /// Whether the disk is known not to make progress.
+    ///
+    /// Callers then do not wait for it, and a body that does not fit into memory is not stored.
     package var isHopeless: Bool { disk?.queue.isFull(.changes) ?? false }
 
-    /// Abandons the response after a timeout. Other entries are not stored on disk either until the disk has caught up.
+    /// Abandons the response after a timeout.
+    ///
+    /// Other entries are not stored on disk either until the disk has caught up.
     package func giveUp() {
         disk?.queue.noteFull(.changes)
         abandon()

@@ -31,8 +31,9 @@ struct MemoryTier: Sendable {
 
     /// The maximum number of variants per URL, since each lookup searches all of them.
     private static let maximumVariants = 64
-    /// The minimum time, in seconds, between two reports of an entry's use to the disk tier. The disk tier's order need not be
-    /// exact for entries in memory.
+    /// The minimum time, in seconds, between two reports of an entry's use to the disk tier.
+    ///
+    /// The disk tier's order need not be exact for entries in memory.
     private static let tellingInterval = 60.0
 
     private var entries: [Entry?] = []

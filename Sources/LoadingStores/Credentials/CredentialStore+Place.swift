@@ -27,7 +27,9 @@ extension CredentialStore {
     /// Whether credentials are only in memory, so that there is nothing to wait for.
     package var isMemoryOnly: Bool { state.withLock { $0.isMemoryOnly } }
 
-    /// Calls `completion` on the queue when the permanent credentials are loaded. For threads that must not access a file.
+    /// Calls `completion` on the queue when the permanent credentials are loaded.
+    ///
+    /// This is for threads that must not even access a file.
     package func prepareOnQueue(completion: @escaping @Sendable () -> Void) {
         // If they are loaded already, the callback does not wait for a keyring.
         queue.run(on: .answers) { self.prepare(completion: completion) }

@@ -28,8 +28,9 @@ package struct KeptCredential: Sendable, Hashable {
         self.isDefault = isDefault
     }
 
-    /// Returns nil if a credential is not permanent or cannot be stored. Client certificates stay in memory, so that private keys
-    /// are never written to disk.
+    /// Returns nil if a credential is not permanent or cannot be stored.
+    ///
+    /// Client certificates stay in memory, so that private keys are never written to disk.
     init?(_ credential: LoadCredential, for space: ProtectionSpace, isDefault: Bool) {
         guard case .password(let user, let password) = credential.kind else { return nil }
         switch credential.persistence {

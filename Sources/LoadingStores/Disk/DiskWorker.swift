@@ -142,8 +142,9 @@ final class DiskWorker: @unchecked Sendable {
         state.later.removeAll { isDue($0.due) }
     }
 
-    /// Runs work on the caller's thread until the queue is empty or a thread is available. Only one caller does so at a time, to
-    /// keep the order.
+    /// Runs work on the caller's thread until the queue is empty or a thread is available.
+    ///
+    /// Only one caller does so at a time, to keep the order.
     private func substitute() {
         let isFirst = monitor.locked {
             guard state.substitute == nil, state.thread == nil else { return false }
