@@ -23,7 +23,7 @@ package enum InvalidRequest: Error, Sendable, Hashable {
     package var message: String {
         switch self {
         case .method: "the method is not a token"
-        case .target: "the request target is empty or contains white space, control or non-ASCII characters"
+        case .target: "the request target is empty or contains whitespace, control or non-ASCII characters"
         case .fieldName(let name): "the field name \(name.debugDescription) is not a token"
         case .fieldValue(let name): "the value of the field \(name) contains CR, LF or NUL"
         case .bufferTooSmall: "the buffer is too small for the request's head"

@@ -46,7 +46,7 @@ extension SharedValue {
                     giveUp(error, &turn)
                 } else {
                     // The next lookup or write retries, and merges the file's content then.
-                    warn("\(error.reason); it is tried again", &turn)
+                    warn("\(error.reason); it will be retried", &turn)
                     if !isLoaded { _ = markLoaded(.unknown) }
                 }
                 return (false, false)
@@ -98,7 +98,7 @@ extension SharedValue {
             turn.base = nil
             return false
         case .newer:
-            giveUp(.refused("a newer version has written it"), &turn)
+            giveUp(.refused("it was written by a newer version"), &turn)
             return false
         }
     }
@@ -183,7 +183,7 @@ extension SharedValue {
             giveUp(error, &turn)
             return nil
         }
-        warn("\(error.reason); it is tried again", &turn)
+        warn("\(error.reason); it will be retried", &turn)
         turn.failures += 1
         return min(5 * Double(turn.failures), 60)
     }
@@ -202,7 +202,7 @@ extension SharedValue {
             turn.base = nil
             _ = markLoaded(.missing)
         } else if case .newer = found {
-            throw .refused("a newer version has written it")
+            throw .refused("it was written by a newer version")
         }
         let hasChanged = if case .damaged = found { false } else { take(found, &turn) }
         try replace(locked, &turn)

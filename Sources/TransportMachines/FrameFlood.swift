@@ -67,7 +67,7 @@ package struct FrameFlood: Sendable, Hashable {
         guard !isRead else { return }
         unreadAnswers += 1
         guard unreadAnswers <= Self.mostUnreadAnswers else {
-            throw HTTP2Failure(code: .enhanceYourCalm, message: "frames ask for answers that are not read")
+            throw HTTP2Failure(code: .enhanceYourCalm, message: "the server does not read the replies to its frames")
         }
     }
 

@@ -39,7 +39,7 @@ package struct PoolMachine: Sendable {
         /// A queued lease is suspended and keeps its position, or is resumed. Meanwhile the leases behind it count as connecting
         /// instead.
         case suspended(LeaseID, Bool)
-        /// A dial succeeded. `capacity` is nil for one lease at a time; for a shared connection, it holds until the peer changes it.
+        /// A dial succeeded. `capacity` is nil for one lease at a time; a shared connection keeps it until the peer changes it.
         case opened(ConnectionID, capacity: Int? = nil)
         /// The peer of a shared connection changed the number of leases it allows at a time; leases beyond it continue.
         case capacityChanged(ConnectionID, Int)

@@ -103,7 +103,7 @@ package struct SOCKSHandshake: Sendable {
 
     private mutating func read() throws(Failure) -> [Action] {
         switch stage {
-        case .idle, .over: throw .malformed("it spoke before it was asked")
+        case .idle, .over: throw .malformed("it sent data before it was asked")
         case .method: return try readMethod()
         case .password: return try readVerdict()
         case .reply: return version == .five ? try readReplyOfFive() : try readReplyOfFour()
@@ -123,16 +123,17 @@ package struct SOCKSHandshake: Sendable {
             stage = .password
             return [.send(try login())]
         case 0xFF:
-            throw .demandsPassword(user == nil ? "it wants to know who we are" : "it takes neither nobody nor a password")
-        default: throw .malformed("it chose a method (\(answer[1])) that it was not offered")
+            throw .demandsPassword(
+                user == nil ? "it requires a user name and password" : "it accepts neither anonymous access nor a password")
+        default: throw .malformed("it chose an authentication method (\(answer[1])) that was not offered")
         }
     }
 
     /// Some servers send the SOCKS version instead of the version of the subnegotiation.
     private mutating func readVerdict() throws(Failure) -> [Action] {
-        if let first = buffer.first, first != 1, first != 5 { throw .malformed("its verdict on the password is malformed") }
+        if let first = buffer.first, first != 1, first != 5 { throw .malformed("its reply to the password is malformed") }
         guard let verdict = try take(2) else { return [] }
-        guard verdict[1] == 0 else { throw .demandsPassword("it does not accept the password") }
+        guard verdict[1] == 0 else { throw .demandsPassword("it rejected the password") }
         stage = .reply
         return [.send(try requestOfFive())]
     }
@@ -148,7 +149,7 @@ package struct SOCKSHandshake: Sendable {
         case 1: length = 4
         case 3: length = 1 + Int(buffer[4])
         case 4: length = 16
-        default: throw .malformed("its reply has an address of no known kind")
+        default: throw .malformed("its reply has an address of an unknown type")
         }
         guard buffer.count >= 6 + length else { return [] }
         return try open(after: 6 + length)
@@ -157,7 +158,7 @@ package struct SOCKSHandshake: Sendable {
     private static func reason(_ code: UInt8) -> String {
         let known = [
             "general failure", "not allowed by its rules", "network unreachable", "host unreachable", "connection refused",
-            "time to live expired", "command not supported", "kind of address not supported",
+            "time to live expired", "command not supported", "address type not supported",
         ]
         return 1...8 ~= code ? known[Int(code) - 1] : "refused (\(code))"
     }
@@ -167,7 +168,7 @@ package struct SOCKSHandshake: Sendable {
         switch destination {
         case .address(let bytes): request += [bytes.count == 4 ? 1 : 4] + bytes
         case .name(let name):
-            guard 1...255 ~= name.utf8.count else { throw .cannotAsk("SOCKS has no names of more than 255 bytes") }
+            guard 1...255 ~= name.utf8.count else { throw .cannotAsk("SOCKS requires host names of 1 to 255 bytes") }
             request += [3, UInt8(name.utf8.count)] + Array(name.utf8)
         }
         return request + portBytes
@@ -176,7 +177,7 @@ package struct SOCKSHandshake: Sendable {
     private func login() throws(Failure) -> [UInt8] {
         let (name, secret) = (Array((user ?? "").utf8), Array((password ?? "").utf8))
         guard name.count <= 255, secret.count <= 255 else {
-            throw .cannotAsk("SOCKS has no users and passwords of more than 255 bytes")
+            throw .cannotAsk("SOCKS does not support user names and passwords of more than 255 bytes")
         }
         return [1, UInt8(name.count)] + name + [UInt8(secret.count)] + secret
     }
@@ -185,12 +186,12 @@ package struct SOCKSHandshake: Sendable {
 
     private func requestOfFour() throws(Failure) -> [UInt8] {
         let name = Array((user ?? "").utf8)
-        guard !name.contains(0), name.count <= 255 else { throw .cannotAsk("SOCKS 4 has no such user") }
+        guard !name.contains(0), name.count <= 255 else { throw .cannotAsk("SOCKS 4 cannot send this user name") }
         switch destination {
         case .address(let bytes) where bytes.count == 4: return [4, 1] + portBytes + bytes + name + [0]
-        case .address: throw .cannotAsk("SOCKS 4 has no IPv6 addresses")
+        case .address: throw .cannotAsk("SOCKS 4 does not support IPv6 addresses")
         case .name(let host):
-            guard 1...255 ~= host.utf8.count, !host.utf8.contains(0) else { throw .cannotAsk("SOCKS 4a has no such name") }
+            guard 1...255 ~= host.utf8.count, !host.utf8.contains(0) else { throw .cannotAsk("SOCKS 4a cannot send this name") }
             return [4, 1] + portBytes + [0, 0, 0, 1] + name + [0] + Array(host.utf8) + [0]
         }
     }
@@ -201,7 +202,7 @@ package struct SOCKSHandshake: Sendable {
         switch buffer[1] {
         case 90: return buffer.count < 8 ? [] : try open(after: 8)
         case 91: throw .refused("rejected or failed")
-        case 92, 93: throw .demandsPassword("it cannot tell who we are (\(buffer[1]))")
+        case 92, 93: throw .demandsPassword("it could not verify the user (\(buffer[1]))")
         default: throw .malformed("its reply is malformed")
         }
     }
@@ -213,14 +214,14 @@ package struct SOCKSHandshake: Sendable {
     /// The next message, or nil until it is complete; bytes beyond it are unsolicited.
     private mutating func take(_ count: Int) throws(Failure) -> [UInt8]? {
         guard buffer.count >= count else { return nil }
-        guard buffer.count == count else { throw .malformed("it sent bytes that nobody asked for") }
+        guard buffer.count == count else { throw .malformed("it sent unexpected bytes") }
         defer { buffer = [] }
         return buffer
     }
 
     private mutating func open(after count: Int) throws(Failure) -> [Action] {
         // Bytes that arrive before anything was sent to the server are not the server's.
-        guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent bytes that nobody asked for") }
+        guard buffer.count == count || serverMaySpeakFirst else { throw .malformed("it sent unexpected bytes") }
         early = Array(buffer.dropFirst(count))
         stage = .over
         buffer = []

@@ -47,7 +47,7 @@ package struct StreamNumbers: Sendable {
             throw HTTP2Failure(code: .protocolError, message: "a frame is for a stream that was not opened (\(stream))")
         }
         guard mayBeOver || stream <= highestForgotten || reset.contains(stream) else {
-            throw HTTP2Failure(code: .streamClosed, message: "a frame is for a stream that the server had ended (\(stream))")
+            throw HTTP2Failure(code: .streamClosed, message: "a frame is for a stream that the server has ended (\(stream))")
         }
     }
 }

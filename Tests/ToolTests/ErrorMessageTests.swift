@@ -53,7 +53,7 @@ struct ErrorMessageTests {
             reply: [.write("HELLO\r\n\r\n"), .close]),
         Row(
             testDescription: "a broken head", code: 8,
-            text: "receiving the response from PLACE: white space stands between a field name and its colon",
+            text: "receiving the response from PLACE: there is whitespace between a field name and its colon",
             reply: [.write("HTTP/1.1 200 OK\r\nA : b\r\n\r\n"), .close]),
         Row(
             testDescription: "a broken body", code: 61,

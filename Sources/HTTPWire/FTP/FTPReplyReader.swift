@@ -43,7 +43,7 @@ package struct FTPReplyReader: Sendable {
 
         package var message: String {
             switch self {
-            case .malformed: "the server's reply does not begin with a code of three digits (RFC 959, section 4.2)"
+            case .malformed: "the server's reply does not begin with a three-digit code (RFC 959, section 4.2)"
             case .tooLong: "the server's reply is longer than \(FTPReplyReader.maximumSize) bytes"
             }
         }

@@ -32,10 +32,10 @@ struct HPACKDecoder: Sendable {
             case .truncated: "a field block ends within a field"
             case .integer: "an integer in a field block is too long"
             case .index: "a field block refers to an entry that is not in the table"
-            case .huffman: "a string in a field block is not of the Huffman code"
-            case .tableSize: "a table size update is above the size announced"
+            case .huffman: "a string in a field block is not valid Huffman code"
+            case .tableSize: "a table size update exceeds the announced size"
             case .lateTableSize: "a table size update is not at the beginning of a field block"
-            case .missingTableSize: "the table was not resized to the size announced"
+            case .missingTableSize: "the table was not resized to the announced size"
             }
         }
     }

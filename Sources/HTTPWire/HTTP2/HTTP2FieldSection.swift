@@ -33,16 +33,16 @@ package struct HTTP2FieldSection: Sendable {
         package var message: String {
             switch self {
             case .emptyName: "a field has no name"
-            case .upperCaseName: "a field name has upper-case letters"
+            case .upperCaseName: "a field name contains uppercase letters"
             case .invalidName: "a field name is not a token"
-            case .pseudoFieldAfterFields: "a pseudo-field stands after other fields"
-            case .repeatedStatus: "the pseudo-field :status is repeated"
-            case .unknownPseudoField: "a pseudo-field is none of responses"
+            case .pseudoFieldAfterFields: "a pseudo-header field follows other fields"
+            case .repeatedStatus: "the pseudo-header field :status is repeated"
+            case .unknownPseudoField: "a pseudo-header field is not allowed in responses"
             case .malformedStatus: "the value of :status is not three digits"
-            case .switchingProtocols: "the status is 101, which HTTP/2 has not"
-            case .connectionField: "a field belongs to HTTP/1 connections"
+            case .switchingProtocols: "the status is 101, which HTTP/2 does not support"
+            case .connectionField: "a field is specific to HTTP/1 connections"
             case .invalidValue: "the value of a field contains CR, LF or NUL"
-            case .whitespaceAroundValue: "the value of a field begins or ends with white space"
+            case .whitespaceAroundValue: "the value of a field begins or ends with whitespace"
             case .tooLarge: "the field section is larger than the limit"
             }
         }

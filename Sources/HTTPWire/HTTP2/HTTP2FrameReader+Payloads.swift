@@ -29,15 +29,15 @@ extension HTTP2FrameReader {
         let isHTTP1 = (0..<http1.utf8CodeUnitCount).allSatisfy { header[$0] == http1.utf8Start[$0] }
         throw Self.malformed(
             isHTTP1
-                ? "the server answered with HTTP/1 on a connection for which it had agreed on HTTP/2"
-                : "the server does not begin with SETTINGS, as HTTP/2 does")
+                ? "the server answered with HTTP/1 although HTTP/2 was negotiated"
+                : "the server's first frame is not SETTINGS, which HTTP/2 requires")
     }
 
     /// Frames of a field block "MUST be transmitted as a contiguous sequence of frames, with no interleaved frames of any other type or
     /// from any other stream" (section 4.3).
     private func checkContinuation(of block: OpenBlock) throws(HTTP2Failure) {
         guard frame.type == HTTP2Frames.continuation, frame.stream == block.stream else {
-            throw Self.malformed("another frame stands between those of a field block")
+            throw Self.malformed("another frame interrupts the frames of a field block")
         }
     }
 
@@ -55,7 +55,7 @@ extension HTTP2FrameReader {
         case HTTP2Frames.settings:
             try requireConnection()
             if frame.has(HTTP2Frames.Flag.ack) { try requireLength(0) }
-            guard frame.length % 6 == 0 else { throw Self.wrongSize("the length of a SETTINGS frame is no multiple of six") }
+            guard frame.length % 6 == 0 else { throw Self.wrongSize("the length of a SETTINGS frame is not a multiple of six") }
         case HTTP2Frames.ping:
             try requireConnection()
             try requireLength(8)
@@ -96,11 +96,11 @@ extension HTTP2FrameReader {
     }
 
     private func requireStream() throws(HTTP2Failure) {
-        guard frame.stream != 0 else { throw Self.malformed("a frame that belongs to a stream names none") }
+        guard frame.stream != 0 else { throw Self.malformed("a frame that requires a stream identifier has none") }
     }
 
     private func requireConnection() throws(HTTP2Failure) {
-        guard frame.stream == 0 else { throw Self.malformed("a frame that belongs to the connection names a stream") }
+        guard frame.stream == 0 else { throw Self.malformed("a frame for the whole connection has a stream identifier") }
     }
 
     private func requireLength(_ length: Int) throws(HTTP2Failure) {
@@ -165,7 +165,7 @@ extension HTTP2FrameReader {
     private func fragment(_ payload: UnsafeRawBufferPointer, behind lead: Int) throws(HTTP2Failure) -> Range<Int> {
         let isPadded = frame.has(HTTP2Frames.Flag.padded)
         let start = (isPadded ? 1 : 0) + lead
-        guard payload.count >= start else { throw Self.wrongSize("a frame is too short for what its flags say is in it") }
+        guard payload.count >= start else { throw Self.wrongSize("a frame is too short for the fields that its flags announce") }
         let padding = isPadded ? Int(payload[0]) : 0
         guard padding <= payload.count - start else { throw Self.malformed("the padding of a frame is longer than the frame") }
         return start..<payload.count - padding
@@ -183,7 +183,7 @@ extension HTTP2FrameReader {
         let promised = HTTP2Bytes.uint31(payload, part.lowerBound - 4)
         // Section 5.1.1: streams initiated by a server have even numbers.
         guard promised != 0, promised & 1 == 0 else {
-            throw Self.malformed("a PUSH_PROMISE frame promises no stream of a server")
+            throw Self.malformed("a PUSH_PROMISE frame promises a stream that a server cannot open")
         }
         let opened = OpenBlock(stream: frame.stream, promised: promised, endsStream: false)
         return try begin(opened, UnsafeRawBufferPointer(rebasing: payload[part]))
@@ -197,7 +197,7 @@ extension HTTP2FrameReader {
     }
 
     private mutating func takeContinuation(_ payload: UnsafeRawBufferPointer) throws(HTTP2Failure) -> Event? {
-        guard var opened = openBlock else { throw Self.malformed("a CONTINUATION frame without a field block to continue") }
+        guard var opened = openBlock else { throw Self.malformed("a CONTINUATION frame has no field block to continue") }
         opened.frames += 1
         guard opened.frames <= limits.continuationFrames else {
             throw HTTP2Failure(code: .enhanceYourCalm, message: "a field block has too many CONTINUATION frames")

@@ -67,18 +67,18 @@ package struct HTTP2Settings: Hashable, Sendable {
             smallestHeaderTableSize = min(size, smallestHeaderTableSize ?? size)
         case 0x2:
             // "A client MUST treat receipt of a SETTINGS frame with SETTINGS_ENABLE_PUSH set to 1 as a connection error" (section 6.5.2).
-            guard value == 0 else { throw Self.malformed("the server sent SETTINGS_ENABLE_PUSH other than 0") }
+            guard value == 0 else { throw Self.malformed("the server sent SETTINGS_ENABLE_PUSH with a value other than 0") }
             enablePush = false
         case 0x3: maxConcurrentStreams = size
         case 0x4:
             guard size <= Self.largestWindow else {
                 throw HTTP2Failure(
-                    code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE is larger than a window can be")
+                    code: .flowControlError, message: "SETTINGS_INITIAL_WINDOW_SIZE exceeds the maximum window size")
             }
             initialWindowSize = size
             largestInitialWindowSize = max(size, largestInitialWindowSize ?? size)
         case 0x5:
-            guard Self.frameSizes.contains(size) else { throw Self.malformed("SETTINGS_MAX_FRAME_SIZE is out of its range") }
+            guard Self.frameSizes.contains(size) else { throw Self.malformed("SETTINGS_MAX_FRAME_SIZE is out of range") }
             maxFrameSize = size
         case 0x6: maxHeaderListSize = size
         case 0x8:

@@ -129,12 +129,12 @@ package struct WebSocketFrameReader: Sendable {
         guard let opcode = WebSocketOpcode(rawValue: byte & 0x0F) else {
             throw .protocolError("a frame has the opcode \(byte & 0x0F), which is reserved")
         }
-        guard byte & 0x30 == 0 else { throw .protocolError("a frame has RSV2 or RSV3 set, which no extension was to use") }
+        guard byte & 0x30 == 0 else { throw .protocolError("a frame has RSV2 or RSV3 set, which no extension uses") }
         self.opcode = opcode
         isFinal = byte & 0x80 != 0
         isCompressed = byte & 0x40 != 0
         if isCompressed {
-            guard allowsCompression else { throw .protocolError("a frame has RSV1 set, which no extension was to use") }
+            guard allowsCompression else { throw .protocolError("a frame has RSV1 set, but compression was not negotiated") }
             // RFC 7692, section 6.1.
             guard !opcode.isControl else { throw .protocolError("a control frame has RSV1 set") }
             guard opcode != .continuation else {
@@ -143,7 +143,7 @@ package struct WebSocketFrameReader: Sendable {
         }
         switch opcode {
         case .continuation:
-            guard isInMessage else { throw .protocolError("a continuation frame goes on with no message") }
+            guard isInMessage else { throw .protocolError("a continuation frame has no message to continue") }
         case .text, .binary:
             guard !isInMessage else { throw .protocolError("a message begins inside another one") }
         case .close, .ping, .pong:
@@ -189,7 +189,7 @@ package struct WebSocketFrameReader: Sendable {
         }
         // "The minimal number of bytes MUST be used to encode the length."
         guard missing >= (isLong ? 65_536 : 126) else {
-            throw .protocolError("the length of a frame takes more bytes than it needs")
+            throw .protocolError("the length of a frame is encoded in more bytes than necessary")
         }
         return true
     }

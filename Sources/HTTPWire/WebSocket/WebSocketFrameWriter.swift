@@ -76,7 +76,7 @@ package enum WebSocketFrameWriter {
     package static func copy(
         _ source: UnsafeRawBufferPointer, to target: UnsafeMutableRawBufferPointer, key: UInt32, at offset: Int = 0
     ) {
-        precondition(target.count >= source.count, "there is less room than there are bytes")
+        precondition(target.count >= source.count, "the target is smaller than the source")
         // The key in memory order, rotated to start with the byte for the first source byte.
         let turned = (key << UInt32(8 &* (offset & 3)) | key >> UInt32((32 &- 8 &* (offset & 3)) & 31)).bigEndian
         let word = UInt64(turned) << 32 | UInt64(turned)

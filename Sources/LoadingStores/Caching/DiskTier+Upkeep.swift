@@ -43,7 +43,7 @@ extension DiskTier {
             scan()
         } catch {
             state.withLock { $0.room.refuse(true) }
-            StoreWarnings.warn("the response cache works in memory: \(error.reason)")
+            StoreWarnings.warn("the response cache is in memory only: \(error.reason)")
         }
     }
 

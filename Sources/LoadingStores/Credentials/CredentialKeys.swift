@@ -59,7 +59,7 @@ struct CredentialKeys: Sendable {
         guard case .bytes(let bytes, _) = try file.read() else { return nil }
         switch Self.envelope.open(bytes) {
         case .damaged: return nil
-        case .newer: throw .refused("a newer version has written its key")
+        case .newer: throw .refused("its key was written by a newer version")
         case .whole(_, let start):
             let key = Array(bytes[start...])
             return key.count == CredentialSeal.keySize ? key : nil

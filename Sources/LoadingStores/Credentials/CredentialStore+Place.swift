@@ -163,7 +163,7 @@ extension CredentialStore {
             return state.warned.insert(failure.reason).inserted
         }
         guard isFirst, failure != .killed, let place else { return }
-        let outcome = failure.isPermanent ? "they are kept in memory only" : "it is tried again"
+        let outcome = failure.isPermanent ? "they are kept in memory only" : "it will be retried"
         StoreWarnings.warn("credentials in \(place.place): \(failure.reason); \(outcome)")
     }
 }

@@ -59,6 +59,6 @@ package final class LayeredCredentials: PermanentCredentials {
     private func note(_ failure: StoreFailure) {
         if case .refused = failure { return }
         guard warned.withLock({ $0.insert(failure.reason).inserted }) else { return }
-        StoreWarnings.warn("credentials in \(better.place): \(failure.reason); those in \(other.place) are used")
+        StoreWarnings.warn("credentials in \(better.place): \(failure.reason); using those in \(other.place)")
     }
 }

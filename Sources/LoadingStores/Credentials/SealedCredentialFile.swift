@@ -120,7 +120,7 @@ package final class SealedCredentialFile: PermanentCredentials {
         case .unusable(let reason): return .damaged(reason)
         case .bytes(let bytes, let stamp):
             switch Self.envelope.open(bytes) {
-            case .newer: throw .refused("a newer version has written it")
+            case .newer: throw .refused("it was written by a newer version")
             case .damaged: return .damaged("it is damaged")
             case .whole(_, let start):
                 let body = Array(bytes[start...])
@@ -130,7 +130,7 @@ package final class SealedCredentialFile: PermanentCredentials {
                     guard let kept = CredentialFile.decode(text) else { return .damaged("it is damaged") }
                     return .whole(CredentialBook(kept), stamp)
                 }
-                return .damaged(keys.isEmpty ? "its key is gone" : "its key does not open it")
+                return .damaged(keys.isEmpty ? "its key is missing" : "its key does not decrypt it")
             }
         }
     }

@@ -86,7 +86,7 @@ package final class SecretServiceCredentials: PermanentCredentials {
 
     private func store(_ kept: KeptCredential) throws(StoreFailure) {
         guard isSpeakable(attributes(kept.space, kept.user)), !kept.password.utf8.contains(0) else {
-            throw .refused("what has a NUL in it cannot be kept there")
+            throw .refused("values that contain NUL cannot be stored there")
         }
         let before = try items.items(with: attributes(kept.space, kept.user))
         var kept = kept

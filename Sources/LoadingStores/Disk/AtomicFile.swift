@@ -30,7 +30,7 @@ package enum AtomicFile {
     ) throws(StoreFailure) -> FileStamp {
         if let failure = fault?(.create) { throw failure }
         let aside = name + asideMark + String(UInt64.random(in: .min ... .max), radix: 16)
-        let file = try Descriptor(aside, in: directory.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating a file beside it")
+        let file = try Descriptor(aside, in: directory.number, O_WRONLY | O_CREAT | O_EXCL, doing: "creating a temporary file")
         do throws(StoreFailure) {
             guard fchmod(file.number, 0o600) == 0 else { throw .system(errno, while: "setting its mode") }
             try file.writeAll(bytes, pieceSize: pieceSize, doing: "writing it", fault: fault)
@@ -46,6 +46,6 @@ package enum AtomicFile {
         }
         if let failure = fault?(.syncDirectory) { throw failure }
         try directory.sync()
-        return FileStamp(try file.status(doing: "looking at it"))
+        return FileStamp(try file.status(doing: "checking it"))
     }
 }

@@ -71,14 +71,14 @@ package struct SharedFile: Sendable {
 
     /// Waits until no other process changes the file, and locks it for the lifetime of the result.
     package func lock() throws(StoreFailure) -> LockedFile {
-        guard !name.isEmpty, name.utf8.count < 200 else { throw .refused("it has no name that could be used") }
+        guard !name.isEmpty, name.utf8.count < 200 else { throw .refused("its name is empty or too long") }
         let folder = try StoreDirectory(directory, creating: true, fault: fault)
         if let failure = fault?(.lock) { throw failure }
         let deadline = Monitor.clock + Self.lockPatience
         var pause: UInt32 = 200
         while true {
-            let lock = try Descriptor(name + ".lock", in: folder.number, O_RDWR | O_CREAT, doing: "opening its lock")
-            let status = try lock.status(doing: "looking at its lock")
+            let lock = try Descriptor(name + ".lock", in: folder.number, O_RDWR | O_CREAT, doing: "opening its lock file")
+            let status = try lock.status(doing: "checking its lock file")
             guard status.st_mode & S_IFMT == S_IFREG, status.st_uid == geteuid() else { throw .refused("its lock is not ours") }
             if flock(lock.number, LOCK_EX | LOCK_NB) == 0 {
                 var current = stat()
@@ -101,21 +101,21 @@ package struct SharedFile: Sendable {
         if let failure = fault?(.read) { throw failure }
         do throws(StoreFailure) {
             let file = try Descriptor(name, in: folder.number, O_RDONLY, doing: "opening it")
-            let status = try file.status(doing: "looking at it")
-            guard status.st_mode & S_IFMT == S_IFREG else { return .unusable("it is not an ordinary file") }
+            let status = try file.status(doing: "checking it")
+            guard status.st_mode & S_IFMT == S_IFREG else { return .unusable("it is not a regular file") }
             guard status.st_uid == geteuid() else { return .unusable("it belongs to another user") }
-            guard status.st_mode & 0o022 == 0 else { return .unusable("others may write to it") }
+            guard status.st_mode & 0o022 == 0 else { return .unusable("other users can write to it") }
             if status.st_mode & 0o077 != 0 { fchmod(file.number, 0o600) }
             guard let bytes = try file.readAll(limit: Self.sizeLimit, doing: "reading it") else {
                 return .unusable("it is too large")
             }
-            return .bytes(bytes, FileStamp(try file.status(doing: "looking at it")))
+            return .bytes(bytes, FileStamp(try file.status(doing: "checking it")))
         } catch .system(ENOENT, _) {
             return .missing
         } catch .system(ELOOP, _) {
             return .unusable("it is a symbolic link")
         } catch .system(ENXIO, _) {
-            return .unusable("it is not an ordinary file")
+            return .unusable("it is not a regular file")
         }
     }
 }

@@ -27,13 +27,13 @@ package struct StoreDirectory: ~Copyable {
     package init(_ path: String, creating: Bool, fault: FileStep.Fault? = nil) throws(StoreFailure) {
         if let failure = fault?(.openDirectory) { throw failure }
         guard path.utf8.first == UInt8(ascii: "/"), !path.utf8.contains(0) else {
-            throw .refused("its folder has no absolute path")
+            throw .refused("the path of its folder is not absolute")
         }
         if creating { try Self.create(path) }
         let opened = try Descriptor(path, O_RDONLY | O_DIRECTORY, doing: "opening its folder")
-        let status = try opened.status(doing: "looking at its folder")
+        let status = try opened.status(doing: "checking its folder")
         guard status.st_uid == geteuid() else { throw .refused("its folder belongs to another user") }
-        guard status.st_mode & 0o022 == 0 else { throw .refused("others may write to its folder") }
+        guard status.st_mode & 0o022 == 0 else { throw .refused("other users can write to its folder") }
         descriptor = opened
     }
 
@@ -74,7 +74,7 @@ package struct StoreDirectory: ~Copyable {
                 existing = next
                 continue
             }
-            guard errno == ENOENT else { throw .system(errno, while: "making its folder") }
+            guard errno == ENOENT else { throw .system(errno, while: "creating its folder") }
             // With root's rights in another user's home (sudo), a folder owned by root would block the home's owner.
             if stat(existing.isEmpty ? "/" : existing, &status) == 0, status.st_uid != geteuid(), status.st_uid != 0 {
                 throw .refused("its folder would belong to another user")
@@ -89,7 +89,7 @@ package struct StoreDirectory: ~Copyable {
         for part in parts {
             let parent = path.isEmpty ? "/" : path
             path += "/" + part
-            guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system(errno, while: "making its folder") }
+            guard mkdir(path, 0o700) == 0 || errno == EEXIST else { throw .system(errno, while: "creating its folder") }
             syncNames(in: parent)
         }
     }
@@ -98,7 +98,7 @@ package struct StoreDirectory: ~Copyable {
     ///
     /// The parent folder may be another user's and unreadable; the store works anyway.
     private static func syncNames(in path: String) {
-        guard let folder = try? Descriptor(path, O_RDONLY | O_DIRECTORY, doing: "opening the folder above") else { return }
+        guard let folder = try? Descriptor(path, O_RDONLY | O_DIRECTORY, doing: "opening the parent folder") else { return }
         fsync(folder.number)
     }
 }

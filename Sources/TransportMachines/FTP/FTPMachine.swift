@@ -100,33 +100,33 @@ package struct FTPMachine: Sendable {
     private mutating func take(_ reply: FTPReply) -> [Action] {
         // Can arrive at any time: the server closes the connection (RFC 959, section 4.2.2).
         if reply.code == 421 {
-            return fail(state == .greeting ? .noConnection : .lost, "the server ends the connection: \(said(reply))")
+            return fail(state == .greeting ? .noConnection : .lost, "the server is closing the connection: \(said(reply))")
         }
         announcementCount = reply.isPreliminary ? announcementCount + 1 : 0
         guard announcementCount <= Self.maximumAnnouncements else {
-            return fail(.malformed, "the server announces a reply again and again: \(said(reply))")
+            return fail(.malformed, "the server sent too many preliminary replies: \(said(reply))")
         }
         switch state {
         case .greeting:
             if reply.isPreliminary { return [] }
-            guard reply.isSuccess else { return fail(.noConnection, "the server takes no connections: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.noConnection, "the server does not accept connections: \(said(reply))") }
             guard plan.security == .explicit else { return go(to: .findingLogin, .findLogin(refusal: nil)) }
             return go(to: .authenticating, .send(FTPCommand("AUTH", "TLS")))
         case .authenticating:
-            guard reply.code == 234 else { return fail(.notSecure, "the server does not begin TLS: \(said(reply))") }
+            guard reply.code == 234 else { return fail(.notSecure, "the server does not start TLS: \(said(reply))") }
             return go(to: .securing, .secure)
         case .user, .password: return takeLogin(reply)
         case .protecting:
-            guard reply.isSuccess else { return fail(.notSecure, "the server does not secure its data: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(said(reply))") }
             return go(to: .protectingData, .send(FTPCommand("PROT", "P")))
         case .protectingData:
-            guard reply.isSuccess else { return fail(.notSecure, "the server does not secure its data: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.notSecure, "the server does not protect its data: \(said(reply))") }
             return changeDirectory(0)
         case .directory(let index):
             guard reply.isSuccess else { return refused(reply, by: "the directory") }
             return changeDirectory(index + 1)
         case .type:
-            guard reply.isSuccess else { return fail(.refused, "the server does not take the type of transfer: \(said(reply))") }
+            guard reply.isSuccess else { return fail(.refused, "the server does not accept the transfer type: \(said(reply))") }
             return describe()
         case .size:
             if reply.code == 213 { beginning.size = reply.number }
@@ -151,7 +151,7 @@ package struct FTPMachine: Sendable {
             }
             return go(to: .over, .end)
         case .connecting, .securing, .findingLogin, .connectingData, .over:
-            return fail(.refused, "the server says what it was not asked for: \(said(reply))")
+            return fail(.refused, "the server sent an unexpected reply: \(said(reply))")
         }
     }
 
@@ -179,9 +179,9 @@ package struct FTPMachine: Sendable {
         case 331 where state == .user:
             return go(to: .password, .send(FTPCommand("PASS", login?.password ?? [])))
         case 332:
-            return fail(.refused, "the server wants an account besides user and password, which is not supported: \(said(reply))")
+            return fail(.refused, "the server requires an account besides the login, which is not supported: \(said(reply))")
         case 430, 530, 501, 500...599: return go(to: .findingLogin, .findLogin(refusal: said(reply)))
-        default: return fail(.refused, "the server does not let the user log in: \(said(reply))")
+        default: return fail(.refused, "the server does not accept the login: \(said(reply))")
         }
     }
 
@@ -242,7 +242,7 @@ package struct FTPMachine: Sendable {
         if isExtended, reply.isRefusal, !isIPv6 { return go(to: .passive(isExtended: false), .send(FTPCommand("PASV"))) }
         guard reply.code == (isExtended ? 229 : 227) else { return refused(reply, by: "a data connection") }
         guard let port = isExtended ? reply.extendedPassivePort : reply.passivePort else {
-            return fail(.refused, "the server's reply has no port for the data: \(said(reply))")
+            return fail(.refused, "the server's reply has no port for the data connection: \(said(reply))")
         }
         // The address in a PASV reply is ignored: it may be that of any host (CVE-2020-8284).
         return go(to: .connectingData, .connect(port))
@@ -271,7 +271,7 @@ package struct FTPMachine: Sendable {
             return refused(reply, by: plan.name == nil ? "the listing" : "the file")
         }
         guard reply.isPreliminary || reply.code == 226 || reply.code == 250 else {
-            return fail(.refused, "the server says something else than that the transfer begins: \(said(reply))")
+            return fail(.refused, "the server did not start the transfer: \(said(reply))")
         }
         isComplete = !reply.isPreliminary
         guard plan.security == .none else { return go(to: .securingData, .secureData) }
@@ -286,7 +286,7 @@ package struct FTPMachine: Sendable {
         if reply.isPreliminary { return [] }
         guard reply.code == 226 || reply.code == 250 else { return endRefused(reply) }
         // Otherwise a server could keep a load running forever.
-        guard !isComplete else { return fail(.malformed, "the server says twice that the transfer is complete: \(said(reply))") }
+        guard !isComplete else { return fail(.malformed, "the server completed the transfer twice: \(said(reply))") }
         isComplete = true
         return state == .awaitingReason ? dataWasLost() : endOfTransfer()
     }
@@ -307,7 +307,7 @@ package struct FTPMachine: Sendable {
     private mutating func incomplete() -> [Action] {
         go(
             to: .over,
-            .fail(failure ?? Failure(kind: .lost, message: "the server did not say that the transfer is complete")))
+            .fail(failure ?? Failure(kind: .lost, message: "the server did not confirm that the transfer is complete")))
     }
 
     /// Whether a TLS server may be refusing a data connection because it does not resume the control connection's session.
@@ -320,7 +320,7 @@ package struct FTPMachine: Sendable {
         fail(
             .notSecure,
             """
-            the data connection is refused: \(said(reply)); the server may demand that it resumes the TLS session of the control \
+            the data connection was refused: \(said(reply)); the server may require that it resumes the TLS session of the control \
             connection, which is not supported (vsftpd: require_ssl_reuse=NO, proftpd: TLSOptions NoSessionReuseRequired)
             """)
     }
@@ -354,8 +354,8 @@ package struct FTPMachine: Sendable {
         case .transferring where count == nil: return plan.transfer.isStore ? incomplete() : [.expectEnd]
         case .awaitingReason: return dataWasLost()
         case .transferring: return endOfTransfer()
-        case .greeting: return fail(.lost, "the server ended the connection before its greeting")
-        default: return fail(.lost, "the server ended the control connection")
+        case .greeting: return fail(.lost, "the server closed the connection before its greeting")
+        default: return fail(.lost, "the server closed the control connection")
         }
     }
 }

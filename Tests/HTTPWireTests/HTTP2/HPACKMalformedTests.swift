@@ -29,7 +29,7 @@ import Testing
     private static let truncated = "a field block ends within a field"
     private static let integer = "an integer in a field block is too long"
     private static let index = "a field block refers to an entry that is not in the table"
-    private static let huffman = "a string in a field block is not of the Huffman code"
+    private static let huffman = "a string in a field block is not valid Huffman code"
 
     private static let rows = [
         Row("6.1: the index value of 0 is not used", "80", index),
@@ -58,7 +58,7 @@ import Testing
         Row("5.2: … in a name", "40 81 ff 01 61", huffman),
         Row(
             "6.3: the new maximum size MUST be lower than or equal to the limit", "3f e2 1f",
-            "a table size update is above the size announced"),
+            "a table size update exceeds the announced size"),
         Row(
             "4.2: an update MUST occur at the beginning of a field block", "88 20",
             "a table size update is not at the beginning of a field block"),
@@ -94,7 +94,7 @@ import Testing
             HTTP2Transcript(ServerFrames.settings + frames.flatMap(\.self), limits: limits).failure?.message
         }
         let resize = ServerFrames.headers(PlainHPACK.integer(100, 5, 0x20) + [0x88])
-        let missing = "the table was not resized to the size announced"
+        let missing = "the table was not resized to the announced size"
         #expect(failure(ServerFrames.headers([0x88])) == nil)
         #expect(failure(ServerFrames.acknowledgement, resize, ServerFrames.headers([0x88])) == nil)
         #expect(failure(resize, ServerFrames.acknowledgement, ServerFrames.headers([0x88])) == nil)
@@ -102,7 +102,7 @@ import Testing
         #expect(failure(ServerFrames.headers([0x88]), ServerFrames.acknowledgement, ServerFrames.headers([])) == missing)
         #expect(
             failure(ServerFrames.acknowledgement, ServerFrames.headers(PlainHPACK.integer(101, 5, 0x20)))
-                == "a table size update is above the size announced")
+                == "a table size update exceeds the announced size")
     }
 
     @Test func `a larger table is there where it was announced`() {

@@ -181,7 +181,7 @@ import Testing
         ] {
             let failure = HTTP2Transcript(first).failure
             #expect(failure?.code == .protocolError, "\(what)")
-            #expect(failure?.message == "the server does not begin with SETTINGS, as HTTP/2 does", "\(what)")
+            #expect(failure?.message == "the server's first frame is not SETTINGS, which HTTP/2 requires", "\(what)")
         }
     }
 
@@ -190,7 +190,7 @@ import Testing
         for cuts in [[], Array(bytes.indices)] {
             let failure = HTTP2Transcript(bytes, cuts: cuts).failure
             #expect(failure?.code == .protocolError)
-            #expect(failure?.message == "the server answered with HTTP/1 on a connection for which it had agreed on HTTP/2")
+            #expect(failure?.message == "the server answered with HTTP/1 although HTTP/2 was negotiated")
         }
         #expect(HTTP2Transcript(ServerFrames.settings + bytes).failure?.code == .frameSizeError)
     }

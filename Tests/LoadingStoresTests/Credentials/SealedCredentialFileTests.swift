@@ -150,7 +150,7 @@ import Testing
         await store.flush()
         #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["new"])
         #expect(folder.warnings.count == 1)
-        #expect(folder.warnings.first?.contains("its key is gone") == true)
+        #expect(folder.warnings.first?.contains("its key is missing") == true)
     }
 
     @Test func `a key that was made elsewhere opens nothing`() async throws {
@@ -159,7 +159,7 @@ import Testing
         _ = try await oneCredential(in: there)
         try here.write(try there.bytes("credentials.key"), to: "credentials.key")
         #expect(await CredentialStore(apart: here.path("credentials")).users().isEmpty)
-        #expect(here.warnings.first?.contains("its key does not open it") == true)
+        #expect(here.warnings.first?.contains("its key does not decrypt it") == true)
     }
 
     @Test func `a file or key of a newer version is left alone`() async throws {
