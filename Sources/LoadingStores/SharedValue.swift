@@ -19,9 +19,9 @@ import SystemThreads
 /// ms, and read again if it has changed. Problems with the file never fail a caller: a damaged file is set aside, and if no file
 /// can be written, the value is kept in memory only.
 ///
-/// The lock of `turn` is held while the file is read or written, that of `state` during a lookup or a change. The lock of `state`
-/// may be taken while that of `turn` is held. Neither is held while waiting for another process to release the file's lock. No
-/// hook is called while a lock is held.
+/// The lock of `turn` is held while the file is read or written, that of `state` during a lookup or change. The second may be
+/// taken while the first is held. Neither is held while waiting for another process to release the file's lock. No hook is called
+/// while a lock is held.
 final class SharedValue<Content: SharedContent>: Sendable {
     struct State {
         var content = Content()
