@@ -68,8 +68,7 @@ package struct ResumableUpload: Sendable {
         limits = point.limits
         expiry = point.expiry
         acknowledged = point.acknowledged
-        // The earlier load may have sent more than the server acknowledged.
-        sent = point.length ?? .max
+        sent = point.length ?? .max  // The earlier load may have sent more than the server acknowledged.
         stage = .retrieving
     }
 
@@ -107,7 +106,7 @@ package struct ResumableUpload: Sendable {
         }
     }
 
-    /// Ends the upload: the app canceled it, or its load ended.
+    /// Ends the upload.
     package mutating func end() { stage = .over }
 
     /// Records that the first request is about to be sent, possibly again.
@@ -122,9 +121,7 @@ package struct ResumableUpload: Sendable {
 
     // MARK: Interim responses
 
-    /// Processes a 104 response.
-    ///
-    /// - Returns: The next step, which replaces the current request. Nil if the request continues.
+    /// Processes a 104 response; returns the step that replaces the current request, or nil if the request continues.
     package mutating func heard(_ head: ResponseHead, from url: URL, given: Int64, now: Double) -> Step? {
         guard head.status == 104, let part else { return nil }
         note(given)
@@ -383,8 +380,8 @@ extension ResumableUpload {
             return .contradiction("the server has \(offset) bytes of the upload, but acknowledged \(acknowledged) before")
         }
         guard offset <= sent, length.map({ offset <= $0 }) ?? true else {
-            let most = min(sent, length ?? sent)
-            return .contradiction("the server says that it has \(offset) bytes of the upload, but only \(most) were sent")
+            return .contradiction(
+                "the server says that it has \(offset) bytes of the upload, but only \(min(sent, length ?? sent)) were sent")
         }
         acknowledged = offset
         return nil
