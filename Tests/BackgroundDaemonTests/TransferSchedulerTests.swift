@@ -130,7 +130,7 @@ struct TransferSchedulerTests {
     }
 
     @Test func `an upload that only waits for its response is left to finish`() {
-        var bench = SchedulerBench(places: 3)
+        var bench = SchedulerBench(places: 6)
         for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = true } }
         #expect(bench.send(.sentAll(1, true)) == [] && bench.send(.sentAll(2, true)) == [])
         // A redirect makes it send its content again.
