@@ -31,7 +31,7 @@ struct ApacheAuthenticationTests {
         }
     }
 
-    @Test func `right passwords open each place, over http and https, and each space is asked for once`() async throws {
+    @Test func `right passwords are accepted over http and https, with one challenge per protection space`() async throws {
         let interview = Interview(.ada())
         try await withApache(interview) { (apache, session) async throws in
             for access in [ApacheServer.Access.clear, .secure] {
@@ -44,13 +44,13 @@ struct ApacheAuthenticationTests {
                 }
             }
             #expect(interview.failures.allSatisfy { $0 == 0 })
-            // `/int/` is of the realm of `/digest/`.
+            // `/int/` is in the realm of `/digest/`.
             #expect(interview.questions.map(\.realm) == ["basic", "digest", "other", "basic", "digest", "other"])
             #expect(Set(interview.methods) == ["HTTPBasic", "HTTPDigest"])
         }
     }
 
-    @Test func `a wrong password is asked for again, and none delivers the 401`() async throws {
+    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
         for place in ["basic", "digest"] {
             let interview = Interview { _, number in (.useCredential, number < 2 ? .wrong() : number == 2 ? .ada() : nil) }
             try await withApache(interview) { (apache, session) async throws in
@@ -64,7 +64,7 @@ struct ApacheAuthenticationTests {
         }
     }
 
-    @Test func `bodies arrive, of data, files and streams`() async throws {
+    @Test func `bodies of data, files and streams arrive`() async throws {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(200_000)
         let file = try directory.write(content, to: "body")
@@ -81,7 +81,7 @@ struct ApacheAuthenticationTests {
         }
     }
 
-    @Test func `many at once all get in by Digest`() async throws {
+    @Test func `many concurrent requests all authenticate with Digest`() async throws {
         let interview = Interview(.ada())
         try await withApache(interview) { (apache, session) async throws in
             let texts = try await withThrowingTaskGroup(of: String.self) { group in

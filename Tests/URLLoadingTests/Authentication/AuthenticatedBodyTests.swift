@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bodies are sent again after a challenge, whole; and tasks of every kind authenticate.
+/// Bodies are sent again in full after a challenge, and tasks of every kind authenticate.
 @Suite(.timeLimit(.minutes(1)))
 struct AuthenticatedBodyTests {
     private static let ada = basic("ada", "lovelace")
     private let echo = BasicScript()({ .ok($0.body) })
 
-    /// Answers challenges and hands out streams.
+    /// Answers challenges and supplies body streams.
     private final class Streamer: NSObject, URLSessionTaskDelegate, Sendable {
         let streams = Watched(0)
         let content: Data
@@ -42,7 +42,7 @@ struct AuthenticatedBodyTests {
     }
 
     @Test(arguments: [0, 10, 70_000, 3_000_000])
-    func `data is sent again`(size: Int) async throws {
+    func `a body of data is sent again`(size: Int) async throws {
         let content = Data(ScriptedFile.pattern(size))
         try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: echo) { (server, session) async throws in
             let (data, _) = try await session.data(for: URLRequest(server.url(), method: "POST", body: content))
@@ -54,7 +54,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a file is sent again`() async throws {
+    @Test func `a body from a file is sent again`() async throws {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(300_000)
         let file = try directory.write(content, to: "body")
@@ -78,7 +78,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a stream is asked for again`() async throws {
+    @Test func `a new body stream is requested for the second request`() async throws {
         let content = Data(ScriptedFile.pattern(100_000))
         let streamer = Streamer(content)
         try await withScenario(delegate: streamer, reply: echo) { (server, session) async throws in
@@ -86,13 +86,13 @@ struct AuthenticatedBodyTests {
             request.httpBodyStream = InputStream(data: content)
             let (data, _) = try await session.data(for: request)
             #expect(data == content)
-            // The first one was the request's own.
+            // The first stream is the request's own.
             #expect(streamer.streams.read { $0 } == 1)
             #expect(server.requests.allSatisfy { $0.isChunked && $0.header("Content-Length") == nil })
         }
     }
 
-    @Test func `a streamed upload asks for every stream`() async throws {
+    @Test func `a streamed upload requests a body stream for each attempt`() async throws {
         let content = Data(ScriptedFile.pattern(50_000))
         let streamer = Streamer(content)
         try await withScenario(delegate: streamer, reply: echo) { (server, session) async throws in
@@ -104,7 +104,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a stream that nobody can give again ends the task once`() async throws {
+    @Test func `a stream that cannot be supplied again fails the task once`() async throws {
         try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: echo) { (server, session) async throws in
             var request = URLRequest(server.url(), method: "POST")
             request.httpBodyStream = InputStream(data: Data("once".utf8))
@@ -113,7 +113,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a 307 after the challenge, and one before it, keep the body`() async throws {
+    @Test func `a 307 before or after the challenge keeps the body`() async throws {
         for isFirst in [true, false] {
             let script = BasicScript()({ $0.path == "/in/1" ? .redirect(307, to: "/in/2") : .ok($0.body) })
             try await withScenario(
@@ -129,7 +129,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `tasks with completion handlers, of each kind`() async throws {
+    @Test func `tasks with completion handlers of each kind authenticate`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Array("from file".utf8), to: "body")
         for kind in ["data", "upload", "file", "download"] {
@@ -157,7 +157,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a download holds the answer, not the challenge; unanswered it holds the 401`() async throws {
+    @Test func `a download writes the final body to its file, or the body of an unanswered 401`() async throws {
         for isAnswered in [true, false] {
             let interview = Interview { _, _ in (.useCredential, isAnswered ? .ada() : nil) }
             try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) {
@@ -170,7 +170,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `bytes and lines authenticate`() async throws {
+    @Test func `bytes and lines tasks authenticate`() async throws {
         try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: BasicScript()({ _ in .ok("a\nb\n") })) {
             (server, session) async throws in
             let (bytes, response) = try await session.bytes(from: server.url())

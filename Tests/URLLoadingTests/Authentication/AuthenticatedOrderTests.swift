@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The order of a delegate's calls with challenges among them, and the metrics of such tasks.
+/// The order of delegate calls when challenges occur, and the metrics of such tasks.
 @Suite(.timeLimit(.minutes(1)))
 struct AuthenticatedOrderTests {
-    /// Writes a letter for each call.
+    /// Records a letter for each call.
     private final class Listener: NSObject, URLSessionDataDelegate, Sendable {
         let letters = Watched("")
         let statuses = Watched<[Int]>([])
@@ -75,7 +75,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `a 401 that is answered is no response, one that is not is`() async throws {
+    @Test func `an answered 401 is not delivered as a response, an unanswered one is`() async throws {
         for (credential, letters, status) in [(.ada(), "cARDME", 200), (nil, "cARDME", 401)] as [(URLCredential?, String, Int)] {
             let listener = Listener(credential)
             try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
@@ -91,7 +91,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `a redirect, a challenge and a stream come in their order`() async throws {
+    @Test func `redirect, challenge and new body stream are reported in order`() async throws {
         let listener = Listener(.ada())
         let script = BasicScript()()
         try await withScenario(
@@ -115,7 +115,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    /// Cancels challenges; the rest is the listener's.
+    /// Cancels challenges and forwards all other calls to the listener.
     private final class TaskCanceller: NSObject, URLSessionDataDelegate, Sendable {
         private let listener: Listener
 
@@ -141,7 +141,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `each attempt is a transaction, and none of them shows the password`() async throws {
+    @Test func `each attempt is a transaction, and no transaction shows the password`() async throws {
         let listener = Listener(.ada())
         try await withScenario(delegate: listener, reply: BasicScript()()) { (server, session) async throws in
             session.dataTask(with: server.url("/x")).resume()
@@ -158,7 +158,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `NTLM has a transaction for each leg`() async throws {
+    @Test func `NTLM records a transaction for each leg`() async throws {
         let listener = Listener(.ada())
         try await withScenario(delegate: listener, reply: NTLMScript().script()) { (server, session) async throws in
             session.dataTask(with: server.url("/x")).resume()

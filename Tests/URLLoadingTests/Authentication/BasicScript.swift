@@ -11,11 +11,11 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// What goes into the header field of Basic (RFC 7617, section 2), in UTF-8.
+/// The value of a Basic `Authorization` header field (RFC 7617, section 2), in UTF-8.
 func basic(_ user: String, _ password: String) -> String { "Basic " + Data("\(user):\(password)".utf8).base64EncodedString() }
 
 extension ScriptedReply {
-    /// A 401 with challenges, a field line for each.
+    /// A 401 with one `WWW-Authenticate` field line for each challenge.
     static func unauthorized(_ challenges: String..., body: String = "who are you?") -> ScriptedReply {
         .unauthorized(lines: challenges, body: body)
     }
@@ -24,19 +24,19 @@ extension ScriptedReply {
         .status(401, lines.map { ("WWW-Authenticate", $0) }, body: body)
     }
 
-    /// The same of a proxy.
+    /// A 407 with one `Proxy-Authenticate` field line for each challenge.
     static func proxyUnauthorized(_ challenges: String..., body: String = "who passes?") -> ScriptedReply {
         .status(407, challenges.map { ("Proxy-Authenticate", $0) }, body: body)
     }
 }
 
-/// A server that lets one user in by Basic.
+/// A server that accepts one user by Basic.
 struct BasicScript: Sendable {
     var user = "ada"
     var password = "lovelace"
     var realm = "tower"
 
-    /// Answers `reply` to who has the password, 401 to others.
+    /// Replies with `reply` to requests that have the password, and with 401 to all others.
     func callAsFunction(
         _ reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("in") }
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
@@ -67,7 +67,7 @@ extension RecordedRequest {
 }
 
 extension URLProtectionSpace {
-    /// That of a scripted server.
+    /// The protection space of a scripted server.
     static func of(
         _ server: ScriptedServer, realm: String? = "tower", method: String = NSURLAuthenticationMethodHTTPBasic, port: Int? = nil,
         host: String = "127.0.0.1"

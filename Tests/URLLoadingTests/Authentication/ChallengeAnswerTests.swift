@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What each answer to a challenge leads to.
+/// The effect of each answer to a challenge.
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeAnswerTests {
     private func withInterview(
@@ -23,7 +23,7 @@ struct ChallengeAnswerTests {
         try await withScenario(delegate: TaskInterviewer(interview), configure: configure, reply: reply, test: test)
     }
 
-    @Test func `a credential goes with the same request again`() async throws {
+    @Test func `a credential is sent with the same request`() async throws {
         let interview = Interview(.ada())
         try await withInterview(interview) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url("/a?b=c"), headers: ["X-Mine": "1"]))
@@ -36,7 +36,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `no credential delivers the 401`() async throws {
+    @Test func `answering without a credential delivers the 401`() async throws {
         for disposition in [URLSession.AuthChallengeDisposition.useCredential, .rejectProtectionSpace] {
             let interview = Interview(disposition)
             try await withInterview(interview) { (server, session) async throws in
@@ -47,7 +47,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `no credential is none, though the storage has one`() async throws {
+    @Test func `answering without a credential does not use the stored one`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview(.useCredential)
         try await withInterview(interview, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
@@ -58,7 +58,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `the storage's credential is proposed, and the delegate may know better`() async throws {
+    @Test func `the stored credential is proposed, and the delegate may use another`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview(.ada())
         try await withInterview(interview, configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
@@ -78,7 +78,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `cancelling the challenge lets go of a 401 that does not end`() async throws {
+    @Test func `cancelling the challenge abandons a 401 whose body does not end`() async throws {
         let fields = [("WWW-Authenticate", "Basic realm=\"tower\""), ("Content-Length", "10")]
         let stalled = ScriptedReply.raw(ScriptedReply.head(401, fields) + "no").then(.stall)
         try await withInterview(
@@ -91,7 +91,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a refused credential is proposed again, with a failure more`() async throws {
+    @Test func `a refused credential is proposed again, with a higher failure count`() async throws {
         let interview = Interview { _, number in (.useCredential, number < 3 ? .wrong() : .ada()) }
         try await withInterview(interview) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
@@ -101,7 +101,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a refused credential and then the default handling deliver the 401`() async throws {
+    @Test func `default handling after a refused credential delivers the 401`() async throws {
         let interview = Interview { _, number in number == 0 ? (.useCredential, .wrong()) : (.performDefaultHandling, nil) }
         try await withInterview(interview) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "who are you?")
@@ -110,7 +110,7 @@ struct ChallengeAnswerTests {
     }
 
     @Test(arguments: ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"])
-    func `a wrong password for ever ends with the 401`(challenge: String) async throws {
+    func `a password that is always wrong ends with the 401`(challenge: String) async throws {
         let interview = Interview(.wrong())
         try await withInterview(interview, reply: { _ in .unauthorized(challenge) }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -121,7 +121,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a nonce that is always stale ends with the 401, and nobody is asked more than for refusals`() async throws {
+    @Test func `a nonce that is always stale ends with the 401, and the app is asked only after refusals`() async throws {
         let interview = Interview(.ada())
         try await withInterview(
             interview, reply: { .unauthorized("Digest realm=\"tower\", nonce=\"n\($0.order)\", qop=\"auth\", stale=true") }
@@ -132,13 +132,13 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `the answer may come late, and from another thread`() async throws {
+    @Test func `the delegate may answer late, and from another thread`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, _, reply in pending(reply) })
         try await withInterview(interview) { (server, session) async throws in
             async let text = session.text(server.url())
             let reply = try await pending.value
-            // Others are not held up.
+            // Other loads are not delayed.
             let (other, _) = try await session.text(
                 URLRequest(server.url(), headers: ["Authorization": basic("ada", "lovelace")]))
             #expect(other == "in")
@@ -147,7 +147,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `the first answer counts, others are ignored`() async throws {
+    @Test func `only the first call of the completion handler counts`() async throws {
         let interview = Interview(whenever: { _, _, reply in
             reply(.useCredential, .ada())
             reply(.cancelAuthenticationChallenge, nil)
@@ -159,7 +159,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a task that is cancelled while its delegate thinks ends once, and the answer comes to nothing`() async throws {
+    @Test func `cancelling a task while its delegate has a challenge ends it once, and a later answer is ignored`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, _, reply in pending(reply) })
         try await withInterview(interview) { (server, session) async throws in
@@ -170,7 +170,7 @@ struct ChallengeAnswerTests {
             task.cancel()
             #expect(try await ends.value == .cancelled)
             reply(.useCredential, .ada())
-            // The session is unharmed.
+            // The session remains usable.
             let (text, _) = try await session.text(URLRequest(server.url(), headers: ["Authorization": basic("ada", "lovelace")]))
             #expect(text == "in")
             #expect(ends.all == [.cancelled])
@@ -178,7 +178,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a session that is invalidated while a delegate thinks cancels the task`() async throws {
+    @Test func `invalidating the session while a delegate has a challenge cancels the task`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, _, reply in pending(reply) })
         try await withInterview(interview) { (server, session) async throws in
@@ -193,7 +193,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a server that hangs up while the delegate thinks is asked again over a new connection`() async throws {
+    @Test func `the request is sent over a new connection when the server closes before the delegate answers`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, _, reply in pending(reply) })
         let script = BasicScript()()
@@ -209,7 +209,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a user that Basic cannot carry delivers the 401`() async throws {
+    @Test func `a user name that Basic cannot encode delivers the 401`() async throws {
         let interview = Interview(user: "a:b", password: "c")
         try await withInterview(interview) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "who are you?")
@@ -217,7 +217,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `line breaks in a credential do not get onto the wire`() async throws {
+    @Test func `line breaks in a credential are not sent`() async throws {
         for challenge in ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"n\", qop=\"auth\""] {
             let interview = Interview { _, number in
                 number == 0
@@ -231,7 +231,7 @@ struct ChallengeAnswerTests {
         }
     }
 
-    @Test func `a long 401, one in chunks, and one until the end are got over`() async throws {
+    @Test func `a long 401, a chunked one, and one that ends with the connection are all handled`() async throws {
         let challenge = ("WWW-Authenticate", "Basic realm=\"tower\"")
         let forms: [ScriptedReply] = [
             .large(chunk: Array(repeating: 0x20, count: 65_536), count: 64, [challenge]), .status(401, [challenge], body: ""),

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which of a server's challenges is answered, and which comes next (RFC 9110, section 11).
+/// Which of a server's challenges is answered first, and which one follows a rejection (RFC 9110, section 11).
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeOfferTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var lines: [String]
-        /// In the order in which they come when all are rejected.
+        /// In the order in which they are presented when each is rejected.
         var asked: [String]
         var realms: [String?]
         var testDescription: String { lines.joined(separator: " | ") }
@@ -48,12 +48,12 @@ struct ChallengeOfferTests {
             lines: ["Digest realm=\"d\", nonce=\"n\", qop=\"auth-conf\"", "Basic realm=\"b\""], asked: ["HTTPBasic"],
             realms: ["b"]),
         Row(lines: ["Basic realm=\"b\"", "Basic realm=\"b\""], asked: ["HTTPBasic"], realms: ["b"]),
-        // The host stands for a realm that is missing.
+        // The host replaces a missing realm.
         Row(lines: ["Basic"], asked: ["HTTPBasic"], realms: ["127.0.0.1"]),
         Row(lines: ["Basic charset=\"UTF-8\"", "NTLM"], asked: ["NTLM", "HTTPBasic"], realms: [nil, "127.0.0.1"]),
         Row(lines: ["Basic realm=\"\""], asked: ["HTTPBasic"], realms: [""]),
     ])
-    func `the strongest comes first, and the next when it is rejected`(row: Row) async throws {
+    func `the strongest challenge comes first, and the next one follows when it is rejected`(row: Row) async throws {
         let interview = Interview(.rejectProtectionSpace)
         try await withScenario(delegate: Interviewer(interview), reply: { _ in .unauthorized(lines: row.lines) }) {
             (server, session) async throws in
@@ -66,7 +66,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `the scheme that was not rejected is used`() async throws {
+    @Test func `a scheme that the app did not reject is used`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodHTTPBasic
                 ? (.useCredential, .ada()) : (.rejectProtectionSpace, nil)
@@ -83,7 +83,7 @@ struct ChallengeOfferTests {
     }
 
     @Test(arguments: ["MD5, SHA-256", "SHA-256, MD5", "MD5-sess, SHA-512-256, SHA-256", "MD5, TIGER"])
-    func `of several Digests the strongest known algorithm is used`(algorithms: String) async throws {
+    func `the strongest known algorithm is used among several Digest challenges`(algorithms: String) async throws {
         let names = algorithms.split(separator: ",").map { $0.trimmingCharacters(in: .whitespaces) }
         let strongest = names.contains("SHA-512-256") ? "SHA-512-256" : names.contains("SHA-256") ? "SHA-256" : "MD5"
         let interview = Interview(.ada())
@@ -101,7 +101,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `Basic does not follow a Digest that was refused, over http`() async throws {
+    @Test func `Basic is not tried over http after Digest was refused`() async throws {
         let interview = Interview(.wrong())
         try await withScenario(
             delegate: TaskInterviewer(interview), reply: { _ in .unauthorized(Self.digest, "Basic realm=\"b\"") }
@@ -112,7 +112,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `a server that offers Digest first and Basic later does not get the password in clear`() async throws {
+    @Test func `a server that offers Digest first and Basic later does not receive the password in clear text`() async throws {
         let interview = Interview(.ada())
         let storage = URLCredentialStorage()
         for delegate in [TaskInterviewer(interview), nil] {
@@ -130,7 +130,7 @@ struct ChallengeOfferTests {
         #expect(Set(interview.methods) == ["HTTPDigest"])
     }
 
-    @Test func `a later request to a space of Digest does not take Basic without the app`() async throws {
+    @Test func `Basic is not used in a known Digest space without asking the app`() async throws {
         let gate = DigestGate()
         let isTurned = Watched(false)
         try await withScenario(
@@ -142,13 +142,13 @@ struct ChallengeOfferTests {
             let url = server.url("/", user: "Mufasa:Circle%20of%20Life")
             #expect(try await session.text(url) == "in")
             isTurned.change { $0 = true }
-            // The space is known to be Digest's: the answer to its proof is Basic, over http.
+            // The space is known for Digest; the server now replies to its proof with a Basic challenge over http.
             #expect(try await session.text(url) == "who are you?")
             #expect(server.requests.suffix(from: 2).allSatisfy { $0.authorization?.hasPrefix("Basic") != true })
         }
     }
 
-    @Test func `a user and a password that are not ASCII go in UTF-8`() async throws {
+    @Test func `a non-ASCII user and password are sent in UTF-8`() async throws {
         let interview = Interview(user: "J\u{FC}rgen", password: "\u{20AC} \u{1F511}")
         try await withScenario(
             delegate: TaskInterviewer(interview), reply: BasicScript(user: "J\u{FC}rgen", password: "\u{20AC} \u{1F511}")()
@@ -157,7 +157,7 @@ struct ChallengeOfferTests {
         }
     }
 
-    @Test func `an empty password, or one with colons, goes as it is`() async throws {
+    @Test func `an empty password, or one with colons, is sent unchanged`() async throws {
         for password in ["", ":", "a:b:"] {
             let interview = Interview(user: "ada", password: password)
             try await withScenario(

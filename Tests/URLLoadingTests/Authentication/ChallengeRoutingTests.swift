@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which method of which delegate is asked.
+/// Which delegate method receives a challenge.
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeRoutingTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var challenge: String
         var method: String
-        /// Who is asked, with a delegate that has both methods, the session's only, the task's only.
+        /// The method that is called if the delegate has both methods, only the session's, or only the task's.
         var both: String
         var session: String?
         var task: String?
@@ -51,7 +51,7 @@ struct ChallengeRoutingTests {
     }
 
     @Test(arguments: rows)
-    func `the method of the challenge decides who is asked`(row: Row) async throws {
+    func `the authentication method decides which delegate method is called`(row: Row) async throws {
         for (delegate, expected) in [
             ({ Interviewer($0) as any URLSessionDelegate }, row.both), ({ SessionInterviewer($0) }, row.session),
             ({ TaskInterviewer($0) }, row.task),
@@ -63,7 +63,7 @@ struct ChallengeRoutingTests {
     }
 
     @Test(arguments: rows)
-    func `the task's own delegate comes before the session's method of the same kind`(row: Row) async throws {
+    func `the task's own delegate is called before the session delegate's method of the same kind`(row: Row) async throws {
         let own: (Interview) -> any URLSessionTaskDelegate = { TaskInterviewer($0, name: "own") }
         let besideTask = try await asked({ TaskInterviewer($0) }, by: row.challenge, own: own)
         #expect(besideTask.map(\.by) == ["own"])
@@ -71,12 +71,12 @@ struct ChallengeRoutingTests {
         #expect(besideBoth.map(\.by) == [row.both == "session" ? "session" : "own"])
     }
 
-    @Test func `what the task's own delegate lacks is asked of the session's`() async throws {
+    @Test func `a challenge goes to the session delegate if the task's own delegate lacks the method`() async throws {
         let asked = try await asked({ TaskInterviewer($0) }, by: "Basic realm=\"r\"", own: { _ in SilentDelegate() })
         #expect(asked.map(\.by) == ["task"])
     }
 
-    @Test func `a challenge says who asks, and what for`() async throws {
+    @Test func `a challenge describes its server, realm, response and proposed credential`() async throws {
         let interview = Interview(.useCredential)
         let isComplete = Delivered<Bool>()
         let look = Interview { challenge, _ in
@@ -109,7 +109,7 @@ struct ChallengeRoutingTests {
         #expect(try await isComplete.value)
     }
 
-    @Test func `over TLS the space says so`() async throws {
+    @Test func `the protection space of a TLS connection says https`() async throws {
         let certificates = try TestCertificates.shared.get()
         let interview = Interview(.ada())
         try await withScenario(
@@ -122,7 +122,7 @@ struct ChallengeRoutingTests {
         }
     }
 
-    @Test func `the async form of the method is asked`() async throws {
+    @Test func `the async form of the method is called`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: AsyncInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
@@ -130,7 +130,7 @@ struct ChallengeRoutingTests {
         }
     }
 
-    @Test func `a task with a completion handler asks too`() async throws {
+    @Test func `a task with a completion handler also asks the delegate`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             let bodies = Delivered<String>()

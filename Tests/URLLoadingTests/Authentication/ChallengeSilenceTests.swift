@@ -12,15 +12,15 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Challenges for a user that are never answered: the resource timeout holds all the same, and nothing is left open. (The request
-/// timeout is about the server, and does not run meanwhile.)
+/// Challenges that the app never answers: the resource timeout still applies, and nothing stays open. (The request timeout is about
+/// the server, and is paused meanwhile.)
 ///
 /// Real timers: only the outcome is checked.
 @Suite(.timeLimit(.minutes(1)))
 struct ChallengeSilenceTests {
     static let challenges = ["Basic realm=\"tower\"", "Digest realm=\"tower\", nonce=\"abc\", qop=\"auth\"", "NTLM"]
 
-    /// Lets go of the completion handler, uncalled.
+    /// Releases the completion handler without calling it.
     private final class Forgetful: NSObject, URLSessionTaskDelegate, Sendable {
         let asked = Delivered<Bool>()
 
@@ -30,10 +30,10 @@ struct ChallengeSilenceTests {
         ) { asked(true) }
     }
 
-    /// Who makes the challenge.
+    /// The source of the challenge.
     enum Origin: CaseIterable, Sendable { case server, proxy, tunnel }
 
-    /// What a scene shows of its server or proxy.
+    /// What a scene exposes of its server or proxy.
     private struct Scene {
         var url: URL
         var session: URLSession
@@ -81,7 +81,7 @@ struct ChallengeSilenceTests {
     }
 
     @Test(arguments: Origin.allCases)
-    func `without an answer the resource timeout ends the task, and a tunnel's connection`(origin: Origin) async throws {
+    func `without an answer the resource timeout ends the task, and closes a tunnel's connection`(origin: Origin) async throws {
         for challenge in Self.challenges {
             try await withGrowingTimes { (scale) async throws in
                 let pending = Delivered<Interview.Reply>()
@@ -92,9 +92,9 @@ struct ChallengeSilenceTests {
                 ) { (scene) async throws in
                     let error = await expectFailure(.timedOut, in: challenge) { try await scene.session.data(from: scene.url) }
                     #expect(error?.failingURL == scene.url)
-                    // A connection whose 401 or 407 was read to its end is fit for use, and stays.
+                    // A connection whose 401 or 407 was read completely is reusable, and stays open.
                     if origin == .tunnel { try await scene.waitForAllClosed() }
-                    // Too late.
+                    // Too late to have an effect.
                     let count = scene.requestCount()
                     pending.all.first?(.useCredential, .ada())
                     #expect(count <= 1 && scene.requestCount() == count, "\(challenge)")
@@ -107,7 +107,7 @@ struct ChallengeSilenceTests {
     }
 
     @Test(arguments: Origin.allCases)
-    func `a handler that is let go of counts as no answer`(origin: Origin) async throws {
+    func `releasing the completion handler counts as no answer`(origin: Origin) async throws {
         for challenge in Self.challenges.prefix(2) {
             try await withGrowingTimes { (scale) async throws in
                 let delegate = Forgetful()
@@ -123,7 +123,7 @@ struct ChallengeSilenceTests {
         }
     }
 
-    @Test func `a delegate that is silent about one task does not keep others from being asked about`() async throws {
+    @Test func `another task is asked once the task with the unanswered challenge is cancelled`() async throws {
         let interview = Interview(whenever: { challenge, number, reply in
             if number > 0 { reply(.useCredential, .ada()) }
         })
@@ -132,7 +132,7 @@ struct ChallengeSilenceTests {
             let silent = session.dataTask(with: server.url("/a"))
             silent.resume()
             try await interview.asked(times: 1)
-            // It waits for what the first is asked, until that is not wanted any more.
+            // The second task waits for the answer to the first task's challenge, until the first task is cancelled.
             async let text = session.text(server.url("/b"))
             _ = try await server.waitForRequests(2)
             silent.cancel()

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// How long a credential that answered a challenge is kept, and where.
+/// How long a credential that answered a challenge is kept, and where it is stored.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialPersistenceTests {
-    /// A storage of the app's own, that writes down how it is used.
+    /// An app's own storage that records its calls.
     private final class Ledger: URLCredentialStorage, @unchecked Sendable {
-        // `entries` locks.
+        // Synchronized by `entries`.
         let entries = Watched<[String]>([])
         let known = Watched<[String: URLCredential]>([:])
         let defaultOne: URLCredential?
@@ -53,7 +53,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a permanent credential is stored when it was accepted, any other is not`() async throws {
+    @Test func `a permanent credential is stored when the server accepts it, any other is not stored`() async throws {
         for (persistence, count) in [
             (URLCredential.Persistence.none, 0), (.forSession, 0), (.permanent, 1), (.synchronizable, 1),
         ] {
@@ -67,7 +67,7 @@ struct CredentialPersistenceTests {
                 guard count == 1 else { return }
                 let kept = try #require(storage.credentials(for: .of(server))?["ada"])
                 #expect(kept.password == "lovelace" && kept.persistence == persistence)
-                // Another session of the same storage asks nobody.
+                // Another session with the same storage does not ask the app.
                 try await withSession {
                     $0.urlCredentialStorage = storage
                 } test: { (session) async throws in
@@ -77,7 +77,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a permanent credential that is refused is not stored`() async throws {
+    @Test func `a refused permanent credential is not stored`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview { _, number in number < 2 ? (.useCredential, .wrong(.permanent)) : (.useCredential, nil) }
         try await withScenario(
@@ -88,7 +88,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `of a wrong and a right one the right one is stored`() async throws {
+    @Test func `only the accepted credential is stored after a wrong one`() async throws {
         let storage = URLCredentialStorage()
         let interview = Interview { _, number in (.useCredential, number == 0 ? .wrong(.permanent) : .ada(.permanent)) }
         try await withScenario(
@@ -99,7 +99,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a digest credential is stored for its method`() async throws {
+    @Test func `a Digest credential is stored for the Digest method`() async throws {
         let storage = URLCredentialStorage()
         let gate = DigestGate()
         let interview = Interview(user: "Mufasa", password: "Circle of Life", .permanent)
@@ -121,7 +121,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `without a storage a permanent credential lasts for the session`() async throws {
+    @Test func `a permanent credential lasts for the session without a storage`() async throws {
         let interview = Interview(.ada(.permanent))
         try await withScenario(
             delegate: TaskInterviewer(interview), configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()
@@ -131,7 +131,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a storage of the app's own is asked by task: default, then all`() async throws {
+    @Test func `an app's own storage is asked by task, for the default credential and then for all`() async throws {
         for (ledger, gets) in [
             (Ledger(defaultOne: .ada()), ["default tower /x"]),
             (Ledger(known: ["ada": .ada()]), ["default tower /x", "get tower /x"]),
@@ -145,7 +145,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a storage of the app's own without a credential leaves it to the delegate, and is told what was accepted`()
+    @Test func `the delegate is asked if an app's own storage has no credential, and the accepted one is stored`()
         async throws
     {
         let ledger = Ledger()
@@ -159,7 +159,7 @@ struct CredentialPersistenceTests {
         }
     }
 
-    @Test func `a storage of the app's own is not told of a credential for the session`() async throws {
+    @Test func `a credential for the session is not stored in an app's own storage`() async throws {
         let ledger = Ledger()
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())), configure: { $0.urlCredentialStorage = ledger }, reply: BasicScript()()

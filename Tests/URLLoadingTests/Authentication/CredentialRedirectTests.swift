@@ -17,7 +17,7 @@ import URLLoading
 struct CredentialRedirectTests {
     private static let ada = basic("ada", "lovelace")
 
-    /// A second server beside the scenario's.
+    /// Runs a test with a second server beside the scenario's.
     private func withTwo(
         delegate: (any URLSessionDelegate)? = nil, first: @escaping @Sendable (RecordedRequest, Int) -> ScriptedReply,
         second: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
@@ -30,7 +30,7 @@ struct CredentialRedirectTests {
         try await other.close()
     }
 
-    @Test func `an accepted credential does not go to where the server then sends us`() async throws {
+    @Test func `an accepted credential is not sent to the origin of a redirect`() async throws {
         let interview = Interview(.ada())
         try await withTwo(
             delegate: TaskInterviewer(interview),
@@ -44,7 +44,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `the other origin asks for its own, without a proposal of the first one's`() async throws {
+    @Test func `the other origin is challenged separately, without a proposed credential of the first`() async throws {
         let interview = Interview { challenge, _ in
             challenge.previousFailureCount == 0 && challenge.proposedCredential == nil
                 ? (.useCredential, .ada()) : (.cancelAuthenticationChallenge, nil)
@@ -60,7 +60,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `user info of the first URL answers nobody else`() async throws {
+    @Test func `user info of the first URL does not answer the second origin's challenge`() async throws {
         try await withTwo(
             first: { _, port in .redirect(302, to: "http://127.0.0.1:\(port)/b") }, second: BasicScript()()
         ) { (first, second, session) async throws in
@@ -70,7 +70,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `at A's second visit the header set by hand does not come back`() async throws {
+    @Test func `a request's own Authorization is not sent again when redirects lead back to its origin`() async throws {
         let ports = Watched<[Int]>([])
         try await withTwo(
             first: { request, port in request.path == "/1" ? .redirect(302, to: "http://127.0.0.1:\(port)/2") : .ok("back") },
@@ -84,7 +84,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `at A's second visit A may ask again, and gets its own credential`() async throws {
+    @Test func `a challenge is answered again when redirects lead back to its origin`() async throws {
         let ports = Watched<[Int]>([])
         let interview = Interview(.ada(.none))
         try await withTwo(
@@ -102,7 +102,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `a redirect within the space keeps the credential`() async throws {
+    @Test func `a redirect within the protection space keeps the credential`() async throws {
         let interview = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(interview),
@@ -114,7 +114,7 @@ struct CredentialRedirectTests {
         }
     }
 
-    @Test func `a redirect to a place that asks leads there`() async throws {
+    @Test func `a redirect to a protected page is followed and authenticated`() async throws {
         let interview = Interview(.ada())
         let script = BasicScript()()
         try await withScenario(

@@ -13,12 +13,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That `reset` empties the session's storage of credentials, of whatever persistence and whosoever's class.
+/// `reset` empties the session's credential storage, for every persistence and for subclasses.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialResetTests {
-    /// Keeps credentials by itself.
+    /// Stores credentials without calling `super`.
     private final class Drawer: URLCredentialStorage, @unchecked Sendable {
-        // `kept` locks.
+        // Synchronized by `kept`.
         private let kept = Watched<[URLProtectionSpace: [String: URLCredential]]>([:])
 
         override var allCredentials: [URLProtectionSpace: [String: URLCredential]] { kept.read { $0 } }
@@ -39,7 +39,7 @@ struct CredentialResetTests {
         }
     }
 
-    /// Passes everything on.
+    /// Inherits all methods.
     private final class Watcher: URLCredentialStorage, @unchecked Sendable {}
 
     private static let persistences = [URLCredential.Persistence.forSession, .permanent, .synchronizable]
@@ -50,7 +50,7 @@ struct CredentialResetTests {
             authenticationMethod: NSURLAuthenticationMethodHTTPBasic)
     }
 
-    /// Two spaces, with a user for each persistence.
+    /// Adds a user for each persistence to two spaces.
     private func fill(_ storage: URLCredentialStorage) {
         for host in ["a.example", "b.example"] {
             for persistence in Self.persistences {
@@ -68,7 +68,7 @@ struct CredentialResetTests {
         }
     }
 
-    /// A storage in a file, as another process would have it.
+    /// A storage backed by a file, as another process would open it.
     private func storage(in folder: TemporaryDirectory) -> URLCredentialStorage {
         let file = SealedCredentialFile(path: folder.file("credentials").path, usesKeyring: false)
         return URLCredentialStorage(store: CredentialStore(permanent: file, queue: DiskQueue()))
@@ -87,7 +87,7 @@ struct CredentialResetTests {
         #expect(self.storage(in: folder).allCredentials.isEmpty)
     }
 
-    @Test func `reset empties an app's storage`() async throws {
+    @Test func `reset empties an app's own storage`() async throws {
         for storage in [Drawer(), Watcher()] {
             fill(storage)
             #expect(storage.allCredentials.mapValues(\.count) == [space("a.example"): 3, space("b.example"): 3])
@@ -96,7 +96,7 @@ struct CredentialResetTests {
         }
     }
 
-    @Test func `flush writes what an app's class leaves to ours`() async throws {
+    @Test func `flush writes what a subclass stores through super`() async throws {
         let folder = try TemporaryDirectory()
         let file = SealedCredentialFile(path: folder.file("credentials").path, usesKeyring: false)
         let storage = Watcher(store: CredentialStore(permanent: file, queue: DiskQueue()))
@@ -109,11 +109,11 @@ struct CredentialResetTests {
         }
     }
 
-    @Test func `after a reset what the storage had is not sent`() async throws {
+    @Test func `credentials from the storage are not sent after a reset`() async throws {
         for storage in [URLCredentialStorage(), Drawer(), Watcher()] {
             try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
                 (server, session) async throws in
-                // What is accepted is stored behind the load's back; a reset comes after it all the same.
+                // Accepted credentials are stored asynchronously; a reset still takes effect after that.
                 for _ in 0..<20 {
                     storage.set(.ada(.permanent), for: .of(server))
                     #expect(try await session.text(server.url()) == "in")

@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A credential is for the scheme and the realm that it was given for; whoever asks for another, be it between us and the server, does
-/// not get it.
+/// A credential is only used for the scheme and the realm that it was given for; a challenge for another one does not receive it,
+/// even if it was inserted between the client and the server.
 @Suite(.timeLimit(.minutes(1)))
 struct CredentialSpaceTests {
-    /// How the session comes to know somebody by a scheme that keeps the password to itself.
+    /// How the session obtains a credential through a scheme that does not reveal the password.
     private struct Known: Sendable {
         var name: String
         var method: String
@@ -38,7 +38,7 @@ struct CredentialSpaceTests {
     ]
     private static let bob = basic("bob", "x")
 
-    /// A server that knows somebody, but for `/mallory/`, where it lets in bob by Basic.
+    /// A server that accepts the known credential, except below `/mallory/`, where it accepts bob by Basic.
     private func withMallory(
         _ known: Known, _ delegate: (any URLSessionDelegate)?,
         test: (ScriptedServer, URLSession, URLCredentialStorage) async throws -> Void
@@ -58,7 +58,7 @@ struct CredentialSpaceTests {
         }
     }
 
-    @Test func `what one scheme accepted is neither sent nor proposed to another`() async throws {
+    @Test func `a credential accepted for one scheme is neither sent nor proposed for another`() async throws {
         for known in Self.known {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)
@@ -71,7 +71,7 @@ struct CredentialSpaceTests {
                         #expect(question.method == "HTTPBasic" && question.realm == "B" && question.failures == 0)
                         #expect(question.proposed == nil, "\(known.name)")
                     }
-                    // The server itself knows us as before.
+                    // The server's own space still works as before.
                     let count = server.requests.count
                     #expect(try await session.text(URLRequest(server.url("/"))).response.statusCode == 200, "\(known.name)")
                     #expect(server.requests.count == count + 1 && interview.questions.count <= 2, "\(known.name)")
@@ -80,7 +80,7 @@ struct CredentialSpaceTests {
         }
     }
 
-    @Test func `the storage's credential of the other space is proposed, and sent`() async throws {
+    @Test func `the stored credential of the other space is proposed and sent`() async throws {
         for known in Self.known {
             for isSilent in [true, false] {
                 let interview = Interview(.performDefaultHandling)
@@ -94,7 +94,7 @@ struct CredentialSpaceTests {
         }
     }
 
-    @Test func `the process's ticket is used unless the app says otherwise`() {
+    @Test func `the process's Kerberos ticket is used unless the app disables it`() {
         let configuration = URLSessionConfiguration.ephemeral
         #expect(configuration.usesKerberosTickets && URLSessionConfiguration.default.usesKerberosTickets)
         configuration.usesKerberosTickets = false
@@ -103,7 +103,7 @@ struct CredentialSpaceTests {
         session.invalidateAndCancel()
     }
 
-    @Test func `a realm that asks behind another one begins with no failure, and with its own credential`() async throws {
+    @Test func `a second realm's challenge starts with no failures and with its own credential`() async throws {
         for isSilent in [true, false] {
             let interview = Interview(.performDefaultHandling)
             let storage = URLCredentialStorage()

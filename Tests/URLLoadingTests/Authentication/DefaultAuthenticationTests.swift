@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What answers a challenge when no delegate does: the URL's user info, then the credential storage, else nobody.
+/// What answers a challenge without a delegate: the URL's user info, then the credential storage.
 @Suite(.timeLimit(.minutes(1)))
 struct DefaultAuthenticationTests {
     static let delegates: [(String, @Sendable () -> (any URLSessionDelegate)?)] = [
@@ -20,7 +20,7 @@ struct DefaultAuthenticationTests {
         ("a delegate that leaves it to the default", { TaskInterviewer(Interview(.performDefaultHandling)) }),
     ]
 
-    @Test func `where nobody answers the 401 and its body are delivered`() async throws {
+    @Test func `a 401 without an answer is delivered with its body`() async throws {
         for (name, delegate) in Self.delegates {
             try await withScenario(delegate: delegate(), reply: BasicScript()()) { (server, session) async throws in
                 let (text, response) = try await session.text(URLRequest(server.url()))
@@ -32,7 +32,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `the user info of the URL answers, decoded, and stays off the request line`() async throws {
+    @Test func `the URL's user info answers, percent-decoded, and is not on the request line`() async throws {
         for (name, delegate) in Self.delegates {
             try await withScenario(
                 delegate: delegate(), reply: BasicScript(user: "a@b", password: "p:\u{E9} w")()
@@ -47,7 +47,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `user info that is refused is not tried for ever`() async throws {
+    @Test func `refused user info is not retried endlessly`() async throws {
         try await withScenario(reply: BasicScript()()) { (server, session) async throws in
             let (_, response) = try await session.text(URLRequest(server.url(user: "ada:wrong")))
             #expect(response.statusCode == 401)
@@ -55,7 +55,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `user info answers Digest too`() async throws {
+    @Test func `user info also answers Digest`() async throws {
         let gate = DigestGate()
         try await withScenario(reply: gate.script()) { (server, session) async throws in
             #expect(try await session.text(server.url("/d?x=1", user: "Mufasa:Circle%20of%20Life")) == "in")
@@ -83,7 +83,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `of several credentials the first is tried`() async throws {
+    @Test func `the first credential is tried among several`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -93,7 +93,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `of several credentials without a default none is tried`() async throws {
+    @Test func `no credential is tried among several without a default`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -106,7 +106,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `a credential of another space is never offered`() async throws {
+    @Test func `a credential of another space is not used`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -130,7 +130,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `without a storage nothing is looked up`() async throws {
+    @Test func `a session without a storage looks nothing up`() async throws {
         try await withScenario(configure: { $0.urlCredentialStorage = nil }, reply: BasicScript()()) {
             (server, session) async throws in
             #expect(session.configuration.urlCredentialStorage == nil)
@@ -138,7 +138,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `a stored credential that is refused is not tried again`() async throws {
+    @Test func `a refused stored credential is not retried`() async throws {
         let storage = URLCredentialStorage()
         try await withScenario(configure: { $0.urlCredentialStorage = storage }, reply: BasicScript()()) {
             (server, session) async throws in
@@ -148,7 +148,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `where the URL's user info is refused the storage answers, once`() async throws {
+    @Test func `the storage answers once if the URL's user info is refused`() async throws {
         let old = basic("ada", "byron")
         for (name, delegate) in Self.delegates {
             for isRight in [true, false] {
@@ -171,7 +171,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `where what the session knew is refused the storage answers`() async throws {
+    @Test func `the storage answers if the credential that the session remembers is refused`() async throws {
         let password = Watched("lovelace")
         for (name, delegate) in Self.delegates {
             password.change { $0 = "lovelace" }
@@ -191,7 +191,7 @@ struct DefaultAuthenticationTests {
         }
     }
 
-    @Test func `a 401 without a challenge, or with one that nobody knows, is delivered`() async throws {
+    @Test func `a 401 without a challenge, or with an unknown scheme only, is delivered`() async throws {
         let interview = Interview(.ada())
         for lines in [
             [], [""], [","], ["Bearer realm=\"x\""], ["Hoba key=1", "Mutual realm=\"x\""], ["Digest realm=\"no nonce\""],

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Digest (RFC 7616) against a server that checks every proof.
+/// Digest (RFC 7616) against a server that verifies every response.
 @Suite(.timeLimit(.minutes(1)))
 struct DigestAuthenticationTests {
     private let interview = Interview(user: "Mufasa", password: "Circle of Life")
@@ -37,7 +37,7 @@ struct DigestAuthenticationTests {
         return rules
     }
 
-    /// A session key is for those that say how they protect (RFC 7616, section 3.4.2).
+    // Session keys require a `qop` (RFC 7616, section 3.4.2).
     static let algorithmsAndProtections: [(String?, String?)] =
         ([nil, "MD5", "SHA-256"] as [String?]).map { ($0, nil) }
         + ([nil, "MD5", "MD5-sess", "SHA-256", "SHA-256-sess"] as [String?]).flatMap { algorithm in
@@ -45,7 +45,7 @@ struct DigestAuthenticationTests {
         }
 
     @Test(arguments: algorithmsAndProtections)
-    func `each algorithm and protection is proved right, for methods, queries and bodies`(
+    func `each algorithm and quality of protection is correct for methods, queries and bodies`(
         algorithm: String?, qop: String?
     ) async throws {
         let rules = rules {
@@ -66,7 +66,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `auth-int covers the body of a file`() async throws {
+    @Test func `auth-int covers the body of a file upload`() async throws {
         let directory = try TemporaryDirectory()
         let content = ScriptedFile.pattern(3_000_000)
         let file = try directory.write(content, to: "body")
@@ -80,7 +80,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a hashed user`() async throws {
+    @Test func `a user name is hashed on request`() async throws {
         for algorithm in [nil, "SHA-256"] as [String?] {
             let rules = rules {
                 $0.hashesUser = true
@@ -93,7 +93,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a realm, a user and a path with quotes and commas`() async throws {
+    @Test func `a realm, a user and a path may contain quotes and commas`() async throws {
         let rules = rules {
             $0.user = "a\"b\\c, d=e"
             $0.opaque = nil
@@ -104,7 +104,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a stale nonce is replaced without asking`() async throws {
+    @Test func `a stale nonce is replaced without asking the app`() async throws {
         try await withGate(rules { $0.usesPerNonce = 2 }) { (server, session, gate) async throws in
             for number in 0..<7 { #expect(try await session.text(server.url("/\(number)")) == "in") }
             #expect(gate.staleAnswers == 3)
@@ -117,7 +117,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a stale nonce of a request with a body sends the body again`() async throws {
+    @Test func `a stale nonce sends the body again`() async throws {
         try await withGate(
             rules {
                 $0.usesPerNonce = 1
@@ -132,7 +132,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `nextnonce is used next, from its first count`() async throws {
+    @Test func `nextnonce is used for the next request, with its count starting at one`() async throws {
         try await withGate(rules { $0.namesNext = true }) { (server, session, gate) async throws in
             for number in 0..<3 { #expect(try await session.text(server.url("/\(number)")) == "in") }
             #expect(gate.proofs.map { $0["nonce"] } == ["nonce1/==", "nonce2/==", "nonce3/=="])
@@ -141,7 +141,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a server that proves itself is believed, one with a wrong proof is not`() async throws {
+    @Test func `a correct Authentication-Info is accepted, a wrong one fails the load`() async throws {
         try await withGate(rules { $0.proof = .right }) { (server, session, gate) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "in") }
         }
@@ -150,7 +150,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a wrong password is asked for again`() async throws {
+    @Test func `a wrong password is challenged again`() async throws {
         let interview = Interview { _, number in
             (
                 .useCredential,
@@ -164,7 +164,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `the space is the whole server, or what domain says`() async throws {
+    @Test func `the protection space is the whole server, or the paths of domain`() async throws {
         for (domain, expected) in [(nil, true), ("/a /b", false), ("http://other.example/", false)] as [(String?, Bool)] {
             let gate = DigestGate(rules { $0.domain = domain })
             try await withScenario(
@@ -179,7 +179,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `what a stored response proved is not held against later requests`() async throws {
+    @Test func `the Authentication-Info of a stored response is not checked against later requests`() async throws {
         try await withGate(
             rules {
                 $0.proof = .right
@@ -201,7 +201,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `an answer that is confirmed by a 304 is remembered`() async throws {
+    @Test func `an answer that a 304 confirms is remembered`() async throws {
         let ask = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(ask),
@@ -219,7 +219,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `a redirect gets a proof of its own`() async throws {
+    @Test func `a redirect gets its own Digest response`() async throws {
         try await withGate(rules { _ in }, reply: { $0.path == "/1" ? .redirect(302, to: "/2?x") : .ok("in") }) {
             (server, session, gate) async throws in
             #expect(try await session.text(server.url("/1")) == "in")
@@ -228,7 +228,7 @@ struct DigestAuthenticationTests {
         }
     }
 
-    @Test func `over a broken connection the proof is made again`() async throws {
+    @Test func `a retry over a new connection gets a new Digest response`() async throws {
         let isBroken = Watched(false)
         try await withGate(
             rules { _ in },

@@ -12,7 +12,8 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// A server's side of Digest (RFC 7616), written from the RFC: issues nonces, checks proofs and counts, proves itself.
+/// The server side of Digest, written from RFC 7616: it issues nonces, checks responses and counts, and sends
+/// `Authentication-Info`.
 final class DigestGate: Sendable {
     enum Proof: Sendable { case none, right, wrong }
 
@@ -20,16 +21,16 @@ final class DigestGate: Sendable {
         var realm = "digest realm"
         var user = "Mufasa"
         var password = "Circle of Life"
-        /// Nil leaves the parameter out, which means MD5.
+        /// Nil omits the parameter, which means MD5.
         var algorithm: String?
-        /// Nil is RFC 2069.
+        /// Nil selects RFC 2069.
         var qop: String? = "auth"
         var opaque: String? = "5ccc069c403ebaf9f0171e9517f40e41"
         var domain: String?
         var hashesUser = false
-        /// What is used up is stale.
+        /// A nonce that was used this often is stale.
         var usesPerNonce = Int.max
-        /// Each answer names the next nonce.
+        /// Each accepted response names the next nonce.
         var namesNext = false
         var proof = Proof.none
         var isProxy = false
@@ -48,9 +49,9 @@ final class DigestGate: Sendable {
 
     init(_ rules: Rules = Rules()) { self.rules = rules }
 
-    /// What was wrong with what came, other than the password.
+    /// Errors in the received requests, other than wrong passwords.
     var problems: [String] { state.read(\.problems) }
-    /// The parameters of all answers that were accepted.
+    /// The parameters of all accepted requests.
     var proofs: [[String: String]] { state.read(\.proofs) }
     var staleAnswers: Int { state.read(\.staleAnswers) }
 
@@ -140,7 +141,7 @@ final class DigestGate: Sendable {
         return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
-    /// RFC 7616, section 3.4.1; with an empty method the server's own proof (section 3.5).
+    /// RFC 7616, section 3.4.1; with an empty method the server's `rspauth` (section 3.5).
     private func response(_ fields: [String: String], _ request: RecordedRequest, method: String) -> String {
         var first = hash("\(rules.user):\(rules.realm):\(rules.password)")
         let nonce = fields["nonce"] ?? ""
@@ -160,7 +161,7 @@ final class DigestGate: Sendable {
         return bytes.map { String(format: "%02x", $0) }.joined()
     }
 
-    /// `name=value` and `name="value"`, separated by commas.
+    /// Parses `name=value` and `name="value"`, separated by commas.
     static func fields(_ header: String) -> [String: String] {
         var fields: [String: String] = [:]
         var rest = header.drop { $0 != " " }

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// What delegates are asked about credentials, written down in order, and what they answer.
+/// Records the challenges that delegates receive, in order, and answers them.
 final class Interview: Sendable {
     typealias Reply = @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     typealias Answer = (URLSession.AuthChallengeDisposition, URLCredential?)
@@ -45,29 +45,29 @@ final class Interview: Sendable {
         }
     }
 
-    /// Answers how and when it likes.
+    /// Answers whenever the closure calls its reply.
     init(whenever respond: @escaping @Sendable (URLAuthenticationChallenge, Int, @escaping Reply) -> Void) {
         self.respond = respond
     }
 
-    /// Always the same user.
+    /// Always answers with the same user.
     convenience init(user: String, password: String, _ persistence: URLCredential.Persistence = .forSession) {
         self.init { _, _ in (.useCredential, URLCredential(user: user, password: password, persistence: persistence)) }
     }
 
-    /// Always the same, without a credential.
+    /// Always answers the same, without a credential.
     convenience init(_ disposition: URLSession.AuthChallengeDisposition) { self.init { _, _ in (disposition, nil) } }
 
     var questions: [Question] { asked.read { $0 } }
     var methods: [String] { questions.map(\.method) }
     var failures: [Int] { questions.map(\.failures) }
 
-    /// Waits until as many questions were asked.
+    /// Waits until at least this many challenges were received.
     func asked(times: Int) async throws { try await asked.value { $0.count >= times ? () : nil } }
 
     func ask(_ challenge: URLAuthenticationChallenge, by: String, reply: @escaping Reply) {
         let space = challenge.protectionSpace
-        // Every TLS handshake asks for trust; that is the subject of other tests.
+        // Every TLS handshake asks for trust, which other tests cover.
         guard space.authenticationMethod != NSURLAuthenticationMethodServerTrust else {
             return reply(.performDefaultHandling, nil)
         }
@@ -154,5 +154,5 @@ final class AsyncInterviewer: NSObject, URLSessionTaskDelegate, Sendable {
     }
 }
 
-/// A delegate that knows nothing of challenges.
+/// A delegate without challenge methods.
 final class SilentDelegate: NSObject, URLSessionDataDelegate, Sendable {}

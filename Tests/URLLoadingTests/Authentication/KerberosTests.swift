@@ -11,10 +11,11 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Negotiate with Kerberos, by the tool: the library reads its environment once per process, so that each row is a process of its own.
+/// Negotiate with Kerberos, through the tool: the Kerberos library reads its environment once per process, so each row needs its
+/// own.
 @Suite(.timeLimit(.minutes(1)))
 struct KerberosTests {
-    /// The tool lies beside the tests.
+    /// The tool is built beside the tests.
     private func tool() throws -> String {
         let folder = URL(fileURLWithPath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
         let tool = folder.appendingPathComponent("urlsession").path
@@ -22,18 +23,18 @@ struct KerberosTests {
         return tool
     }
 
-    /// A realm with a ticket of Ada's, and a directory for what the tool reads and writes.
+    /// A realm with a ticket of Ada's, and a directory for the tool's files.
     private struct Scene {
         let tool: String
         let certificates: TestCertificates
         let directory: TemporaryDirectory
-        /// The file of the servers' authority.
+        /// The file with the root of the servers' certificates.
         let root: String
         let realm: KerberosRealm
         let ticket: [String: String]
         let user = "ada@\(KerberosRealm.name)"
 
-        /// What the tool said; where it failed, with its exit code.
+        /// The tool's output, with its exit code if it failed.
         func run(_ arguments: [String], _ environment: [String: String]) -> String {
             let output = directory.file(UUID().uuidString)
             let order = ServerProcess.Order(
@@ -67,7 +68,7 @@ struct KerberosTests {
         }
     }
 
-    @Test func `a ticket opens the place without a question, a password too, and nothing else does`() async throws {
+    @Test func `a ticket authenticates without asking, a password does too, and nothing else does`() async throws {
         try await withApache { scene, apache in
             let (user, strangers) = (scene.user, scene.realm.environment)
             for access in [ApacheServer.Access.clear, .secure] {
@@ -89,7 +90,7 @@ struct KerberosTests {
         }
     }
 
-    @Test func `later requests bring their tokens unasked, by ticket and by password`() async throws {
+    @Test func `later requests send their tokens preemptively, with a ticket and with a password`() async throws {
         try await withApache { scene, apache in
             for access in [ApacheServer.Access.clear, .secure] {
                 for (words, environment) in [([], scene.ticket), (["-u", "\(scene.user):lovelace"], scene.realm.environment)] {
@@ -107,15 +108,15 @@ struct KerberosTests {
         }
     }
 
-    /// Of all requests so far.
+    /// The statuses of all requests so far.
     private static func statuses(_ log: String) -> [String] {
-        // Each is there twice, once in the common format, which has quotes.
+        // Each is listed twice, once in the common format, which has quotes.
         log.split(separator: "\n").filter { !$0.contains("\"") }.compactMap { line in
             line.split(separator: " ").first { $0 == "200" || $0 == "401" }.map { String($0) }
         }
     }
 
-    @Test func `the ticket is for nobody who is named, and for no scheme but its own`() async throws {
+    @Test func `a ticket is not used for a named user, nor for another scheme`() async throws {
         try await withApache { scene, apache in
             func get(_ words: [String], _ path: String) -> String {
                 scene.run(["get", "-i", "-s", "--no-cache"] + words + [apache.url(path).absoluteString], scene.ticket)
@@ -128,13 +129,13 @@ struct KerberosTests {
                 let text = get(words, "/negotiate/page.txt")
                 #expect(text.contains("HTTP/1.1 \(status)"), "\(words): \(text)")
             }
-            // Where Basic is offered besides, the user who is named gets in, and not the one who has the ticket.
+            // With Basic offered as well, the named user is authenticated, not the owner of the ticket.
             let text = get(["--basic", "-u", "ada:byron"], "/negotiate-or-basic/page.txt")
             #expect(text.contains("HTTP/1.1 401"), "\(text)")
         }
     }
 
-    @Test func `a proxy takes tickets, for http and for tunnels`() async throws {
+    @Test func `a proxy accepts tickets for http and for tunnels`() async throws {
         try await withRealm { (scene) async throws in
             let squid = try SquidServer.start([.negotiate], realm: scene.realm)
             defer { squid.stop() }
@@ -147,7 +148,7 @@ struct KerberosTests {
                     let refused = scene.run(["get", "-i"] + fixed, scene.realm.environment)
                     #expect(refused.contains(identity == nil ? "HTTP/1.1 407" : "ended with status 67"), "\(refused)")
                     #expect(!refused.contains("passed"), "\(refused)")
-                    // By tokens that go unasked, and tunnels that are asked for anew.
+                    // With preemptive tokens and repeated tunnels.
                     let many = scene.run(["get", "--repeat", "6", "--parallel-max", "2"] + fixed, scene.ticket)
                     #expect(many.contains("6 ok, 0 failed"), "\(many)")
                 }

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// NTLM binds a connection to who it was authenticated as.
+/// NTLM authenticates a connection for one user.
 @Suite(.timeLimit(.minutes(1)))
 struct NTLMAuthenticationTests {
     private let interview = Interview(user: "ada", password: "lovelace")
 
-    @Test func `the legs go over one connection, and later requests over the same`() async throws {
+    @Test func `all legs use one connection, and later requests reuse it`() async throws {
         let script = NTLMScript()
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             for number in 0..<3 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
@@ -30,7 +30,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `a domain before the user, and a principal name, arrive as they should`() async throws {
+    @Test func `a domain before the user, and a principal name, are sent correctly`() async throws {
         for (user, name) in [("TOWER\\ada", "ada"), ("ada@tower.example", "ada@tower.example")] {
             let script = NTLMScript(users: [name])
             try await withScenario(delegate: Interviewer(Interview(user: user, password: "x")), reply: script.script()) {
@@ -40,7 +40,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `the body of a POST arrives, whole`() async throws {
+    @Test func `the body of a POST arrives completely`() async throws {
         let body = Data(ScriptedFile.pattern(100_000))
         let script = NTLMScript()
         try await withScenario(delegate: Interviewer(interview), reply: script.script { request, _ in .ok(request.body) }) {
@@ -51,7 +51,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `a request without the credential does not go over an authenticated connection`() async throws {
+    @Test func `a request without the credential does not use an authenticated connection`() async throws {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(interview), reply: { $0.path.hasPrefix("/open") ? .ok("open") : script.script()($0) }
@@ -64,7 +64,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `another user of the same server gets connections of his own`() async throws {
+    @Test func `another user of the same server gets separate connections`() async throws {
         let script = NTLMScript(users: ["ada", "bob"])
         let ask = Interview { challenge, number in
             (.useCredential, URLCredential(user: number == 0 ? "ada" : "bob", password: "x", persistence: .none))
@@ -76,7 +76,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `another session gets connections of its own`() async throws {
+    @Test func `another session gets separate connections`() async throws {
         let script = NTLMScript(users: ["ada", "bob"])
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in as ada")
@@ -86,7 +86,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `many at once each authenticate the connection they use, and all succeed`() async throws {
+    @Test func `many concurrent requests all authenticate their own connections`() async throws {
         let script = NTLMScript()
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             let texts = try await withThrowingTaskGroup(of: String.self) { group in
@@ -95,14 +95,14 @@ struct NTLMAuthenticationTests {
             }
             #expect(texts == Array(repeating: "in as ada", count: 40))
             #expect(interview.questions.count <= 6)
-            // On no connection the legs of two are mixed.
+            // No connection mixes the legs of two requests.
             for (_, legs) in Dictionary(grouping: script.legs.filter { $0.message > 0 }, by: \.connection) {
                 #expect(legs.map(\.message) == [1, 3])
             }
         }
     }
 
-    @Test func `a wrong user is asked for again, on whatever connection`() async throws {
+    @Test func `a wrong user is challenged again, on any connection`() async throws {
         let script = NTLMScript()
         let ask = Interview { _, number in
             (.useCredential, URLCredential(user: number < 2 ? "eve" : "ada", password: "x", persistence: .forSession))
@@ -114,7 +114,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `a server that closes between the legs ends the task, and no leg strays`() async throws {
+    @Test func `a server that closes between the legs fails the task, and no leg moves to another connection`() async throws {
         let script = NTLMScript(breaksBetweenLegs: true)
         let ask = Interview { _, number in (.useCredential, number < 5 ? .ada() : nil) }
         try await withScenario(delegate: Interviewer(ask), reply: script.script()) { (server, session) async throws in
@@ -129,7 +129,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `when an authenticated connection is gone the next one is authenticated without asking`() async throws {
+    @Test func `a new connection authenticates without asking the app after the authenticated one is closed`() async throws {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(interview), reply: script.script { _, user in ScriptedReply.ok("in as \(user)").then(.close) }
@@ -143,7 +143,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `when all of them are gone the next one is authenticated without asking, too`() async throws {
+    @Test func `a new connection authenticates without asking the app after all authenticated ones are closed`() async throws {
         let script = NTLMScript()
         let count = 4
         let early = Watched<Set<Int>>([])
@@ -153,7 +153,7 @@ struct NTLMAuthenticationTests {
             return ScriptedReply([.gate(request.path)] + ScriptedReply.ok("in as \(user)").effects)
         }
         try await withScenario(delegate: Interviewer(interview), reply: reply) { (server, session) async throws in
-            // From here on they share what was accepted.
+            // From here on the requests share the accepted credential.
             server.open("/first")
             #expect(try await session.text(server.url("/first")) == "in as ada")
             let texts = Delivered<Bool>()
@@ -170,17 +170,17 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `a server that wants to know for each request is told, without asking`() async throws {
+    @Test func `a server that authenticates each request gets its answers without asking the app`() async throws {
         let script = NTLMScript(forgets: true)
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             for number in 0..<20 { #expect(try await session.text(server.url("/in/\(number)")) == "in as ada") }
             #expect(interview.failures == [0])
-            // Connections serve again, where they can.
+            // Connections are reused where possible.
             #expect(server.connectionCount <= 10)
         }
     }
 
-    @Test func `a last message that is lost is no refusal`() async throws {
+    @Test func `losing the last message is not a refusal`() async throws {
         let script = NTLMScript(losses: 1)
         try await withScenario(delegate: Interviewer(interview), reply: script.script()) { (server, session) async throws in
             #expect(try await session.text(server.url("/in/1")) == "in as ada")
@@ -190,7 +190,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `at the limit a connection that takes an authenticated one's place is authenticated, without asking`() async throws
+    @Test func `at the limit a connection that replaces an authenticated one authenticates without asking the app`() async throws
     {
         let script = NTLMScript()
         try await withScenario(
@@ -209,7 +209,7 @@ struct NTLMAuthenticationTests {
         }
     }
 
-    @Test func `hostile messages of the server end with the 401`() async throws {
+    @Test func `hostile NTLM messages from the server end with the 401`() async throws {
         let rows = [
             "NTLM", "NTLM =", "NTLM AAAA", "NTLM TlRMTVNTUAACAAAA",
             "NTLM " + Data("NTLMSSP\0\u{2}\0\0\0".utf8).base64EncodedString(),

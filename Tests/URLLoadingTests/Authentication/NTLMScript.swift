@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// A server's side of the three legs of NTLM over HTTP (MS-NTHT), as far as the connection goes: it reads the user, and lets in
-/// whoever has a name it knows.
+/// The server side of the three legs of NTLM over HTTP (MS-NTHT), on the level of connections: it reads the user name and accepts
+/// every user that it knows.
 ///
-/// What the password proves is for other tests.
+/// Other tests check the proof of the password.
 final class NTLMScript: Sendable {
     private enum Stage: Sendable, Equatable {
         case fresh, challenged
@@ -23,7 +23,7 @@ final class NTLMScript: Sendable {
 
     struct Leg: Sendable, Equatable {
         var connection: Int
-        /// 1 for the first message, 3 for the last, 0 for a request that carries nothing.
+        /// 1 for the first message, 3 for the last, 0 for a request without one.
         var message: Int
     }
 
@@ -31,9 +31,9 @@ final class NTLMScript: Sendable {
     private let stages = Watched<[Int: Stage]>([:])
     private let record = Watched<[Leg]>([])
     let breaksBetweenLegs: Bool
-    /// Wants to be told for each request.
+    /// Demands authentication for each request.
     let forgets: Bool
-    /// How many last messages get lost, with their connections.
+    /// How many last messages are lost, with their connections.
     private let losses: Watched<Int>
     let isProxy: Bool
 
@@ -49,7 +49,7 @@ final class NTLMScript: Sendable {
     }
 
     var legs: [Leg] { record.read { $0 } }
-    /// Who is known on which connection.
+    /// The authenticated user of each connection.
     var owners: [Int: String] {
         stages.read { stages in
             stages.compactMapValues { if case .open(let user) = $0 { user } else { nil } }

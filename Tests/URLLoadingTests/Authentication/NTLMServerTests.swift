@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// NTLM against a server that was not written for this project (pyspnego).
+/// NTLM against an independent server (pyspnego).
 @Suite(.timeLimit(.minutes(1)))
 struct NTLMServerTests {
     private let certificates: TestCertificates
@@ -31,7 +31,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `the right password opens each place, in clear and over TLS`() async throws {
+    @Test func `the right password authenticates, in clear text and over TLS`() async throws {
         for isSecure in [false, true] {
             let interview = Interview(user: "\(NTLMServer.domain)\\ada", password: "lovelace")
             try await withServer(interview, isSecure: isSecure) { (server, session) async throws in
@@ -49,7 +49,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `a wrong password is asked for again, and the 401 is delivered where there is no other`() async throws {
+    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
         let interview = Interview { _, number in
             (
                 .useCredential,
@@ -69,7 +69,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `a POST arrives, and open places do not share the connection`() async throws {
+    @Test func `a POST arrives, and unprotected pages do not share the connection`() async throws {
         let interview = Interview(user: "\(NTLMServer.domain)\\ada", password: "lovelace")
         let body = Data(ScriptedFile.pattern(100_000))
         let hash = TestCertificates.sha256(body).map { String(format: "%02x", $0) }.joined()
@@ -85,7 +85,7 @@ struct NTLMServerTests {
         }
     }
 
-    @Test func `many at once all get in`() async throws {
+    @Test func `many concurrent requests all authenticate`() async throws {
         let interview = Interview(user: "\(NTLMServer.domain)\\ada", password: "lovelace")
         try await withServer(interview) { (server, session) async throws in
             let statuses = try await withThrowingTaskGroup(of: Int.self) { group in

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Negotiate with Kerberos by sessions, in processes of their own: the library reads its environment once per process.
+/// Negotiate with Kerberos, in processes of their own: the Kerberos library reads its environment once per process.
 @Suite(.timeLimit(.minutes(1)))
 struct NegotiateTests {
     private func withApache(
@@ -43,7 +43,7 @@ struct NegotiateTests {
     }
 }
 
-/// Where the Apache of the surrounding process wants to know who asks.
+/// A protected page of the Apache that the parent process runs.
 private enum NegotiatePlace {
     static let variable = "URL_LOADING_NEGOTIATE_URL"
     static let path = "/negotiate/page.txt"
@@ -53,7 +53,7 @@ private enum NegotiatePlace {
         try #require(ProcessInfo.processInfo.environment[variable].flatMap { URL(string: $0) })
     }
 
-    /// Apache's answer to what a request brings, by curl: as of one that passes it on, but has not its key.
+    /// Apache's response to an `Authorization` value, obtained by curl: like a proxy that forwards it without having Apache's key.
     static func answer(to authorization: String, isWrong: Bool) throws -> (status: Int, challenge: String, text: String) {
         let directory = try TemporaryDirectory()
         let page = directory.file("page")
@@ -87,7 +87,7 @@ struct LoadsWithTicketTests {
                 return .ok("in", [("Connection", "close")]).then(.close)
             }
         ) { (server, session) async throws in
-            // The second token goes unasked, and is made before there is a connection.
+            // The second token is sent preemptively, and is made before there is a connection.
             for _ in 0..<2 { #expect(try await session.text(server.url("/x", host: "localhost")) == "in") }
             let tokens = server.requests.compactMap { request in
                 request.header("Authorization").flatMap { Data(base64Encoded: String($0.dropFirst("Negotiate ".count))) }
@@ -106,7 +106,7 @@ struct LoadsWithTicketTests {
     }
 
     @Test(arguments: [304, 200, 0])
-    func `what a ticket obtained leaves nothing in the cache, and nothing older`(status: Int) async throws {
+    func `a response obtained with a ticket is not cached, and removes the older one`(status: Int) async throws {
         let fields = [("ETag", "\"v\"")]
         try await withCachedScenario(reply: { request in
             guard request.order > 0 else { return .ok("all", fields + [("Cache-Control", "max-age=0")]) }
@@ -128,7 +128,7 @@ struct LoadsWithTicketTests {
         }
     }
 
-    /// A load that fails because of a wrong token, or else brings a text.
+    /// Performs a load that fails because of a wrong token, or returns the text.
     private func load(_ url: URL, by session: URLSession, isWrong: Bool, text: String) async throws {
         guard isWrong else {
             #expect(try await session.text(url) == text)
@@ -140,7 +140,7 @@ struct LoadsWithTicketTests {
     }
 
     @Test(arguments: [false, true])
-    func `a server whose last token is wrong has not proved who it is`(isWrong: Bool) async throws {
+    func `a server whose last token is wrong is not authenticated`(isWrong: Bool) async throws {
         try await withScenario(reply: { request in
             guard let authorization = request.header("Authorization") else { return .unauthorized("Negotiate") }
             let answer = try NegotiatePlace.answer(to: authorization, isWrong: isWrong)
@@ -153,7 +153,7 @@ struct LoadsWithTicketTests {
     }
 
     @Test(arguments: [false, true])
-    func `nor has a proxy that passes requests on`(isWrong: Bool) async throws {
+    func `a forwarding proxy whose last token is wrong is not authenticated`(isWrong: Bool) async throws {
         try await withScriptedServer(reply: { request in
             guard let authorization = request.header("Proxy-Authorization") else { return .proxyUnauthorized("Negotiate") }
             let answer = try NegotiatePlace.answer(to: authorization, isWrong: isWrong)
@@ -170,7 +170,7 @@ struct LoadsWithTicketTests {
     }
 
     @Test(arguments: [false, true])
-    func `nor has one that makes tunnels`(isWrong: Bool) async throws {
+    func `a tunneling proxy whose last token is wrong is not authenticated`(isWrong: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("through") }) { (server) async throws in
             let port = server.port
@@ -196,7 +196,7 @@ struct LoadsWithTicketTests {
 
 @Suite(.enabled(if: OwnProcess.isHere("LoadsWithPasswordsTests")))
 struct LoadsWithPasswordsTests {
-    /// From which port the last request of a load went.
+    /// Reports the local port of a load's last request.
     private final class PortListener: NSObject, URLSessionTaskDelegate, Sendable {
         let port = Delivered<Int?>()
 
@@ -205,13 +205,13 @@ struct LoadsWithPasswordsTests {
         }
     }
 
-    @Test func `each user has a connection of his own, and who is nobody another one`() async throws {
+    @Test func `each user has a separate connection, and so do requests without a user`() async throws {
         let users = [("ada", "lovelace"), ("bob", "builder")]
         let interview = Interview { _, number in
             let (user, password) = users[number % 2]
             return (.useCredential, URLCredential(user: user, password: password, persistence: .none))
         }
-        // A page that is validated says nothing of its connection at the end.
+        // The last transaction of a validated page does not report its connection.
         try await withSession(delegate: Interviewer(interview)) {
             $0.urlCache = nil
         } test: { (session) async throws in

@@ -30,8 +30,7 @@ struct NginxAuthenticationTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `the right password opens the place, and is asked for once`(isSecure: Bool) async throws
-    {
+    @Test(arguments: [false, true]) func `the right password is accepted, with one challenge`(isSecure: Bool) async throws {
         let interview = Interview(.ada())
         try await withNginx(interview) { (nginx, session) async throws in
             for _ in 0..<3 {
@@ -46,7 +45,7 @@ struct NginxAuthenticationTests {
         }
     }
 
-    @Test func `a wrong password is asked for again, and none delivers the 401`() async throws {
+    @Test func `a wrong password is challenged again, and no credential delivers the 401`() async throws {
         let interview = Interview { _, number in (.useCredential, number < 2 ? .wrong() : .ada()) }
         try await withNginx(interview) { (nginx, session) async throws in
             #expect(try await session.text(nginx.url("/basic/page.txt")) == "page of basic")

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Credentials that go along before they are asked for, and those that must not.
+/// Which credentials are sent before a challenge, and which must not be.
 @Suite(.timeLimit(.minutes(1)))
 struct PreemptiveCredentialTests {
     private static let ada = basic("ada", "lovelace")
 
-    @Test func `within the space later requests carry the credential at once`() async throws {
+    @Test func `later requests within the space send the credential preemptively`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             for path in ["/a/b", "/a/c", "/a/", "/a/d/e?f=/../"] { #expect(try await session.text(server.url(path)) == "in") }
@@ -27,7 +27,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `outside of the space's path nothing goes unasked, but nobody is asked again for the same realm`() async throws {
+    @Test func `outside the space's path a challenge of the same realm is answered without asking the app`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             for path in ["/a/b", "/b/c", "/"] { #expect(try await session.text(server.url(path)) == "in") }
@@ -36,7 +36,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `an open part of the server does not get the credential`() async throws {
+    @Test func `an unprotected part of the server does not receive the credential`() async throws {
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())),
             reply: { $0.path.hasPrefix("/in/") ? BasicScript()()($0) : .ok("open") }
@@ -49,7 +49,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `another realm of the same server asks anew`() async throws {
+    @Test func `another realm of the same server asks the app again`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.realm == "tower"
                 ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
@@ -65,12 +65,12 @@ struct PreemptiveCredentialTests {
             #expect(interview.questions.map(\.realm) == ["tower", "cellar"])
             #expect(interview.failures == [0, 0])
             #expect(interview.questions.map(\.proposed) == [nil, nil])
-            // The deeper space is known now.
+            // The deeper space is known by now.
             #expect(server.requests.suffix(2).map(\.authorization) == [basic("bob", "x"), Self.ada])
         }
     }
 
-    @Test func `another port asks anew, and so do another name and the secure server`() async throws {
+    @Test func `another port, another host name and https each ask the app again`() async throws {
         let certificates = try TestCertificates.shared.get()
         let interview = Interview(.ada())
         let secure = try await ScriptedServer.start(identity: certificates.valid, reply: BasicScript()())
@@ -90,7 +90,7 @@ struct PreemptiveCredentialTests {
         try await secure.close()
     }
 
-    @Test func `a credential for one request is asked for again`() async throws {
+    @Test func `a credential without persistence is asked for again`() async throws {
         let interview = Interview(.ada(.none))
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             for _ in 0..<2 { #expect(try await session.text(server.url()) == "in") }
@@ -100,7 +100,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `another session knows nothing of it`() async throws {
+    @Test func `another session does not know the credential`() async throws {
         try await withScenario(delegate: TaskInterviewer(Interview(.ada())), reply: BasicScript()()) {
             (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
@@ -111,7 +111,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `a password that changed is asked for, and the old one proposed`() async throws {
+    @Test func `a changed password asks the app again, and the old one is proposed`() async throws {
         let password = Watched("lovelace")
         let interview = Interview { _, number in
             (.useCredential, number == 0 ? .ada() : URLCredential(user: "ada", password: "king", persistence: .forSession))
@@ -130,7 +130,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `after a reset the session is asked again`() async throws {
+    @Test func `the app is asked again after a reset`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
@@ -141,7 +141,7 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `user info of a URL is remembered as other credentials are`() async throws {
+    @Test func `user info of a URL is remembered like other credentials`() async throws {
         try await withScenario(reply: BasicScript()()) { (server, session) async throws in
             #expect(try await session.text(server.url(user: "ada:lovelace")) == "in")
             #expect(try await session.text(server.url()) == "in")
@@ -149,14 +149,14 @@ struct PreemptiveCredentialTests {
         }
     }
 
-    @Test func `a request's own Authorization is not replaced before it is refused`() async throws {
+    @Test func `a request's own Authorization is replaced only when it is refused`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "in")
             let request = URLRequest(server.url(), headers: ["Authorization": "Bearer mine"])
             let text = try await session.text(request).text
             #expect(server.requests[2].values(of: "Authorization") == ["Bearer mine"])
-            // Refused, it gives way; and never do two stand side by side.
+            // It is replaced once refused; there are never two field lines.
             #expect(text == "in")
             #expect(server.requests.map { $0.values(of: "Authorization").count } == [0, 1, 1, 1])
         }

@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// http by way of a proxy, and the proxy's own challenges (407).
+/// http through a proxy, and the proxy's own challenges (407).
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyForwardingTests {
     private static let ada = basic("ada", "lovelace")
     private let challenge = "Basic realm=\"gate\""
 
-    /// The scripted server is the proxy; what is behind it, it plays itself.
+    /// The scripted server acts as the proxy and as the origin behind it.
     private func withProxy(
         delegate: (any URLSessionDelegate)? = nil, _ more: [String: Any] = [:],
         configure: @escaping (URLSessionConfiguration) -> Void = { _ in },
@@ -38,7 +38,7 @@ struct ProxyForwardingTests {
 
     private func url(_ text: String) throws -> URL { try #require(URL(string: text)) }
 
-    @Test func `the request line is in absolute form, and the name is the proxy's to resolve`() async throws {
+    @Test func `the request line is in absolute form, and the proxy resolves the host name`() async throws {
         try await withProxy(reply: { _ in .ok("by proxy") }) { (proxy, session) async throws in
             #expect(try await session.text(url("http://origin.invalid/a%20b?c=d#e")) == "by proxy")
             #expect(try await session.text(url("http://Origin.invalid:8080")) == "by proxy")
@@ -53,14 +53,14 @@ struct ProxyForwardingTests {
     }
 
     /// "The proxy MUST ignore the received Host header field (if any) and instead replace it with the host information of the
-    /// request-target" (RFC 9112, section 3.2.2): the request line decides, and it has the URL's.
-    @Test func `a Host of the request's own is sent once, and the request line keeps the URL's`() async throws {
+    /// request-target" (RFC 9112, section 3.2.2): the request line decides, and it has the URL's host.
+    @Test func `a request's own Host is sent once, and the request line keeps the URL's host`() async throws {
         try await withProxy(reply: { _ in .ok("by proxy", Fields.fresh) }) { (proxy, session) async throws in
             for _ in 0..<2 {
                 let request = URLRequest(try url("http://origin.invalid/a"), headers: ["Host": "other.invalid"])
                 #expect(try await session.text(request).text == "by proxy")
             }
-            // Nor is one answer taken for the other's.
+            // A cached response is not used for the other host.
             #expect(try await session.text(url("http://origin.invalid/a")) == "by proxy")
             #expect(try await session.text(url("http://other.invalid/a")) == "by proxy")
             #expect(
@@ -74,7 +74,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a POST keeps its method and its body, and connections are kept for all hosts`() async throws {
+    @Test func `a POST keeps its method and body, and connections are reused for all hosts`() async throws {
         try await withProxy(reply: { .ok($0.body) }) { (proxy, session) async throws in
             for host in ["a", "b", "c"] {
                 let request = URLRequest(try url("http://\(host).invalid/"), method: "POST", body: Data(host.utf8))
@@ -84,7 +84,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a proxy that says so in its own field closes the connection, a server behind no proxy does not`() async throws {
+    @Test func `Proxy-Connection closes the connection to a proxy, but not to a server`() async throws {
         let fields = [("Proxy-Connection", "Close")]
         try await withProxy(reply: { _ in .ok("by proxy", fields) }) { (proxy, session) async throws in
             for _ in 0..<3 { #expect(try await session.text(url("http://origin.invalid/")) == "by proxy") }
@@ -97,7 +97,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `exceptions are reached directly`() async throws {
+    @Test func `hosts in the exceptions list are reached directly`() async throws {
         try await withProxy(["ExceptionsList": ["localhost", "127.*"]], reply: { _ in .ok("by proxy") }) {
             (proxy, session) async throws in
             try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
@@ -109,7 +109,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a proxy for https only does not serve http`() async throws {
+    @Test func `a proxy for https only is not used for http`() async throws {
         try await withScenario(
             configure: { $0.connectionProxyDictionary = proxyDictionary(https: 1) }, reply: { _ in .ok("direct") }
         ) { (server, session) async throws in
@@ -117,7 +117,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a proxy that is not enabled serves nobody`() async throws {
+    @Test func `a proxy that is not enabled is not used`() async throws {
         try await withScenario(
             configure: { $0.connectionProxyDictionary = ["HTTPEnable": 0, "HTTPProxy": "127.0.0.1", "HTTPPort": 1] },
             reply: { _ in .ok("direct") }
@@ -126,7 +126,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a 407 that nobody answers is delivered`() async throws {
+    @Test func `a 407 without an answer is delivered`() async throws {
         for delegate in [nil, TaskInterviewer(Interview(.performDefaultHandling)), TaskInterviewer(Interview(.useCredential))] {
             try await withProxy(delegate: delegate, reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }) {
                 (proxy, session) async throws in
@@ -137,7 +137,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `the delegate is asked for the proxy's space, and later requests carry the answer to every host`() async throws {
+    @Test func `the delegate is asked for the proxy's space, and later requests to any host send the credential`() async throws {
         let interview = Interview(.ada())
         try await withProxy(
             delegate: Interviewer(interview),
@@ -157,7 +157,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `cancelling a proxy's challenge has its own code`() async throws {
+    @Test func `cancelling a proxy's challenge has its own error code`() async throws {
         try await withProxy(
             delegate: TaskInterviewer(Interview(.cancelAuthenticationChallenge)),
             reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }
@@ -166,7 +166,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `name and password of the dictionary answer, once`() async throws {
+    @Test func `user name and password of the proxy dictionary answer once`() async throws {
         for (password, text) in [("lovelace", "passed"), ("wrong", "who passes?")] {
             try await withProxy(
                 ["kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": password],
@@ -178,7 +178,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `the storage's credential of the proxy's space answers, and of no other`() async throws {
+    @Test func `the stored credential of the proxy's space answers, and of no other space`() async throws {
         for isProxy in [true, false] {
             let storage = URLCredentialStorage()
             try await withProxy(
@@ -197,7 +197,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `proxy and origin each ask for their own`() async throws {
+    @Test func `proxy and origin are each answered with their own credential`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.isProxy()
                 ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
@@ -216,7 +216,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `Digest of a proxy is proved right, over the absolute form`() async throws {
+    @Test func `Digest for a proxy is computed over the absolute form`() async throws {
         var rules = DigestGate.Rules()
         rules.isProxy = true
         rules.proof = .right
@@ -234,7 +234,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `NTLM of a proxy goes over one connection`() async throws {
+    @Test func `NTLM for a proxy uses one connection`() async throws {
         let script = NTLMScript(isProxy: true)
         let interview = Interview(.ada())
         try await withProxy(delegate: Interviewer(interview), reply: script.script()) { (proxy, session) async throws in
@@ -245,7 +245,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a wrong password for ever ends with the 407`() async throws {
+    @Test func `a password that is always wrong ends with the 407`() async throws {
         let interview = Interview(.wrong())
         try await withProxy(delegate: TaskInterviewer(interview), reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }) {
             (proxy, session) async throws in
@@ -255,7 +255,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `what was for the proxy does not reach an exception that it redirects to`() async throws {
+    @Test func `the proxy's credential does not reach an exception that the proxy redirects to`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             let target = server.url("/direct").absoluteString
             try await withProxy(
@@ -271,7 +271,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `what goes directly to the proxy's own host and port has a connection of its own`() async throws {
+    @Test func `direct requests to the proxy's own host and port use a separate connection`() async throws {
         try await withProxy(
             ["ExceptionsList": ["127.0.0.1"], "kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": "lovelace"],
             reply: {
@@ -286,12 +286,12 @@ struct ProxyForwardingTests {
             let whole = "http://origin.invalid/a"
             #expect(proxy.requests.map(\.target) == [whole, whole, "/a", whole, "/a"])
             #expect(proxy.requests.map(\.proxyAuthorization) == [nil, Self.ada, nil, Self.ada, nil])
-            // Each kind keeps its own.
+            // Each kind keeps its own connection.
             #expect(proxy.requests.map(\.connection) == [0, 0, 1, 0, 1])
         }
     }
 
-    @Test func `a 407 from a server that is no proxy is delivered, and nobody is asked`() async throws {
+    @Test func `a 407 from a server that is not a proxy is delivered without asking the app`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: Interviewer(interview), reply: { _ in .proxyUnauthorized("Basic realm=\"r\"") }) {
             (server, session) async throws in
@@ -301,7 +301,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `metrics say that a proxy was between`() async throws {
+    @Test func `metrics report that a proxy was used`() async throws {
         let recorder = EventRecorder()
         try await withProxy(delegate: recorder, reply: { _ in .ok() }) { (proxy, session) async throws in
             let task = session.dataTask(with: try url("http://origin.invalid/"))
@@ -312,7 +312,7 @@ struct ProxyForwardingTests {
         }
     }
 
-    @Test func `a proxy that is not there fails the load, and nothing goes around it`() async throws {
+    @Test func `an unreachable proxy fails the load, and the proxy is not bypassed`() async throws {
         let port = try RefusingPort()
         try await withScenario(
             configure: { $0.connectionProxyDictionary = proxyDictionary(http: port.number) }, reply: { _ in .ok("direct") }

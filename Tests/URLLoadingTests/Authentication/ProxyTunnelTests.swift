@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// https by way of a proxy (CONNECT), and the proxy's own challenges.
+/// https through a proxy (CONNECT), and the proxy's own challenges.
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyTunnelTests {
     private static let ada = basic("ada", "lovelace")
@@ -21,7 +21,7 @@ struct ProxyTunnelTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A secure server, a proxy, and a session that goes through it.
+    /// Runs a test with a secure server, a proxy, and a session that uses the proxy.
     private func withTunnel(
         delegate: (any URLSessionDelegate)? = nil, _ more: [String: Any] = [:],
         configure: @escaping (URLSessionConfiguration) -> Void = { _ in },
@@ -46,7 +46,7 @@ struct ProxyTunnelTests {
         demand.authorization == ada ? .tunnel(to: port) : .say(refusal)
     }
 
-    @Test func `CONNECT names host and port, and says nothing of the request`() async throws {
+    @Test func `CONNECT names host and port, and reveals nothing of the request`() async throws {
         try await withTunnel { (server, proxy, session) async throws in
             let storage = try #require(session.configuration.httpCookieStorage)
             let cookie = try #require(
@@ -69,7 +69,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `the name is the proxy's to resolve, and the certificate the origin's`() async throws {
+    @Test func `the proxy resolves the host name, and the certificate is the origin's`() async throws {
         try await withTunnel { (server, proxy, session) async throws in
             let url = try #require(URL(string: "https://origin.invalid/x"))
             await expectFailure(.serverCertificateUntrusted) { try await session.data(from: url) }
@@ -78,7 +78,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `the tunnel is kept for the host`() async throws {
+    @Test func `the tunnel is reused for its host`() async throws {
         try await withTunnel { (server, proxy, session) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "secret") }
             #expect(proxy.demands.count == 1)
@@ -87,14 +87,14 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `exceptions are reached directly`() async throws {
+    @Test func `hosts in the exceptions list are reached directly`() async throws {
         try await withTunnel(["ExceptionsList": ["localhost"]]) { (server, proxy, session) async throws in
             #expect(try await session.text(server.url(host: "localhost")) == "secret")
             #expect(proxy.demands.isEmpty)
         }
     }
 
-    @Test func `a demand for authentication is answered by the delegate, and the answer is remembered`() async throws {
+    @Test func `the delegate answers the proxy's challenge, and the credential is remembered`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(delegate: Interviewer(interview), proxy: Self.gate) { (server, proxy, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -109,7 +109,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `name and password of the dictionary answer`() async throws {
+    @Test func `user name and password of the proxy dictionary answer`() async throws {
         try await withTunnel(["kCFProxyUsernameKey": "ada", "kCFProxyPasswordKey": "lovelace"], proxy: Self.gate) {
             (server, proxy, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -117,7 +117,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `the storage's credential answers`() async throws {
+    @Test func `the stored credential answers`() async throws {
         let storage = URLCredentialStorage()
         try await withTunnel(configure: { $0.urlCredentialStorage = storage }, proxy: Self.gate) {
             (server, proxy, session) async throws in
@@ -129,7 +129,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a demand that nobody answers fails the task, and says so`() async throws {
+    @Test func `a proxy challenge without an answer fails the task with its own error`() async throws {
         for delegate in [nil, TaskInterviewer(Interview(.useCredential)), TaskInterviewer(Interview(.rejectProtectionSpace))] {
             try await withTunnel(delegate: delegate, proxy: Self.gate) { (server, proxy, session) async throws in
                 let error = await expectFailure(.userAuthenticationRequired) { try await session.data(from: server.url()) }
@@ -140,7 +140,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `cancelling a proxy's challenge has its own code`() async throws {
+    @Test func `cancelling a proxy's challenge has its own error code`() async throws {
         try await withTunnel(delegate: TaskInterviewer(Interview(.cancelAuthenticationChallenge)), proxy: Self.gate) {
             (server, proxy, session) async throws in
             await expectFailure(.userCancelledAuthentication) { try await session.data(from: server.url()) }
@@ -148,7 +148,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `wrong passwords are asked for again, and end`() async throws {
+    @Test func `wrong passwords are challenged again, and finally fail the task`() async throws {
         let corrected = Interview { _, number in (.useCredential, number < 2 ? .wrong() : .ada()) }
         try await withTunnel(delegate: TaskInterviewer(corrected), proxy: Self.gate) { (server, proxy, session) async throws in
             #expect(try await session.text(server.url()) == "secret")
@@ -163,7 +163,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a proxy that closes with its 407 is dialled again, with the credential`() async throws {
+    @Test func `a proxy that closes after its 407 is dialled again, with the credential`() async throws {
         for text in [
             Self.refusal,
             "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
@@ -183,7 +183,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a proxy that closes when it is answered is dialled again, but not for ever`() async throws {
+    @Test func `a proxy that closes after the credential is dialled again, but not endlessly`() async throws {
         for isForEver in [false, true] {
             let interview = Interview(.ada())
             try await withTunnel(
@@ -204,7 +204,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a proxy that keeps its connection is answered on it`() async throws {
+    @Test func `a proxy that keeps its connection receives the credential on it`() async throws {
         for text in [
             Self.refusal,
             "HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"gate\"\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nno\r\n0\r\n\r\n",
@@ -219,7 +219,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `Digest of a proxy takes CONNECT and the authority`() async throws {
+    @Test func `Digest for a tunnel is computed over CONNECT and the authority`() async throws {
         var rules = DigestGate.Rules()
         rules.isProxy = true
         let gate = DigestGate(rules)
@@ -237,7 +237,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `NTLM of a proxy that closes with its first 407 is begun over the next connection`() async throws {
+    @Test func `NTLM starts on a new connection if the proxy closes with its first 407`() async throws {
         for closesFirst in [false, true] {
             let script = NTLMScript(isProxy: true)
             let interview = Interview(.ada())
@@ -253,7 +253,7 @@ struct ProxyTunnelTests {
                 #expect(interview.questions.map(\.by) == ["session"])
                 #expect(script.legs.map(\.message) == [0, 1, 3])
                 #expect(proxy.connectionCount == (closesFirst ? 2 : 1))
-                // The next tunnel is a connection of its own, and asks nobody.
+                // The next tunnel is a new connection, and the app is not asked.
                 #expect(try await session.text(server.url(host: "localhost")) == "secret")
                 #expect(script.legs.map(\.message) == [0, 1, 3, 1, 3])
                 #expect(interview.failures == [0])
@@ -261,7 +261,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `what the proxy proves of itself with its 200 is checked`() async throws {
+    @Test func `the proxy's Authentication-Info in its 200 is verified`() async throws {
         for proof in [DigestGate.Proof.right, .wrong] {
             var rules = DigestGate.Rules()
             rules.isProxy = true
@@ -283,7 +283,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `the origin behind the tunnel asks for its own`() async throws {
+    @Test func `the origin behind the tunnel is answered with its own credential`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.isProxy()
                 ? (.useCredential, .ada()) : (.useCredential, URLCredential(user: "bob", password: "x", persistence: .forSession))
@@ -300,7 +300,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a 407 from behind the tunnel is the origin's, and gets nothing of the proxy's`() async throws {
+    @Test func `a 407 through the tunnel is the origin's, and does not receive the proxy's credential`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(
             delegate: TaskInterviewer(interview), proxy: Self.gate, reply: { _ in .proxyUnauthorized("Basic realm=\"gate\"") }
@@ -311,7 +311,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `refusals and rubbish fail the task`() async throws {
+    @Test func `a refused CONNECT and malformed responses fail the task`() async throws {
         let rows: [(String, Bool)] = [
             ("HTTP/1.1 503 Busy\r\nContent-Length: 2\r\n\r\nno", false), ("HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n", true),
             ("HTTP/1.1 302 Go\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n", false),
@@ -337,7 +337,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `bytes behind the 200 are not taken for the server's`() async throws {
+    @Test func `bytes after the proxy's 200 are not taken for the server's`() async throws {
         for extra in ["HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong", "\u{16}\u{3}\u{3}"] {
             try await withTunnel(proxy: { .tunnel(to: $1, extra: extra) }) { (server, proxy, session) async throws in
                 await expectFailure(.cannotConnectToHost, .secureConnectionFailed) { try await session.data(from: server.url()) }
@@ -346,7 +346,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a 200 with a Content-Length or chunks has no body`() async throws {
+    @Test func `a 200 to CONNECT has no body, despite Content-Length or chunked coding`() async throws {
         for fields in ["Content-Length: 5\r\n", "Transfer-Encoding: chunked\r\n"] {
             try await withTunnel(proxy: { .tunnel(to: $1, fields: fields) }) { (server, proxy, session) async throws in
                 #expect(try await session.text(server.url()) == "secret")
@@ -354,7 +354,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `a task that is cancelled while its delegate thinks about the proxy ends once`() async throws {
+    @Test func `cancelling a task while its delegate has the proxy's challenge ends it once`() async throws {
         let pending = Delivered<Interview.Reply>()
         try await withTunnel(delegate: TaskInterviewer(Interview(whenever: { _, _, reply in pending(reply) })), proxy: Self.gate)
         {
@@ -371,7 +371,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `when the task that was asked is cancelled, the next one in line is asked, and gets the tunnel`() async throws {
+    @Test func `cancelling the task that was asked asks the next queued one, which gets the tunnel`() async throws {
         let pending = Delivered<Interview.Reply>()
         let interview = Interview(whenever: { _, number, reply in
             if number == 0 { pending(reply) } else { reply(.useCredential, .ada()) }
@@ -389,7 +389,7 @@ struct ProxyTunnelTests {
             }
             second.priority = URLSessionTask.highPriority
             second.resume()
-            // Orders are taken in turn: when this one is done, the second stands in line.
+            // Orders are processed in sequence: once this load is done, the second one is queued.
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
             first.cancel()
             #expect(try await ends.value == .cancelled)
@@ -399,7 +399,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `many at once all pass`() async throws {
+    @Test func `many concurrent loads all pass the proxy`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(delegate: TaskInterviewer(interview), proxy: Self.gate) { (server, proxy, session) async throws in
             let texts = try await withThrowingTaskGroup(of: String.self) { group in
@@ -412,7 +412,7 @@ struct ProxyTunnelTests {
         }
     }
 
-    @Test func `metrics say that a proxy was between`() async throws {
+    @Test func `metrics report that a proxy was used`() async throws {
         let recorder = EventRecorder()
         try await withTunnel(delegate: recorder) { (server, proxy, session) async throws in
             let task = session.dataTask(with: server.url())

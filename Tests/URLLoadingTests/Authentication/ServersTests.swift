@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The servers of the authentication tests, asked by curl: if these fail, it is not for our client's sake that the others do.
+/// Checks the servers of the authentication tests with curl: if these tests fail, the others fail for a reason outside our client.
 @Suite(.timeLimit(.minutes(1)))
 struct ServersTests {
-    /// Runs curl, and gives back its page, the last status, X-User and how many connections it made.
+    /// Runs curl, and returns the page, the last status, `X-User` and the number of connections.
     private struct Curl {
         var environment: [String: String] = [:]
         let certificates: TestCertificates
@@ -45,20 +45,20 @@ struct ServersTests {
                 program, "-q", "-sS", "-m", "20", "-4", "--cacert", directory.file("root.pem").path, "-o", page.path, "-w",
                 format,
             ]
-            // Ends with an error where it cannot reach anybody.
+            // curl exits with an error if it cannot connect.
             let text = try ServerProcess.run(
                 ServerProcess.Order(fixed + arguments + [url.absoluteString], environment: environment, output: output)
             )
             let fields = text.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
             let status = fields[0] == "000" ? fields[1] : fields[0]
-            // A value that is empty is written as a line's end.
+            // An empty value is written as an empty line.
             let names = fields[2...].map { $0.trimmingCharacters(in: .whitespacesAndNewlines) }
             let content = (try? String(contentsOf: page, encoding: .utf8)) ?? ""
             return Answer(status: status, user: names[0], page: content, client: names[1])
         }
     }
 
-    @Test func `Apache asks for Basic and Digest`() throws {
+    @Test func `Apache challenges with Basic and Digest`() throws {
         let curl = try Curl()
         let apache = try ApacheServer.start(curl.certificates)
         defer { apache.stop() }
@@ -80,7 +80,7 @@ struct ServersTests {
         #expect(try apache.content(at: "/digest/new.txt") == Array("put".utf8))
     }
 
-    @Test func `Apache asks for a client's certificate`() throws {
+    @Test func `Apache asks for a client certificate`() throws {
         let curl = try Curl()
         let apache = try ApacheServer.start(curl.certificates)
         defer { apache.stop() }
@@ -95,7 +95,7 @@ struct ServersTests {
         #expect(throws: ServerProcess.Failure.self) { try curl(apache.url("/open/page.txt", .requiredCertificate)) }
     }
 
-    @Test func `Apache takes Kerberos tickets, and passwords that the KDC knows`() throws {
+    @Test func `Apache accepts Kerberos tickets, and passwords known to the KDC`() throws {
         var curl = try Curl()
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
@@ -115,7 +115,7 @@ struct ServersTests {
         #expect(realm.log.contains("HTTP/localhost@\(KerberosRealm.name)"))
     }
 
-    @Test func `pyspnego takes NTLM, alone and in Negotiate`() throws {
+    @Test func `pyspnego accepts NTLM, directly and in Negotiate`() throws {
         let curl = try Curl()
         for identity in [nil, curl.certificates.valid] {
             let server = try NTLMServer.start(identity)
@@ -137,7 +137,7 @@ struct ServersTests {
         }
     }
 
-    @Test func `squid asks in every way for itself, and not at all`() throws {
+    @Test func `squid challenges with every scheme for itself, or not at all`() throws {
         var curl = try Curl()
         let apache = try ApacheServer.start(curl.certificates)
         defer { apache.stop() }

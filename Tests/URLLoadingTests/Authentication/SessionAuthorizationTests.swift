@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `Authorization` in `httpAdditionalHeaders`: where it is sent, what comes before it, and where it is never seen.
+/// `Authorization` in `httpAdditionalHeaders`: where it is sent, what takes precedence, and where it is never visible.
 @Suite(.timeLimit(.minutes(1)))
 struct SessionAuthorizationTests {
     private static let mine = "Bearer session-secret"
@@ -54,7 +54,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `each task sends it to the origin that it begins with`() async throws {
+    @Test func `each task sends it to its first origin`() async throws {
         try await withScriptedServer(reply: { _ in .ok("other") }) { (other) async throws in
             try await withScenario(configure: Self.logIn, reply: { _ in .ok("one") }) { (server, session) async throws in
                 for _ in 0..<2 {
@@ -66,7 +66,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `it goes by HTTP/2 too, as many times as it is sent`() async throws {
+    @Test func `it is sent over HTTP/2, once per request`() async throws {
         try await withHTTP2Scenario(configure: Self.logIn, reply: { .ok($0.header("authorization") ?? "nobody") }) {
             (server, session) async throws in
             for path in ["/1", "/1", "/2"] { #expect(try await session.text(server.url(path)) == Self.mine) }
@@ -74,7 +74,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a request that is sent again over a new connection has it again`() async throws {
+    @Test func `a retry over a new connection sends it again`() async throws {
         try await withScenario(
             configure: Self.logIn, reply: { $0.order == 1 ? [.close] : .ok("\($0.order)") }
         ) { (server, session) async throws in
@@ -83,7 +83,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `what is asked behind a stale answer has it`() async throws {
+    @Test func `a background revalidation of a stale response sends it`() async throws {
         let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
         try await withCachedScenario(configure: Self.logIn, reply: { .ok("\($0.order)", lenient) }) {
             (server, session, _) async throws in
@@ -94,7 +94,7 @@ struct SessionAuthorizationTests {
 
     // MARK: Redirects
 
-    @Test func `a redirect from https to http ends it, for the rest of the task`() async throws {
+    @Test func `a redirect from https to http removes it for the rest of the task`() async throws {
         let certificates = try TestCertificates.shared.get()
         let back = Delivered<String>()
         try await withScriptedServer(reply: { _ in .redirect(302, to: back.all.first ?? "") }) { (clear) async throws in
@@ -116,7 +116,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a host that asked for TLS is a task's first origin after the upgrade`() async throws {
+    @Test func `the first origin of a task is https after an HSTS upgrade`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
             identity: certificates.valid,
@@ -137,7 +137,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a resumed download sends it to its first origin, and nothing of it is in the resume data`() async throws {
+    @Test func `a resumed download sends it to its first origin, and the resume data does not contain it`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(600_000))
         let recorder = EventRecorder()
         try await withScriptedServer(
@@ -163,9 +163,9 @@ struct SessionAuthorizationTests {
         }
     }
 
-    // MARK: What comes before it
+    // MARK: What takes precedence
 
-    @Test func `the request's own comes first`() async throws {
+    @Test func `the request's own Authorization takes precedence`() async throws {
         try await withScenario(configure: Self.logIn, reply: { _ in .ok() }) { (server, session) async throws in
             for own in ["Bearer own", ""] {
                 _ = try await session.data(for: URLRequest(server.url(), headers: ["authorization": own]))
@@ -174,7 +174,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `the credential that answers a challenge takes its place, also unasked`() async throws {
+    @Test func `a credential replaces it, also when sent preemptively`() async throws {
         let interview = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(interview), configure: Self.logIn,
@@ -186,7 +186,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a request's own is asked about, and gives way, as without a session's`() async throws {
+    @Test func `a refused Authorization of the request is replaced by a credential, as without the session's`() async throws {
         let interview = Interview(.ada())
         try await withScenario(delegate: TaskInterviewer(interview), configure: Self.logIn, reply: BasicScript()()) {
             (server, session) async throws in
@@ -196,14 +196,14 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a refusal that nobody answers is delivered`() async throws {
+    @Test func `a 401 without an answer is delivered`() async throws {
         try await withScenario(configure: Self.logIn, reply: BasicScript()()) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "who are you?")
             #expect(server.requests.map(\.authorization) == [Self.mine])
         }
     }
 
-    @Test func `a connection that is known by NTLM carries nothing of it`() async throws {
+    @Test func `a connection authenticated by NTLM does not carry it`() async throws {
         let script = NTLMScript()
         try await withScenario(
             delegate: Interviewer(Interview(.ada())), configure: Self.logIn, reply: script.script()
@@ -215,7 +215,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    // MARK: Where it is not seen
+    // MARK: Where it is not visible
 
     @Test func `tasks, errors and metrics do not show it`() async throws {
         let recorder = EventRecorder()
@@ -241,7 +241,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `a URLProtocol class is given the request as tasks show it`() async throws {
+    @Test func `a URLProtocol class receives the request as tasks show it`() async throws {
         try await withSession({
             $0.protocolClasses = [EchoedFields.self]
             Self.logIn($0)
@@ -251,7 +251,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `CONNECT says nothing of it`() async throws {
+    @Test func `CONNECT does not contain it`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("in") }) { (server) async throws in
             try await withTunnelProxy({ [port = server.port] _ in .tunnel(to: port) }) { (proxy) async throws in
@@ -269,7 +269,7 @@ struct SessionAuthorizationTests {
         }
     }
 
-    @Test func `the server of a proxy script does not get it, nor a Cookie of the session`() async throws {
+    @Test func `the server of a proxy script receives neither it nor a session Cookie`() async throws {
         let script = "function FindProxyForURL() { return 'DIRECT' }"
         try await withScriptedServer(reply: { $0.path == "/" ? .redirect(302, to: "/proxy.pac") : .ok(script) }) {
             (shop) async throws in
@@ -289,7 +289,7 @@ struct SessionAuthorizationTests {
     }
 }
 
-/// Answers with the names of the fields that it is given.
+/// Replies with the names of the header fields that it receives.
 private final class EchoedFields: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "fields" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

@@ -22,7 +22,7 @@ struct SharedSpaceTests {
         }
     }
 
-    @Test func `all succeed, and the app is asked no more often than connections run at once`() async throws {
+    @Test func `all tasks succeed, and the app is asked at most once per concurrent connection`() async throws {
         let interview = Interview(.ada())
         try await withScenario(
             delegate: TaskInterviewer(interview), configure: { $0.httpMaximumConnectionsPerHost = 6 }, reply: BasicScript()()
@@ -33,7 +33,7 @@ struct SharedSpaceTests {
         }
     }
 
-    @Test func `with Digest no count of a nonce is used twice, and every proof of the server is right`() async throws {
+    @Test func `Digest uses no nonce count twice, and every server proof is correct`() async throws {
         var rules = DigestGate.Rules()
         rules.proof = .right
         let gate = DigestGate(rules)
@@ -47,7 +47,7 @@ struct SharedSpaceTests {
         }
     }
 
-    @Test func `with Digest and nonces that last for a few requests all succeed, and nobody is asked again`() async throws {
+    @Test func `with Digest nonces of few uses all tasks succeed, and the app is asked once`() async throws {
         var rules = DigestGate.Rules()
         rules.usesPerNonce = 5
         let gate = DigestGate(rules)
@@ -60,7 +60,7 @@ struct SharedSpaceTests {
         }
     }
 
-    @Test func `a wrong answer to one task is not the others'`() async throws {
+    @Test func `a wrong answer to one task does not fail the others`() async throws {
         let interview = Interview { _, number in (.useCredential, number == 0 ? .wrong() : .ada()) }
         try await withScenario(delegate: TaskInterviewer(interview), reply: BasicScript()()) { (server, session) async throws in
             #expect(try await loadMany(30, server, session) == Array(repeating: "in", count: 30))

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That the password of a URL, and what header fields say, is in no text that ends in logs.
+/// The password of a URL and the values of header fields appear in no text that may be logged.
 @Suite(.timeLimit(.minutes(1)))
 struct SpokenPasswordTests {
     private static let password = "lovelace"
 
-    /// What is printed of a value.
+    /// All printed forms of a value.
     private func texts(_ value: some Any) -> [String] { ["\(value)", String(reflecting: value), dumped(value)] }
 
     private func dumped(_ value: some Any) -> String {
@@ -30,7 +30,7 @@ struct SpokenPasswordTests {
         for text in texts { #expect(!text.contains(Self.password), "\(text)", sourceLocation: sourceLocation) }
     }
 
-    /// Loads with a password in the URL, and gives what ended the task.
+    /// Loads with a password in the URL, and returns the error of the task.
     private func record(
         _ url: URL, configure: (URLSessionConfiguration) -> Void = { _ in }, onTask: (URLSessionTask) -> Void = { _ in }
     ) async throws -> EventRecorder.Record {
@@ -52,7 +52,7 @@ struct SpokenPasswordTests {
         expectSilence(error.userInfo.flatMap { ["\($0.value)", String(reflecting: $0.value)] })
         let cause = error.userInfo[NSUnderlyingErrorKey] as? NSError
         expectSilence(cause.map { texts($0) + [$0.localizedDescription] + $0.userInfo.values.map { "\($0)" } } ?? [])
-        // All else of it is there.
+        // Everything else in the URL is kept.
         let failing = try #require(error.failingURL)
         #expect(failing.user() == "ada" && failing.password() == nil)
         #expect(failing.host() == url.host() && failing.port == url.port && failing.path() == url.path())
@@ -60,7 +60,7 @@ struct SpokenPasswordTests {
         #expect(error.userInfo["NSErrorFailingURLStringKey"] as? String == failing.absoluteString)
     }
 
-    @Test func `a refused connection's error and metrics do not have it`() async throws {
+    @Test func `the error and metrics of a refused connection do not contain it`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://ada:\(Self.password)@127.0.0.1:\(port.number)/a?b=c"))
         let record = try await record(url)
@@ -71,7 +71,7 @@ struct SpokenPasswordTests {
         expectSilence([metrics.description, String(reflecting: metrics)])
     }
 
-    @Test func `other errors do not have it`() async throws {
+    @Test func `other errors do not contain it`() async throws {
         let replies: [(String, ScriptedReply, URLError.Code)] = [
             ("/close", [.close], .networkConnectionLost), ("/head", [.write("nonsense\r\n\r\n"), .close], .badServerResponse),
             ("/endless", .redirect(302, to: "/endless"), .httpTooManyRedirects), ("/stall", [.stall], .timedOut),
@@ -83,7 +83,7 @@ struct SpokenPasswordTests {
                 let url = server.url(path, user: "ada:\(Self.password)")
                 let record = try await record(url, configure: { if path == "/stall" { $0.timeoutIntervalForRequest = 0.3 } })
                 #expect((record.error as? URLError)?.code == code, "\(path)")
-                // A redirect leaves user and password behind.
+                // A redirect removes user and password.
                 if path != "/endless" { try expectSilence(of: record.error, at: url) }
                 expectSilence(texts(try #require(record.error)))
                 expectSilence([try #require(record.metrics).description])
@@ -91,7 +91,7 @@ struct SpokenPasswordTests {
         }
     }
 
-    @Test func `what is no URL to load does not have it either`() async throws {
+    @Test func `errors about unsupported URLs do not contain it`() async throws {
         for text in ["foo://ada:\(Self.password)@a.example/", "http://ada:\(Self.password)@/"] {
             guard let url = URL(string: text) else { continue }
             let record = try await record(url)
@@ -100,7 +100,7 @@ struct SpokenPasswordTests {
         }
     }
 
-    @Test func `a load that succeeds does not have it`() async throws {
+    @Test func `a successful load does not contain it`() async throws {
         try await withScriptedServer(reply: BasicScript()()) { (server) async throws in
             let url = server.url("/x", user: "ada:\(Self.password)")
             let record = try await record(
@@ -109,7 +109,7 @@ struct SpokenPasswordTests {
                     expectSilence(texts(task))
                     expectSilence([task.currentRequest, task.originalRequest].flatMap { texts($0 as Any) })
                     expectSilence(["\(String(describing: task.response))"])
-                    #expect(task.originalRequest?.url == url, "what the app gave is as it was")
+                    #expect(task.originalRequest?.url == url, "the app's request is unchanged")
                 })
             #expect(record.error == nil && record.body == Data("in".utf8))
             let metrics = try #require(record.metrics)
@@ -119,7 +119,7 @@ struct SpokenPasswordTests {
         }
     }
 
-    @Test func `descriptions of what has a URL do not have it`() throws {
+    @Test func `descriptions of values with a URL do not contain it`() throws {
         let url = try #require(URL(string: "https://ada:\(Self.password)@a.example/x?y#z"))
         let request = URLRequest(url: url)
         #expect(request.description == "https://ada@a.example/x?y#z")
@@ -135,7 +135,7 @@ struct SpokenPasswordTests {
         expectSilence(["\(URLRequest(url: relative))"])
     }
 
-    @Test func `a dump of a request names its fields and says nothing of their values`() throws {
+    @Test func `a dump of a request names its header fields without their values`() throws {
         var request = URLRequest(url: try #require(URL(string: "https://a.example/")))
         request.setValue("Bearer \(Self.password)", forHTTPHeaderField: "Authorization")
         request.setValue("session=\(Self.password)", forHTTPHeaderField: "Cookie")

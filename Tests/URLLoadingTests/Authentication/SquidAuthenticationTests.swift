@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A real squid that wants to know who we are, for http and for tunnels.
+/// Authentication at a real squid, for http and for tunnels.
 @Suite(.timeLimit(.minutes(1)))
 struct SquidAuthenticationTests {
     private let certificates: TestCertificates
@@ -37,7 +37,7 @@ struct SquidAuthenticationTests {
         try await secure.close()
     }
 
-    @Test func `a proxy shares no memory with another one, and leaves none behind`() async throws {
+    @Test func `two proxies share no memory segments, and leave none behind`() async throws {
         let proxies = [try SquidServer.start(), try SquidServer.start()]
         let segments = proxies.map(\.sharedMemory)
         #expect(segments.allSatisfy { !$0.isEmpty } && Set(segments[0]).isDisjoint(with: segments[1]))
@@ -53,7 +53,7 @@ struct SquidAuthenticationTests {
     }
 
     @Test(arguments: [SquidServer.Scheme.basic, .digest, .ntlm])
-    func `the right password passes, for http and tunnels, with bodies`(scheme: SquidServer.Scheme) async throws {
+    func `the right password is accepted for http and tunnels, with bodies`(scheme: SquidServer.Scheme) async throws {
         let interview = Interview(user: scheme == .ntlm ? "\(NTLMServer.domain)\\ada" : "ada", password: "lovelace")
         try await withSquid([scheme], interview) { (squid, urls, session) async throws in
             for _ in 0..<2 {
@@ -67,12 +67,12 @@ struct SquidAuthenticationTests {
             #expect(
                 interview.questions.allSatisfy { $0.isProxy && $0.port == squid.port && $0.status == 407 && $0.failures == 0 })
             #expect(interview.questions.allSatisfy { $0.by == (scheme == .ntlm ? "session" : "task") })
-            // A space for http and one for https.
+            // One space for http and one for https.
             #expect(interview.questions.count <= 2)
         }
     }
 
-    @Test func `of all schemes the strongest that can be used is used`() async throws {
+    @Test func `the strongest scheme that the app does not reject is used`() async throws {
         let interview = Interview { challenge, _ in
             challenge.protectionSpace.authenticationMethod == NSURLAuthenticationMethodNTLM
                 ? (.rejectProtectionSpace, nil) : (.useCredential, .ada())

@@ -11,12 +11,12 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A proxy that makes tunnels (CONNECT), with a thread for each connection, so that it shares nothing with what it tests.
+/// A proxy that makes tunnels (CONNECT), with a thread for each connection, so that it shares no code with what it tests.
 final class TunnelProxy: Sendable {
-    /// One CONNECT, or whatever else came in its place.
+    /// One CONNECT, or any other request that arrived instead.
     struct Demand: Sendable {
         var connection: Int
-        /// Of this connection, from 0.
+        /// The number of the request on its connection, from 0.
         var number: Int
         var head: String
 
@@ -32,7 +32,7 @@ final class TunnelProxy: Sendable {
 
         var authorization: String? { values(of: "Proxy-Authorization").first }
 
-        /// What the script of a ``ScriptedServer`` says to it; a 200 is the tunnel.
+        /// The reply of a ``ScriptedServer`` script to it; a 200 makes the tunnel.
         func answer(by script: (RecordedRequest) -> ScriptedReply, to port: Int) -> Answer {
             var request = RecordedRequest()
             request.connection = connection
@@ -48,7 +48,7 @@ final class TunnelProxy: Sendable {
     }
 
     enum Answer: Sendable {
-        /// 200, `extra` behind it, and then a port of 127.0.0.1.
+        /// 200, followed by `extra`, and then a connection to a port of 127.0.0.1.
         case tunnel(to: Int, extra: String = "", fields: String = "")
         case say(String, closes: Bool = false)
     }
@@ -85,7 +85,7 @@ final class TunnelProxy: Sendable {
     var demands: [Demand] { state.read(\.demands) }
     var connectionCount: Int { state.read(\.connections) }
 
-    /// Waits until so many have come.
+    /// Waits until at least `count` requests have arrived.
     func waitForDemands(_ count: Int) async throws { try await state.value { $0.demands.count >= count ? () : nil } }
 
     /// Waits until no accepted connection is open.
@@ -152,7 +152,7 @@ final class TunnelProxy: Sendable {
         return address
     }
 
-    /// Byte by byte, so that nothing behind the head is taken.
+    /// Reads byte by byte, so that nothing after the head is consumed.
     private static func head(_ descriptor: Int32) -> String? {
         var bytes: [UInt8] = []
         var byte: UInt8 = 0
@@ -188,7 +188,7 @@ final class TunnelProxy: Sendable {
     }
 }
 
-/// Runs a test with such a proxy.
+/// Runs a test with a ``TunnelProxy``.
 func withTunnelProxy(
     _ answer: @escaping @Sendable (TunnelProxy.Demand) -> TunnelProxy.Answer, test: (TunnelProxy) async throws -> Void
 ) async throws {
@@ -197,7 +197,7 @@ func withTunnelProxy(
     try await test(proxy)
 }
 
-/// `connectionProxyDictionary` of a proxy for http, https or both.
+/// The `connectionProxyDictionary` of a proxy for http, https or both.
 func proxyDictionary(http: Int? = nil, https: Int? = nil, _ more: [String: Any] = [:]) -> [AnyHashable: Any] {
     var dictionary: [AnyHashable: Any] = [:]
     for (kind, port) in [("HTTP", http), ("HTTPS", https)] {

@@ -39,7 +39,7 @@ import URLLoading
         return counter.count.withLock { $0 }
     }
 
-    @Test func `a new storage is empty and its own`() {
+    @Test func `a new storage is empty and independent`() {
         storage.set(credential("u"), for: space)
         #expect(URLCredentialStorage().allCredentials.isEmpty)
         #expect(URLCredentialStorage().credentials(for: space) == nil)
@@ -51,7 +51,7 @@ import URLLoading
         #expect(URLCredentialStorage.shared !== storage)
     }
 
-    @Test func `a credential is found by space and user, as it was set`() {
+    @Test func `a credential is found by space and user, unchanged`() {
         storage.set(credential("u", "1"), for: space)
         storage.set(credential("v", "2", .permanent), for: space)
         storage.set(credential("u", "3"), for: space)
@@ -59,13 +59,13 @@ import URLLoading
         #expect(storage.defaultCredential(for: space) == credential("u", "3"))
     }
 
-    @Test func `a credential that is to last for one request is not kept`() {
+    @Test func `a credential without persistence is not stored`() {
         storage.set(credential("u", "p", .none), for: space)
         storage.setDefaultCredential(credential("u", "p", .none), for: space)
         #expect(storage.allCredentials.isEmpty)
     }
 
-    @Test func `the default credential is one of the space's`() {
+    @Test func `the default credential is one of the space's credentials`() {
         storage.setDefaultCredential(credential("u"), for: space)
         #expect(storage.defaultCredential(for: space) == credential("u"))
         #expect(storage.credentials(for: space) == ["u": credential("u")])
@@ -73,7 +73,7 @@ import URLLoading
         #expect(storage.defaultCredential(for: space) == nil)
     }
 
-    @Test func `a synchronizable credential is removed with the option for it only`() {
+    @Test func `a synchronizable credential is removed only with the option for it`() {
         let synchronizable = credential("u", "p", .synchronizable)
         storage.set(synchronizable, for: space)
         storage.remove(synchronizable, for: space)
@@ -89,7 +89,7 @@ import URLLoading
         #expect(storage.credentials(for: space) == nil)
     }
 
-    @Test func `spaces without a protocol, of proxies, and of any method come back equal`() {
+    @Test func `spaces without a protocol, of proxies, and with any method are returned equal`() {
         let spaces = [
             URLProtectionSpace(host: "h", port: 1, protocol: nil, realm: nil, authenticationMethod: nil),
             URLProtectionSpace(proxyHost: "h", port: 0, type: nil, realm: "r", authenticationMethod: nil),
@@ -104,7 +104,7 @@ import URLLoading
         for space in spaces { #expect(storage.credentials(for: space) == ["u": credential("u")]) }
     }
 
-    @Test func `a space with a method that there is not is that of the default method`() {
+    @Test func `a space with an unknown method equals one with the default method`() {
         let space = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: "Guessing")
         let usual = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: nil)
         storage.set(credential("u"), for: space)
@@ -113,7 +113,7 @@ import URLLoading
     }
 
     @Test(arguments: [URLCredential.Persistence.forSession, .permanent])
-    func `the first credential of a space is its default until another is made it, or it is removed`(
+    func `the first credential of a space is its default until another is set or it is removed`(
         persistence: URLCredential.Persistence
     ) {
         let (first, second, third) = (
@@ -131,7 +131,7 @@ import URLLoading
         #expect(storage.defaultCredential(for: space) == third)
     }
 
-    @Test func `a change is notified, and what changes nothing is not`() {
+    @Test func `a change posts a notification, a call without effect does not`() {
         #expect(count { storage.set(credential("u"), for: space) } == 1)
         #expect(count { storage.set(credential("u"), for: space) } == 0)
         #expect(count { storage.setDefaultCredential(credential("u"), for: space) } == 0)
@@ -142,14 +142,14 @@ import URLLoading
         #expect(count { storage.remove(credential("u"), for: space) } == 1)
     }
 
-    @Test func `nothing secret is in the description`() {
+    @Test func `descriptions contain no secrets`() {
         storage.set(credential("Aladdin", "open sesame"), for: space)
         for text in ["\(storage)", storage.debugDescription, String(reflecting: storage)] {
             #expect(!text.contains("Aladdin") && !text.contains("sesame"), "\(text)")
         }
     }
 
-    @Test func `nothing secret is dumped of a credential`() {
+    @Test func `a dump of a credential contains no secrets`() {
         let secret = credential("Aladdin", "open sesame")
         var text = "\(secret) \(String(reflecting: secret))"
         dump(secret, to: &text)
@@ -162,7 +162,7 @@ import URLLoading
 
     private func task() -> URLSessionTask { URLSessionDataTask() }
 
-    @Test func `the methods with a task do what those without do`() async throws {
+    @Test func `the methods with a task do the same as those without`() async throws {
         let task = task()
         storage.set(credential("u"), for: space, task: task)
         #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
@@ -194,7 +194,7 @@ import URLLoading
         }
     }
 
-    @Test func `a subclass that overrides the methods without a task is asked by those with one`() async throws {
+    @Test func `the methods with a task call a subclass's methods without one`() async throws {
         let (vault, task) = (Vault(), task())
         #expect(await vault.credentials(for: space, task: task)?.keys.first == "own")
         #expect(await vault.defaultCredential(for: space, task: task)?.user == "own")
@@ -205,7 +205,7 @@ import URLLoading
         #expect(vault.noted.withLock { $0 } == ["set a", "remove b", "remove c", "default d"])
     }
 
-    /// Answers with what it has, and then with nothing.
+    /// Calls its completion handler with a result, and then again without one.
     private final class Doubling: URLCredentialStorage, @unchecked Sendable {
         override func getCredentials(
             for protectionSpace: URLProtectionSpace, task: URLSessionTask,
@@ -222,7 +222,7 @@ import URLLoading
         }
     }
 
-    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+    @Test func `only the first call of a completion handler counts in a subclass that calls it twice`() async throws {
         let (storage, task) = (Doubling(), task())
         storage.setDefaultCredential(credential("u"), for: space)
         #expect(await storage.credentials(for: space, task: task) == ["u": credential("u")])
@@ -231,7 +231,7 @@ import URLLoading
 
     // MARK: Permanence
 
-    @Test func `permanent credentials are there in the next process, others are not`() async throws {
+    @Test func `the next process has the permanent credentials only`() async throws {
         let folder = FileManager.default.temporaryDirectory.path + "/credentials-" + UUID().uuidString
         defer { try? FileManager.default.removeItem(atPath: folder) }
         func next() -> URLCredentialStorage {

@@ -15,7 +15,7 @@ import URLLoading
     @Test(arguments: [
         nil, "", "Guessing", "NSURLAuthenticationMethodGuessing", "HTTPBasic", "nsurlauthenticationmethodhttpbasic",
     ])
-    func `a method that is none reads as the default method`(method: String?) throws {
+    func `an unknown method reads as the default method`(method: String?) throws {
         let spaces = [
             URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: "r", authenticationMethod: method),
             URLProtectionSpace(proxyHost: "h", port: 1, type: "http", realm: "r", authenticationMethod: method),
@@ -34,7 +34,7 @@ import URLLoading
         NSURLAuthenticationMethodNTLM, NSURLAuthenticationMethodNegotiate, NSURLAuthenticationMethodClientCertificate,
         NSURLAuthenticationMethodServerTrust, NSURLAuthenticationMethodDefault,
     ])
-    func `every method that there is reads as it was given`(method: String) {
+    func `every known method reads as it was given`(method: String) {
         let space = URLProtectionSpace(host: "h", port: 1, protocol: "http", realm: nil, authenticationMethod: method)
         #expect(space.authenticationMethod == method)
     }
