@@ -32,20 +32,20 @@ import URLLoading
             ("a\u{0B}b\u{0C}c", ["a", "b", "c"]),
             ("\u{2028}\u{85}x", ["x"]), ("data: é\u{2027}\u{202A}\r\n", ["data: é\u{2027}\u{202A}"]),
         ] as [(String, [String])])
-    func `lines end at every Unicode line end, and empty ones are left out`(text: String, lines: [String]) async throws {
+    func `lines end at every Unicode line break, and empty lines are omitted`(text: String, lines: [String]) async throws {
         #expect(try await collect(bytes(Array(text.utf8)).lines) == lines)
     }
 
-    @Test func `bytes that are not UTF-8 become replacement characters`() async throws {
+    @Test func `invalid UTF-8 becomes replacement characters`() async throws {
         #expect(try await collect(bytes([0x61, 0xFF, 0x62, 0x0A, 0x80]).lines) == ["a\u{FFFD}b", "\u{FFFD}"])
     }
 
-    @Test func `a lone A8 or 85 is not a line end`() async throws {
+    @Test func `a lone A8 or 85 byte is not a line break`() async throws {
         #expect(try await collect(bytes(Array("è¨…Ï\u{5A8}".utf8)).lines) == ["è¨…Ï\u{5A8}"])
     }
 
     /// `String(decoding:as:)` repairs by the same rule, so it is the oracle.
-    @Test func `scalars and characters are those of String, whatever the bytes`() async throws {
+    @Test func `scalars and characters equal those of String for any bytes`() async throws {
         var seed: UInt64 = 1
         let alphabet: [UInt8] = [
             0x61, 0x0D, 0x0A, 0xC3, 0xA9, 0xE2, 0x80, 0xA8, 0xF0, 0x9F, 0x91, 0x8D, 0xED, 0xA0, 0xF4, 0x90, 0xCC, 0x81, 0xFF,
@@ -63,7 +63,7 @@ import URLLoading
         }
     }
 
-    @Test func `families and flags stay whole`() async throws {
+    @Test func `family emoji and flags are single characters`() async throws {
         let text = "👨‍👩‍👧‍👦e\u{301}🇩🇪🇫🇷\r\n한"
         #expect(try await collect(bytes(Array(text.utf8)).characters) == Array(text))
     }

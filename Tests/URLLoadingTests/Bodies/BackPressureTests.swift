@@ -13,13 +13,13 @@ import Testing
 import URLLoading
 
 private let chunk = [UInt8](repeating: 0x61, count: 65_536)
-/// What sockets and windows on the way may hold; far less than the bodies here.
+/// The maximum that sockets and windows in between may buffer; far less than the bodies here.
 private let windows = 32 << 20
 
-/// A consumer that does not take data stops the server: suspended tasks, slow delegates, unread bytes.
+/// A consumer that does not accept data stops the server: suspended tasks, slow delegates, unread bytes.
 @Suite(.timeLimit(.minutes(1)))
 struct BackPressureTests {
-    /// Makes round trips on other connections, so that what is on its way has arrived.
+    /// Makes round trips on other connections, so that data in transit has arrived.
     private func settle(_ server: ScriptedServer, _ session: URLSession) async throws {
         for _ in 0..<20 { _ = try await session.data(from: server.url("/small")) }
     }
@@ -28,7 +28,7 @@ struct BackPressureTests {
         request.path == "/small" ? .ok() : .large(chunk: chunk, count: 16 * megabytes)
     }
 
-    @Test func `a suspended download stops the traffic, and goes on when resumed`() async throws {
+    @Test func `a suspended download stops the traffic, and continues when resumed`() async throws {
         var answers = EventRecorder.Answers()
         let isSuspended = Watched(false)
         answers.wrote = { task, _ in
@@ -53,7 +53,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `suspending is counted`() async throws {
+    @Test func `suspensions are counted`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("done") }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -71,7 +71,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `nothing more than the response is told before it is answered`() async throws {
+    @Test func `no data is delivered before the delegate answers the response`() async throws {
         let isAllowed = Watched(false)
         var answers = EventRecorder.Answers()
         answers.response = { _, response in
@@ -95,7 +95,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `a delegate that does not return holds the traffic back`() async throws {
+    @Test func `a delegate that does not return stops the traffic`() async throws {
         let isBlocked = Watched(false)
         let mayGoOn = DispatchSemaphore(value: 0)
         var answers = EventRecorder.Answers()
@@ -123,7 +123,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `bytes that are not read hold the traffic back, and letting go of them ends it`() async throws {
+    @Test func `unread bytes stop the traffic, and cancelling their task closes the connection`() async throws {
         try await withScenario(sendBuffer: 262_144, reply: { Self.reply($0, megabytes: 1024) }) {
             (server, session) async throws in
             let url = server.url("/large")
@@ -138,7 +138,7 @@ struct BackPressureTests {
         }
     }
 
-    @Test func `a server that does not read holds an upload back`() async throws {
+    @Test func `a server that does not read stops an upload`() async throws {
         let content = Data(count: 64 << 20)
         let recorder = EventRecorder()
         try await withScenario(

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bombs and damaged bodies, and content codings that are as they should be.
+/// Decompression bombs, damaged bodies, and valid content codings.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileCompressionTests {
     private static let content = ScriptedFile.pattern(100_000)
 
-    /// A gzip member of 1 MiB, or of so many 16ths of it, that holds 1 GiB of zeros, and no end.
+    /// A gzip member without an end: each of its `blocks` of 64 KiB expands to 64 MiB of zeros.
     private static func bomb(blocks: Int = 16) -> ScriptedReply {
         let zeros = [UInt8](repeating: 0, count: 65_536)
         let start = GzipBytes.bombStart
@@ -41,7 +41,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `a bomb that is downloaded ends at a limit`() async throws {
+    @Test func `a downloaded bomb fails at a limit`() async throws {
         let counter = WritingDelegate()
         try await withScenario(delegate: counter, reply: { _ in Self.bomb() }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
@@ -52,21 +52,21 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `a bomb that may expand streams to the disk`() async throws {
+    @Test func `a bomb below a raised ratio limit streams to the disk`() async throws {
         let counter = WritingDelegate()
         try await withScenario(
             delegate: counter, configure: { $0.maximumDecompressionRatio = 2_000 }, reply: { _ in Self.bomb(blocks: 4) }
         ) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             session.downloadTask(with: server.url()).resume()
-            // It has no end.
+            // The body does not end.
             #expect(try await counter.completed.value == .cannotDecodeContentData)
             #expect(counter.written.read { $0 } >= 4 * 65_536 * Int64(GzipBytes.bombRatio) * 9 / 10)
             #expect(try ProcessProbe.residentBytes() - before < 128 << 20)
         }
     }
 
-    @Test func `a bomb for a completion handler ends at a limit`() async throws {
+    @Test func `a bomb for a completion handler fails at a limit`() async throws {
         try await withScenario(reply: { _ in Self.bomb() }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             await expectFailure(.dataLengthExceedsMaximum) {
@@ -76,8 +76,8 @@ struct HostileCompressionTests {
         }
     }
 
-    /// 63 MiB of zeros each, in 2 KiB of zstd: no load of these is beyond its own limit.
-    @Test func `bombs for completion handlers share what bodies may have beyond their ratio`() async throws {
+    /// 63 MiB of zeros each, in 2 KiB of zstd: no single load exceeds its own limit.
+    @Test func `bombs for completion handlers share the budget for bodies beyond the ratio`() async throws {
         let blocks = (0..<504).map { ZstandardBytes.repeated(0, isLast: $0 == 503) }
         let bomb = ZstandardBytes.frame(windowExponent: 7, blocks)
         try await withScenario(reply: { _ in
@@ -110,12 +110,12 @@ struct HostileCompressionTests {
             #expect(outcomes.contains(.dataLengthExceedsMaximum), "\(outcomes)")
             #expect(outcomes.allSatisfy { $0 == nil || $0 == .dataLengthExceedsMaximum }, "\(outcomes)")
             #expect(try ProcessProbe.residentBytes() - before < 256 << 20)
-            // What they had is given back.
+            // The failed loads returned their share.
             #expect(try await session.data(from: server.url()).0.count == 504 << 17)
         }
     }
 
-    @Test func `two codings are decoded, twenty are refused`() async throws {
+    @Test func `two codings are decoded, twenty are rejected`() async throws {
         let twice = GzipBytes.stored(GzipBytes.stored(Self.content))
         let deep = (0..<20).reduce(Array("x".utf8)) { content, _ in GzipBytes.stored(content) }
         let many = Array(repeating: "gzip", count: 20).joined(separator: ", ")
@@ -179,7 +179,7 @@ struct HostileCompressionTests {
     }
 
     @Test(arguments: ["gzip", "x-gzip", "GZIP", "deflate", "raw deflate", "identity"])
-    func `a body is decoded whatever the pieces it comes in`(coding: String) async throws {
+    func `a body is decoded however it is split`(coding: String) async throws {
         let bytes =
             switch coding {
             case "identity": Self.content
@@ -201,7 +201,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `gzip members in a row are one body`() async throws {
+    @Test func `consecutive gzip members are one body`() async throws {
         let (one, two) = (Self.content.prefix(5000), Self.content.dropFirst(5000))
         let bytes = GzipBytes.stored(Array(one)) + GzipBytes.stored(Array(two))
         try await withScenario(reply: { _ in .ok(bytes, [("Content-Encoding", "gzip")]) }) { (server, session) async throws in
@@ -209,7 +209,7 @@ struct HostileCompressionTests {
         }
     }
 
-    @Test func `a download is decoded too`() async throws {
+    @Test func `a download is also decoded`() async throws {
         try await withScenario(reply: { _ in .gzip(Self.content) }) { (server, session) async throws in
             let (file, _) = try await session.download(from: server.url())
             #expect(try Data(contentsOf: file) == Data(Self.content))

@@ -14,13 +14,12 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// Responses that go on and on, or stop.
+/// Responses that do not end, or stall.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileStreamTests {
     /// Waits until the connection of a failed load is closed.
     ///
-    /// A load that timed out before its request was sent leaves one that is fit
-    /// for use, and open.
+    /// A load that timed out before its request was sent leaves a reusable connection open.
     private func expectClosed(_ server: ScriptedServer) async throws {
         if !server.requests.isEmpty { try await server.waitForAllClosed() }
     }
@@ -36,7 +35,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `interim responses without end fail the load long before its deadline`() async throws {
+    @Test func `endless interim responses fail the load long before its deadline`() async throws {
         try await withScenario(
             reply: { _ in [.endlessly("HTTP/1.1 102 Processing\r\n\r\n")] }
         ) { (server, session) async throws in
@@ -55,7 +54,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `trailers without end fail`() async throws {
+    @Test func `endless trailers fail the load`() async throws {
         try await withScenario(
             reply: { _ in
                 [
@@ -82,7 +81,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `a chunk extension without end fails`() async throws {
+    @Test func `an endless chunk extension fails the load`() async throws {
         try await withScenario(
             reply: { _ in
                 [
@@ -111,7 +110,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `each byte puts the request timeout off`() async throws {
+    @Test func `each received byte restarts the request timeout`() async throws {
         try await withGrowingTimes { scale in
             var isRight = false
             let drip = (0..<8).flatMap { _ in [SocketEffect.pause(milliseconds: Int64(50 * scale)), .write("x")] }
@@ -125,7 +124,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `nothing puts the resource timeout off`() async throws {
+    @Test func `received bytes do not extend the resource timeout`() async throws {
         let drip = (0..<500).flatMap { _ in [SocketEffect.pause(milliseconds: 10), .write("x")] }
         try await withScenario(
             configure: { $0.timeoutIntervalForResource = 0.3 },
@@ -136,7 +135,7 @@ struct HostileStreamTests {
         }
     }
 
-    @Test func `one hostile server does not harm the loads from another`() async throws {
+    @Test func `a hostile server does not affect loads from another`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (good) async throws in
             try await withScenario(reply: { _ in [.write(head), .endlessly("X: y\r\n")] }) { (bad, session) async throws in
                 let (badURL, goodURL) = (bad.url(), good)

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// brotli and zstd as a session has them, where the system has their libraries.
+/// Decoding of brotli and zstd in a session, on systems that have their libraries.
 @Suite(.timeLimit(.minutes(2)))
 struct LibraryCodingLoadTests {
     private static let content = Array(String(repeating: "a line of text, and another one\n", count: 4_000).utf8)
@@ -37,7 +37,7 @@ struct LibraryCodingLoadTests {
         Coding(testDescription: "brotli in gzip", field: "br, gzip") { GzipBytes.stored(try BrotliBytes.compress($0)) },
     ]
 
-    @Test func `requests say which codings are undone, unless they say it themselves`() async throws {
+    @Test func `requests list the supported codings unless they set Accept-Encoding`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.text(server.url())
             _ = try await session.text(URLRequest(server.url(), headers: ["accept-encoding": "br;q=1.0, *;q=0"]))
@@ -52,7 +52,9 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    @Test(arguments: codings) func `a body is decoded for every kind of task, whoever asked for it`(coding: Coding) async throws {
+    @Test(arguments: codings) func `a body is decoded for every kind of task, even if the coding was not requested`(
+        coding: Coding
+    ) async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in try coding.reply(Self.content) }) {
             (server, session) async throws in
@@ -80,7 +82,7 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    @Test(arguments: codings) func `a body in small pieces, with and without a length, is decoded`(coding: Coding) async throws {
+    @Test(arguments: codings) func `a body in small pieces is decoded, with and without a length`(coding: Coding) async throws {
         let bytes = try coding.encode(Self.content)
         try await withScenario(
             reply: { request in
@@ -99,7 +101,7 @@ struct LibraryCodingLoadTests {
     }
 
     @Test(arguments: ["br", "zstd", "br, zstd", "zstd, gzip"])
-    func `where there is no body nothing is decoded`(field: String) async throws {
+    func `a coding without a body is ignored`(field: String) async throws {
         try await withScenario(
             reply: { request in
                 switch request.path {
@@ -117,7 +119,7 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    @Test(arguments: codings) func `what was stored of a coded message is what was delivered`(coding: Coding) async throws {
+    @Test(arguments: codings) func `the cache stores the decoded body`(coding: Coding) async throws {
         let fields = [("Cache-Control", "max-age=60"), ("Vary", "Accept-Encoding")]
         try await withCachedScenario(reply: { _ in try coding.reply(Self.content, fields) }) {
             (server, session, scene) async throws in
@@ -131,7 +133,7 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    @Test(arguments: codings) func `a coded download that is cancelled leaves nothing to resume`(coding: Coding) async throws {
+    @Test(arguments: codings) func `a cancelled download of a coded body has no resume data`(coding: Coding) async throws {
         let recorder = EventRecorder()
         let bytes = try coding.encode(ScriptedFile.pattern(600_000))
         let head = ScriptedReply.head(
@@ -146,7 +148,7 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    // MARK: What servers do wrong
+    // MARK: Invalid bodies
 
     struct Damage: Sendable, CustomTestStringConvertible {
         var testDescription: String
@@ -172,7 +174,7 @@ struct LibraryCodingLoadTests {
         Damage(testDescription: "six codings", field: "br, br, br, zstd, zstd, zstd") { [] },
     ]
 
-    @Test(arguments: damages) func `a damaged coding fails the load, and no other`(row: Damage) async throws {
+    @Test(arguments: damages) func `a damaged body fails its load only`(row: Damage) async throws {
         let body = try row.body()
         try await withScenario(reply: { $0.path == "/fine" ? .ok("fine") : .ok(body, [("Content-Encoding", row.field)]) }) {
             (server, session) async throws in
@@ -182,13 +184,13 @@ struct LibraryCodingLoadTests {
         }
     }
 
-    /// Beyond what is let through whatever it expands from.
+    /// Larger than the size that is allowed for any expansion ratio.
     private static let bombs = [
         ("br", BrotliBytes.bomb),
         ("zstd", ZstandardBytes.frame(windowExponent: 13, (0..<2_000).map { _ in ZstandardBytes.repeated(0) })),
     ]
 
-    @Test(arguments: bombs) func `a bomb ends at the limit, in bounded memory`(field: String, body: [UInt8]) async throws {
+    @Test(arguments: bombs) func `a bomb fails at the limit, in bounded memory`(field: String, body: [UInt8]) async throws {
         try await withScenario(reply: { _ in .ok(body, [("Content-Encoding", field)]) }) { (server, session) async throws in
             let before = try ProcessProbe.residentBytes()
             await expectFailure(.dataLengthExceedsMaximum) { try await session.download(from: server.url()) }
@@ -198,7 +200,7 @@ struct LibraryCodingLoadTests {
     }
 }
 
-/// As on a machine that lacks the libraries: for root alone.
+/// Simulates a machine without the libraries; requires root.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct AbsentCodingTests {
     private func run(_ suite: String, without libraries: String) async throws {
         let script = """
@@ -208,18 +210,18 @@ struct LibraryCodingLoadTests {
             suite, environment: [:], wrapper: ["/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", script, "sh"])
     }
 
-    @Test func `without the libraries neither coding is announced or undone`() async throws {
+    @Test func `without the libraries neither coding is requested or decoded`() async throws {
         try await run("NoLibraryCodingTests", without: "lib(brotlidec|zstd).so.1")
     }
 
-    @Test func `with one library the other coding alone is announced and undone`() async throws {
+    @Test func `with one library only its coding is requested and decoded`() async throws {
         try await run("OneLibraryCodingTests", without: "libbrotlidec.so.1")
     }
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("NoLibraryCodingTests")), .timeLimit(.minutes(1))) struct NoLibraryCodingTests {
     @Test(arguments: ["br", "zstd", "gzip, br"])
-    func `a body in an unknown coding is delivered as it came`(field: String) async throws {
+    func `a body in an unknown coding is delivered unchanged`(field: String) async throws {
         try await withScenario(reply: { _ in .ok("as it came", [("Content-Encoding", field)]) }) {
             (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -235,7 +237,7 @@ struct LibraryCodingLoadTests {
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("OneLibraryCodingTests")), .timeLimit(.minutes(1))) struct OneLibraryCodingTests {
-    @Test func `zstd is there, and brotli is not`() async throws {
+    @Test func `zstd is available, brotli is not`() async throws {
         let frame = ZstandardBytes.frame(windowExponent: 0, [ZstandardBytes.raw(Array("decoded".utf8), isLast: true)])
         try await withScenario(reply: { .ok(frame, [("Content-Encoding", String($0.path.dropFirst()))]) }) {
             (server, session) async throws in

@@ -37,13 +37,13 @@ private final class Hoarder: NSObject, URLSessionDataDelegate, Sendable {
     }
 }
 
-/// Data that is told piece by piece belongs to whoever was told.
+/// Data delivered in pieces belongs to the delegate.
 @Suite(.timeLimit(.minutes(1)))
 struct StreamedDataTests {
     private static let body = (0..<8 << 20).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8) }
 
     @Test(arguments: [false, true])
-    func `pieces that are kept or changed stay as they are while more comes`(isSecure: Bool) async throws {
+    func `pieces that the delegate keeps or changes stay unchanged while more data arrives`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         let delegate = Hoarder()
         try await withScenario(

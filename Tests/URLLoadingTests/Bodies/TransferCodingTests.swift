@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What `Transfer-Encoding` says was done to a response on its way (RFC 9112, sections 6 and 7), and status codes that are none.
+/// `Transfer-Encoding` of responses (RFC 9112, sections 6 and 7), and invalid status codes.
 @Suite(.timeLimit(.minutes(1)))
 struct TransferCodingTests {
     private static let content = ScriptedFile.pattern(100_000)
@@ -61,7 +61,7 @@ struct TransferCodingTests {
         } + Array("0\r\n\r\n".utf8)
     }
 
-    @Test(arguments: rows) func `transfer codings are undone`(row: Row) async throws {
+    @Test(arguments: rows) func `transfer codings are decoded`(row: Row) async throws {
         try await withScenario(reply: { $0.path == "/coded" ? row.reply : .ok("next") }) { (server, session) async throws in
             let (data, response) = try await session.data(from: server.url("/coded"))
             #expect(data == Data(Self.content))
@@ -74,7 +74,7 @@ struct TransferCodingTests {
         }
     }
 
-    @Test func `content that a content coding hides stays hidden under a transfer coding`() async throws {
+    @Test func `an unknown content coding is not decoded below a transfer coding`() async throws {
         let reply = Row(
             testDescription: "", fields: [("Content-Encoding", "compress"), ("Transfer-Encoding", "gzip")], body: Self.gzip
         ).reply
@@ -83,14 +83,14 @@ struct TransferCodingTests {
         }
     }
 
-    @Test func `a compression that is cut short fails the load, though the connection may end anywhere`() async throws {
+    @Test func `a truncated compressed body fails the load, even if the connection delimits it`() async throws {
         let reply = Row(testDescription: "", fields: [("Transfer-Encoding", "gzip")], body: Array(Self.gzip.dropLast(9))).reply
         try await withScenario(reply: { _ in reply }) { (server, session) async throws in
             await expectFailure(.cannotDecodeContentData) { try await session.data(from: server.url()) }
         }
     }
 
-    @Test func `what was stored of a compressed message is what was delivered`() async throws {
+    @Test func `the cache stores the decoded body`() async throws {
         let reply = Row(
             testDescription: "", fields: [("Cache-Control", "max-age=60"), ("Transfer-Encoding", "gzip, chunked")],
             body: Self.chunks(Self.gzip), closes: false
@@ -101,7 +101,7 @@ struct TransferCodingTests {
         }
     }
 
-    @Test(arguments: [0, 7, 99, 600, 999]) func `a status code that is none is delivered as the final one`(
+    @Test(arguments: [0, 7, 99, 600, 999]) func `an invalid status code is delivered as a final response`(
         status: Int
     ) async throws {
         let code = String(repeating: "0", count: 3 - "\(status)".count) + "\(status)"

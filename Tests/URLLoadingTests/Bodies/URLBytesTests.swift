@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The bytes and lines of what is at a URL, without a session of the app's.
+/// The bytes and lines of a URL, read without a session of the app.
 @Suite(.timeLimit(.minutes(1)))
 struct URLBytesTests {
-    @Test func `the lines of a server's answer come as they are read`() async throws {
+    @Test func `the lines of a response arrive as they are read`() async throws {
         try await withScriptedServer(reply: { _ in .chunked(["one\ntw", "o\r\n\nth", "ree"]) }) { (server) async throws in
             var lines: [String] = []
             for try await line in server.url().lines { lines.append(line) }
@@ -23,7 +23,7 @@ struct URLBytesTests {
         }
     }
 
-    @Test func `each iterator loads the URL when it is asked for the first byte`() async throws {
+    @Test func `each iterator loads the URL when its first byte is requested`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)") }) { (server) async throws in
             let bytes = server.url().resourceBytes
             var (first, second) = (bytes.makeAsyncIterator(), bytes.makeAsyncIterator())
@@ -36,7 +36,7 @@ struct URLBytesTests {
         }
     }
 
-    @Test func `files are read too`() async throws {
+    @Test func `files can be read`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write("a\nb".utf8, to: "lines")
         var lines: [String] = []
@@ -44,7 +44,7 @@ struct URLBytesTests {
         #expect(lines == ["a", "b"])
     }
 
-    @Test func `a load that fails throws once, and there are no bytes then`() async throws {
+    @Test func `a failed load throws once, and then ends the sequence`() async throws {
         try await withScriptedServer(reply: { _ in .raw("nonsense\r\n\r\n").then(.close) }) { (server) async throws in
             var iterator = server.url().resourceBytes.makeAsyncIterator()
             await #expect(throws: URLError.self) { try await iterator.next() }
