@@ -12,15 +12,15 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What RFC 9111 and RFC 5861 ask of a cache beyond freshness: which fields are kept, what a 304 and a HEAD change, what hides an
-/// error, and what is forgotten.
+/// Requirements of RFC 9111 and RFC 5861 beyond freshness: which header fields are stored, what a 304 and a HEAD update, which
+/// stored responses replace an error, and what is invalidated.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheConformanceTests {
     private static let forgiving = [("Cache-Control", "max-age=60, stale-if-error=600"), ("Age", "100")]
 
-    // MARK: Fields
+    // MARK: Header fields
 
-    @Test func `fields are kept but for those of the connection`() async throws {
+    @Test func `header fields are stored except those of the connection`() async throws {
         // Section 3.1: "the Connection header field and fields whose names are listed in it"; "Proxy-Authenticate, …".
         let dropped = [
             "A", "B", "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authentication-Info", "Proxy-Authorization",
@@ -44,7 +44,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `what came without a date is served with one`() async throws {
+    @Test func `a response without a Date is served with one`() async throws {
         // RFC 9110, section 6.6.1.
         try await withCachedScenario(reply: { _ in .ok("x", Fields.fresh) }) { (server, session, _) async throws in
             #expect(try await session.text(URLRequest(server.url())).response.value(forHTTPHeaderField: "Date") == nil)
@@ -54,7 +54,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a served response keeps its dates, and tells its age anew`() async throws {
+    @Test func `a served response keeps its dates, and its Age is computed anew`() async throws {
         let fields = [("Expires", httpDate(3000)), ("Date", httpDate(-40)), ("Age", "30")]
         try await withCachedScenario(reply: { _ in .ok("x", fields) }) { (server, session, _) async throws in
             _ = try await session.text(server.url())
@@ -65,17 +65,17 @@ struct CacheConformanceTests {
         }
     }
 
-    // MARK: What a 304 changes
+    // MARK: What a 304 updates
 
     @Test(arguments: [
         ("Test-Header", "1", "2", true), ("X-Test-Header", "1", "2", true), ("Content-Foo", "1", "2", true),
         ("X-Content-Foo", "1", "2", true), ("Content-Location", "/a", "/b", true), ("Set-Cookie", "a=b", "a=c", true),
         ("X-Frame-Options", "deny", "sameorigin", true), ("Expires", "0", httpDate(9000), true),
-        // What tells how to read the bytes that are stored stays with them (section 3.2).
+        // Fields that describe the stored bytes are not updated (section 3.2).
         ("Content-Type", "text/x-a", "text/x-b", false), ("Content-Range", "bytes 0-0/1", "bytes 0-0/9", false),
         ("Content-Encoding", "identity", "gzip", false),
     ])
-    func `a 304 gives stored fields new values`(name: String, old: String, new: String, isTaken: Bool) async throws {
+    func `a 304 updates stored fields`(name: String, old: String, new: String, isTaken: Bool) async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("body", Fields.stale + [(name, old), ("X-Kept", "1")]) }
@@ -94,7 +94,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: [("\"v\"", true), ("W/\"v\"", true), ("\"w\"", false), (nil, false)] as [(String?, Bool)])
-    func `a 304 to the app's own condition renews what is stored`(tag: String?, isRenewed: Bool) async throws {
+    func `a 304 to the app's own condition updates the stored response`(tag: String?, isRenewed: Bool) async throws {
         // Section 4.3.4: "When a cache receives a 304 (Not Modified) response, it needs to identify stored responses that are
         // suitable for updating with the new information provided, and then do so".
         try await withCachedScenario(
@@ -111,10 +111,10 @@ struct CacheConformanceTests {
         }
     }
 
-    // MARK: What hides an error (RFC 5861, section 4)
+    // MARK: Stale responses instead of errors (RFC 5861, section 4)
 
     @Test(arguments: ["GET", "HEAD"], [500, 502, 503, 504])
-    func `a response without a validator hides an error too`(method: String, status: Int) async throws {
+    func `a stale response without a validator also replaces an error`(method: String, status: Int) async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.forgiving) }
@@ -128,7 +128,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a request may ask for that itself`() async throws {
+    @Test func `a request may set stale-if-error itself`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", [("Cache-Control", "max-age=0")]) : .status(500, body: "error") }
         ) { (server, session, _) async throws in
@@ -139,7 +139,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `a new response takes the place of one that would have hidden an error`() async throws {
+    @Test func `a new response replaces one that allowed stale-if-error`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", $0.order == 0 ? Self.forgiving : Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -148,7 +148,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["", "HTTP/1.1 200 O", "HTTP/1.1 200 OK\r\nContent-"])
-    func `a connection that breaks is hidden, a kept one as well`(begun: String) async throws {
+    func `a stale response replaces a broken connection, new or reused`(begun: String) async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.forgiving) : [.write(begun), .close] }
         ) { (server, session, _) async throws in
@@ -158,7 +158,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: [Fields.stale, [("Cache-Control", "max-age=60, stale-if-error=600, must-revalidate"), ("Age", "100")]])
-    func `a connection that breaks shows where nothing hides it`(fields: [(String, String)]) async throws {
+    func `a broken connection fails the load if no stale response may be served`(fields: [(String, String)]) async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", fields) : [.write("HTTP/1.1 200 O"), .close] }
         ) { (server, session, _) async throws in
@@ -167,7 +167,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `who wants a response validated hears of the error`() async throws {
+    @Test func `a load that requires validation receives the error`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.forgiving + [("ETag", "\"v\"")]) : .status(503, body: "error") }
         ) { (server, session, _) async throws in
@@ -177,9 +177,9 @@ struct CacheConformanceTests {
         }
     }
 
-    // MARK: What is forgotten
+    // MARK: Invalidation
 
-    @Test func `what is too large to be kept leaves no older response to answer`() async throws {
+    @Test func `a response too large for the cache removes the older one`() async throws {
         try await withCachedScenario(
             memory: 1 << 20, disk: 1 << 20,
             reply: { $0.order == 1 ? .ok(ScriptedFile.pattern(200_000), Fields.fresh) : .ok("\($0.order)", Fields.fresh) }
@@ -192,7 +192,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["POST", "PUT", "DELETE", "PATCH", "M-SEARCH", "FOO"])
-    func `a method that is not known to be safe voids, unless it fails`(method: String) async throws {
+    func `a method not known to be safe invalidates, unless it fails`(method: String) async throws {
         // Section 4.4: "including methods whose safety is unknown"; "a non-error status code".
         try await withCachedScenario(
             reply: { request in
@@ -218,7 +218,7 @@ struct CacheConformanceTests {
     }
 
     @Test(arguments: ["OPTIONS", "TRACE", "PROPFIND"])
-    func `a safe method voids nothing`(method: String) async throws {
+    func `a safe method does not invalidate`(method: String) async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "0")
             _ = try await session.text(URLRequest(server.url(), method: method))
@@ -228,7 +228,7 @@ struct CacheConformanceTests {
 
     // MARK: HEAD (section 4.3.5)
 
-    @Test func `HEAD makes a stale response fresh, and keeps what it does not say`() async throws {
+    @Test func `HEAD refreshes a stale response, and keeps fields that it does not contain`() async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "HEAD" { return .raw(ScriptedReply.head(200, Fields.fresh + [("X-A", "2")])) }
@@ -243,7 +243,7 @@ struct CacheConformanceTests {
         }
     }
 
-    @Test func `HEAD finds what is on disk only`() async throws {
+    @Test func `HEAD updates a response that is only on disk`() async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "HEAD" { return .raw(ScriptedReply.head(200, [("ETag", "\"w\"")])) }
@@ -255,7 +255,7 @@ struct CacheConformanceTests {
             try await withSession(on: scene.reopened()) { (next) async throws in
                 let head = URLRequest(server.url(), method: "HEAD").with(.reloadIgnoringLocalCacheData)
                 #expect(try await next.text(head).response.statusCode == 200)
-                // The disk may have had to be asked.
+                // The entry may have to be looked up on disk first.
                 await next.flush()
                 #expect(try await next.text(server.url()) == "2")
             }
@@ -265,7 +265,7 @@ struct CacheConformanceTests {
     // MARK: Interim responses
 
     @Test(arguments: [102, 103])
-    func `an interim response goes before one that is kept`(status: Int) async throws {
+    func `an interim response does not affect what is stored`(status: Int) async throws {
         try await withCachedScenario(
             reply: { request in
                 let interim = ScriptedReply.head(status, [("Link", "</a>; rel=preload"), ("Cache-Control", "no-store")])

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What was obtained with a credential, or with a cookie that the response varies by, answers no load that would have sent another.
+/// A response obtained with a credential, or with a cookie that it varies by, is not served to a load that would send another one.
 @Suite(.timeLimit(.minutes(2)))
 struct CacheCredentialTests {
     private static func basic(_ user: String, _ password: String = "pw") -> String {
@@ -25,14 +25,14 @@ struct CacheCredentialTests {
 
     // MARK: Authorization
 
-    @Test func `a response to one credential answers neither another nor none, and each has its own`() async throws {
+    @Test func `each credential has its own stored response, and a load without one uses none of them`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order) \($0.header("Authorization") ?? "-")", Fields.fresh) }
         ) { (server, session, scene) async throws in
             let rows: [(String?, String)] = [
                 ("Bearer ali", "0 Bearer ali"), ("Bearer bob", "1 Bearer bob"), ("Bearer ali", "0 Bearer ali"),
                 ("Bearer bob", "1 Bearer bob"), ("Bearer eve", "2 Bearer eve"),
-                // What no credential obtained may answer all, and takes the place of what did.
+                // A response obtained without a credential serves all loads, and replaces the others.
                 (nil, "3 -"), ("Bearer ali", "3 -"),
             ]
             for (value, text) in rows {
@@ -42,7 +42,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `a public response is for everyone, also in a later run`() async throws {
+    @Test func `a public response serves every load, also in a later run`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             .ok("\($0.order)", [("Cache-Control", $0.path == "/p" ? "public, max-age=600" : "max-age=600")])
         }
@@ -59,7 +59,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `the app's look at its cache is judged alike`() async throws {
+    @Test func `lookups by the app follow the same rule`() async throws {
         try await withCachedScenario(reply: { _ in .ok("x", Fields.fresh) }) { (server, session, scene) async throws in
             _ = try await session.text(Self.mine(server.url(), "Bearer ali"))
             #expect(scene.cache.cachedResponse(for: Self.mine(server.url(), "Bearer ali")) != nil)
@@ -68,7 +68,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `what is stored of a credential is no more than its seal`() async throws {
+    @Test func `only a seal of the credential is stored`() async throws {
         let secret = "Bearer correct-horse-battery"
         try await withCachedScenario(
             reply: { _ in .ok("x", Fields.fresh + [("Vary", "Authorization")]) }
@@ -90,7 +90,7 @@ struct CacheCredentialTests {
                 #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
                 #expect(server.requests.count == 1)
             }
-            // Without the key nobody can tell whose it is.
+            // Without the key the cache cannot tell whose response it is.
             try FileManager.default.removeItem(atPath: root.path + "/key")
             try await withSession(on: scene.reopened()) { (later) async throws in
                 #expect(try await later.text(Self.mine(server.url(), secret)).text == "x")
@@ -99,7 +99,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `a cache without room on the disk has each credential's own in memory`() async throws {
+    @Test func `a cache without disk capacity keeps each credential's response in memory`() async throws {
         try await withCachedScenario(
             disk: 0, reply: { .ok("\($0.order)", Fields.fresh) }
         ) { (server, session, scene) async throws in
@@ -111,7 +111,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `what a proxy is told is not stored, whatever the response varies by`() async throws {
+    @Test func `proxy credentials are not stored, even if the response varies by them`() async throws {
         let secret = Data("ada:engine".utf8).base64EncodedString()
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "Proxy-Authorization")]) }
@@ -128,7 +128,7 @@ struct CacheCredentialTests {
                     guard let bytes = try? Data(contentsOf: root.appendingPathComponent(file)) else { continue }
                     #expect(bytes.range(of: Data(secret.utf8)) == nil, "\(file)")
                 }
-                // It is no part of what the response was selected by.
+                // The field is not part of the selecting header fields.
                 request.setValue(nil, forHTTPHeaderField: "Proxy-Authorization")
                 #expect(try await session.text(request).text == "0")
                 #expect(server.requests.first?.header("Proxy-Authorization") == "Basic \(secret)")
@@ -138,7 +138,7 @@ struct CacheCredentialTests {
 
     // MARK: Updates
 
-    /// What changes a stored response that answers all: the request that obtains it, and a later one of ali's.
+    /// What updates a stored response that serves all loads: the request that obtains it, and a later one with ali's credential.
     struct Update: Sendable, CustomStringConvertible {
         var description: String
         var first: String?
@@ -151,7 +151,7 @@ struct CacheCredentialTests {
         Update(description: "304 to the app's condition", first: nil, later: ("GET", ["If-None-Match": "\"v\""])),
         Update(description: "HEAD", first: nil, later: ("HEAD", [:])),
     ])
-    func `what an answer to a credential says of a response for all is for that credential`(update: Update) async throws {
+    func `an update obtained with a credential limits a response for all to that credential`(update: Update) async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let credential = request.header("Authorization")
             let fields =
@@ -178,7 +178,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `parts of which a credential obtained one are together for that credential`() async throws {
+    @Test func `parts of which one was obtained with a credential are joined for that credential only`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Cache-Control", "max-age=600"), ("ETag", "\"v\"")]
             let text = Array((request.header("Authorization") == nil ? "everybody!" : "everyonly!").utf8)
@@ -204,7 +204,7 @@ struct CacheCredentialTests {
 
     // MARK: Public and private
 
-    @Test func `a response that is private as well as public is for its credential`() async throws {
+    @Test func `a response that is both private and public serves its credential only`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", "public, private, max-age=600")]) }
         ) { (server, session, _) async throws in
@@ -214,7 +214,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `whom a response is for is judged by the fields that the delegate lets be kept`() async throws {
+    @Test func `the fields that the delegate stores decide which loads a response serves`() async throws {
         let delegate = ChangingDelegate(["Cache-Control": "private, max-age=600", "Vary": "X-Language"])
         try await withCachedScenario(
             delegate: delegate, reply: { .ok("\($0.order)", [("Cache-Control", "public, max-age=600")]) }
@@ -236,7 +236,7 @@ struct CacheCredentialTests {
 
     // MARK: Challenges
 
-    @Test func `what a challenge's credential obtained serves after the server was asked`() async throws {
+    @Test func `a response obtained by answering a challenge is served after validation`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             guard request.header("Authorization") == Self.basic("ali") else {
                 return .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no")
@@ -263,7 +263,7 @@ struct CacheCredentialTests {
             }
             #expect(try await text("ali", "pw") == "private")
             #expect(server.requests.count == 2)
-            // Asked for, and then sent with a condition; after that the credential is known to be right.
+            // The first load is challenged and then sends a condition; after that the credential is known to be accepted.
             #expect(try await text("ali", "pw", times: 2) == "private")
             #expect(server.requests.count == 4)
             #expect(server.requests.last?.header("If-None-Match") == "\"v\"")
@@ -273,7 +273,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `a stale response hides no failure while a credential is on trial`() async throws {
+    @Test func `a stale response does not replace an error while a credential is unproven`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             guard let credential = request.header("Authorization") else {
                 return .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "no")
@@ -284,7 +284,7 @@ struct CacheCredentialTests {
         }
         try await withCachedScenario(reply: reply) { (server, session, scene) async throws in
             #expect(try await session.text(Self.mine(server.url(), Self.basic("ali"))).text == "private")
-            // It is known to be right, as far as the session can tell.
+            // As far as the session knows, this credential is accepted.
             #expect(try await session.text(Self.mine(server.url(), Self.basic("ali"))).text == "private")
             let judge = Judge { $0.answer(.useCredential, URLCredential(user: "ali", password: "pw", persistence: .none)) }
             try await withSession(delegate: TaskJudge(judge)) {
@@ -299,8 +299,8 @@ struct CacheCredentialTests {
     // MARK: Cookies
 
     @Test(arguments: ["GET", "HEAD"])
-    func `a response that varies by the cookie is kept under the one that was sent`(method: String) async throws {
-        // The first answer sets the cookie; a HEAD and a 304 that set it must not file what is stored under it either.
+    func `a response that varies by Cookie is stored under the cookie that was sent`(method: String) async throws {
+        // The first response sets the cookie; a HEAD and a 304 that set it must not store the response under it either.
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("ETag", "\"v\""), ("Set-Cookie", "id=ali")]
             let text = request.header("Cookie") ?? "anonymous"
@@ -320,7 +320,7 @@ struct CacheCredentialTests {
         }
     }
 
-    @Test func `a 304 that sets a cookie renews what was asked about, and files nothing under the new cookie`() async throws {
+    @Test func `a 304 that sets a cookie updates the validated response only`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("ETag", "\"\(request.header("Cookie") ?? "-")\"")]
             if request.header("If-None-Match") == "\"-\"", request.header("Cookie") == nil {
@@ -336,7 +336,7 @@ struct CacheCredentialTests {
     // MARK: The app's own cache
 
     @Test(arguments: [false, true])
-    func `a cache of the app's own is judged by what was sent, too`(keepsItself: Bool) async throws {
+    func `an app's own cache is also checked against the sent fields`(keepsItself: Bool) async throws {
         let cache: URLCache = keepsItself ? RequestCache() : PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             let fields = [("Vary", "Cookie"), ("Cache-Control", "max-age=600"), ("Set-Cookie", "id=ali")]
@@ -348,7 +348,7 @@ struct CacheCredentialTests {
             let ali = Self.mine(server.url("/c"), "Bearer ali")
             #expect(try await session.text(ali).text == "id=ali Bearer ali")
             #expect(try await session.text(server.url("/c")) == "id=ali -")
-            // Neither the credential nor the cookie.
+            // Without the credential and the cookie.
             try await withSession(on: cache) { (nobody) async throws in
                 #expect(try await nobody.text(server.url("/a")) == "- -")
             }
@@ -356,7 +356,7 @@ struct CacheCredentialTests {
     }
 
     @Test(arguments: [("Authorization", "", true), ("Cookie", "Vary", true), ("Authorization", "public", false)])
-    func `an archived response answers no load that would have sent another credential`(
+    func `an archived response is not served to a load that would send another credential`(
         field: String, means: String, isAsked: Bool
     ) async throws {
         let cache = RequestCache()
@@ -371,7 +371,7 @@ struct CacheCredentialTests {
             var shown = ""
             dump(entry, to: &shown)
             #expect(!shown.contains("secret=ali") && !"\(entry)".contains("secret=ali"))
-            // Twice, as an app may that moves its archives.
+            // Twice, as by an app that moves its archives.
             let archived = try Self.archived(Self.archived(entry))
             #expect(archived == entry)
             cache.kept.withLock { $0[url] = archived }
@@ -387,7 +387,7 @@ struct CacheCredentialTests {
     }
 }
 
-/// Has other fields kept than came.
+/// Stores other header fields than were received.
 private final class ChangingDelegate: NSObject, URLSessionDataDelegate, Sendable {
     private let fields: [String: String]
     private let bodies = Watched<[Int: (data: Data, isComplete: Bool)]>([:])
@@ -421,7 +421,7 @@ private final class ChangingDelegate: NSObject, URLSessionDataDelegate, Sendable
     }
 }
 
-/// Leaves everything to the class above.
+/// Calls `super` for all requests.
 final class PassingCache: URLCache, @unchecked Sendable {
     override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { super.cachedResponse(for: request) }
 }

@@ -12,8 +12,8 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which responses a session uses again without asking (RFC 9111, sections 3 to 5), as a test suite for caches would look at it from
-/// outside: the same URL is loaded twice, and the server's count tells.
+/// Which stored responses a session reuses without asking the server (RFC 9111, sections 3 to 5), as a black-box test suite for
+/// caches checks it: the same URL is loaded twice, and the server counts the requests.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheFreshnessTests {
     struct Row: Sendable, CustomStringConvertible {
@@ -68,13 +68,13 @@ struct CacheFreshnessTests {
             Row(false, "max-age=6e2"), Row(false, "max-age=a600"), Row(false, "max-age=600a"), Row(false, "max-age =600"),
             Row(false, "max-age= 600"), Row(false, "max-age=600, max-age=0"), Row(false, "max-age=0, max-age=600"),
             Row(true, "max-age=600, max-age=600"), Row(false, ("Cache-Control", "max-age=600"), ("Cache-Control", "max-age=0")),
-            // Of shared caches alone.
+            // For shared caches only.
             Row(false, "s-maxage=600"), Row(false, "s-maxage=600, max-age=0"), Row(true, "max-age=600, s-maxage=0"),
             Row(false, ("Cache-Control", "s-maxage=600"), ("Cache-Control", "max-age=0")), Row(true, "private, max-age=600"),
             Row(true, "private=\"x-a\", max-age=600"), Row(true, "max-age=600, proxy-revalidate"),
             Row(true, ("Cache-Control", "max-age=600"), ("CDN-Cache-Control", "no-store")),
             Row(false, ("CDN-Cache-Control", "max-age=600")), Row(false, ("Surrogate-Control", "max-age=600")),
-            // What forbids.
+            // Directives that prevent reuse.
             Row(false, "no-store"), Row(false, "No-StOrE, max-age=600"), Row(false, "no-cache, max-age=600"),
             Row(false, "max-age=600, No-CaChE"), Row(false, "no-cache=\"\", max-age=600"),
             Row(true, "no-cache=\"x-a\", max-age=600"),
@@ -82,7 +82,7 @@ struct CacheFreshnessTests {
             Row(true, "must-revalidate, max-age=600"),
             // Section 5.2.2.3: "SHOULD ignore the no-store directive".
             Row(true, "no-store, must-understand, max-age=600"), Row(true, "immutable, max-age=600"), Row(false, "immutable"),
-            // Section 5.4: of requests alone.
+            // Section 5.4: only for requests.
             Row(true, ("Cache-Control", "max-age=600"), ("Pragma", "no-cache")),
             Row(true, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
             Row(true, ("Cache-Control", "max-age=600"), ("Content-Disposition", "attachment; filename=x")),
@@ -97,14 +97,14 @@ struct CacheFreshnessTests {
         try await check([
             expires(true, httpDate(600)), expires(false, httpDate(-600)), expires(false, now),
             expires(false, httpDate(300), date: httpDate(400)), expires(true, httpDate(500), date: httpDate(400)),
-            // RFC 9110, section 6.6.1: without a date that can be read, that of receipt.
+            // RFC 9110, section 6.6.1: without a valid Date, the time of receipt counts.
             Row(true, ("Expires", httpDate(600))), expires(true, httpDate(600), date: "foo"),
             expires(false, httpDate(-1), date: "foo"),
             // RFC 9111, section 5.3: "MUST ignore the Expires header field".
             Row(true, ("Cache-Control", "max-age=600"), ("Expires", httpDate(-7200)), ("Date", now)),
             Row(true, ("Cache-Control", "max-age=600"), ("Expires", "0"), ("Date", now)),
             Row(false, ("Cache-Control", "max-age=0"), ("Expires", httpDate(600)), ("Date", now)),
-            // The three forms of dates, in any case (section 4.2).
+            // The three date formats, in any case (section 4.2).
             expires(true, "Thu, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thursday, 18-Aug-50 02:01:18 GMT"),
             expires(true, "Thu Aug 18 02:01:18 2050"), expires(true, "Thu Aug  8 02:01:18 2050"),
             expires(true, "THU, 18 Aug 2050 02:01:18 GMT"), expires(true, "Thu, 18 AUG 2050 02:01:18 GMT"),
@@ -141,7 +141,7 @@ struct CacheFreshnessTests {
         ])
     }
 
-    @Test func `by the time of the last change, and the status`() async throws {
+    @Test func `by Last-Modified, and the status`() async throws {
         let changed = ("Last-Modified", httpDate(-86_400))
         try await check([
             Row(true, changed, ("Date", httpDate(0))), Row(true, changed, status: 203), Row(true, changed, status: 204),
@@ -154,18 +154,18 @@ struct CacheFreshnessTests {
             Row(false, ("ETag", "\"v\"")),
             Row(true, changed, status: 404), Row(true, changed, status: 501), Row(false, changed, status: 500),
             Row(true, ("ETag", "\"v\""), status: 410), Row(false, ("ETag", "\"v\""), status: 404),
-            // Any final status that says how long it is fresh.
+            // Any final status with explicit freshness.
             Row(true, ("Cache-Control", "max-age=600"), status: 203), Row(true, ("Cache-Control", "max-age=600"), status: 204),
             Row(true, ("Cache-Control", "max-age=600"), status: 299), Row(false, ("Expires", httpDate(-600)), status: 299),
             Row(true, ("Cache-Control", "max-age=600"), status: 400), Row(true, ("Cache-Control", "max-age=600"), status: 404),
             Row(true, ("Cache-Control", "max-age=600"), status: 410), Row(true, ("Cache-Control", "max-age=600"), status: 503),
             Row(true, ("Cache-Control", "max-age=600"), status: 302), Row(false, ("Cache-Control", "max-age=600"), status: 416),
-            // Section 5.2.2.3: not where the status is unknown.
+            // Section 5.2.2.3: not if the status is unknown.
             Row(false, ("Cache-Control", "max-age=600, no-store, must-understand"), status: 299),
         ])
     }
 
-    @Test func `Vary with a star anywhere`() async throws {
+    @Test func `Vary with a star among its members`() async throws {
         let fresh = ("Cache-Control", "max-age=600")
         try await check(
             [
@@ -177,7 +177,7 @@ struct CacheFreshnessTests {
             ], ["Bar": "1"])
     }
 
-    @Test func `what a request's Vary fields may differ in`() async throws {
+    @Test func `differences that Vary ignores and respects`() async throws {
         struct Pair { var name: String, first: String?, second: String?, isSame: Bool }
         let pairs = [
             Pair(name: "Foo", first: "1", second: "1", isSame: true), Pair(name: "Foo", first: "1", second: "2", isSame: false),
@@ -201,7 +201,7 @@ struct CacheFreshnessTests {
                 }
                 let first = try await load(pair.first)
                 #expect(try await (load(pair.second) == first) == pair.isSame, "\(pair)")
-                // Each variant stays, and answers for itself.
+                // Each variant is kept, and serves its own requests.
                 #expect(try await load(pair.first) == first, "\(pair)")
             }
         }

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What delegates see of a response from the cache: the order of the calls, and the metrics.
+/// What delegates receive for a response from the cache: the order of calls, and the metrics.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheHitTests {
-    // MARK: The order of a hit
+    // MARK: The order of calls
 
-    @Test func `a hit is told as a load from the network is`() async throws {
+    @Test func `a hit makes the same delegate calls as a load from the network`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(delegate: recorder, reply: { _ in .ok("hello", Fields.fresh) }) {
             (server, session, _) async throws in
@@ -35,7 +35,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a revalidated response is told once`() async throws {
+    @Test func `a revalidated response is delivered once`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
@@ -52,7 +52,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a hit may be cancelled when its response is seen`() async throws {
+    @Test func `a hit may be cancelled by its response's disposition`() async throws {
         let isHit = Watched(false)
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in isHit.read { $0 } ? .cancel : .allow }
@@ -92,7 +92,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a large hit may be cancelled in the middle`() async throws {
+    @Test func `a large hit may be cancelled midway`() async throws {
         let content = ScriptedFile.pattern(4 << 20)
         var answers = EventRecorder.Answers()
         answers.data = { task, _ in
@@ -153,7 +153,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a revalidated hit is a load from the network and one from the cache`() async throws {
+    @Test func `a revalidated hit is a transaction of the network and one of the cache`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
@@ -167,7 +167,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a delegate of one async call is told of a hit`() async throws {
+    @Test func `the delegate of an async call receives the calls for a hit`() async throws {
         try await withCachedScenario(reply: { _ in .ok("hello", Fields.fresh) }) { (server, session, _) async throws in
             _ = try await session.text(server.url())
             let own = HitDelegate()
@@ -178,7 +178,7 @@ struct CacheHitTests {
         }
     }
 
-    @Test func `a redirect to a kept response is two transactions`() async throws {
+    @Test func `a redirect to a stored response is two transactions`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end", Fields.fresh) }

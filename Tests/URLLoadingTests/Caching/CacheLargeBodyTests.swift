@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bodies too large for memory: they go to the disk while they are delivered, come from there in pieces, and are dropped if their
-/// load ends early.
+/// Bodies too large for memory: they are written to disk while they are delivered, read back in pieces, and dropped if their load
+/// ends early.
 @Suite(.timeLimit(.minutes(5)))
 struct CacheLargeBodyTests {
-    /// A twentieth of it is more than any body here.
+    /// A capacity whose twentieth is larger than any body here.
     private static let roomy = 20 << 30
 
-    /// Counts what comes, and keeps none of it.
+    /// Counts the received bytes without keeping them.
     private final class Counter: NSObject, URLSessionDataDelegate, Sendable {
         let received = Watched(0)
         let end = Delivered<(any Error)?>()
@@ -31,7 +31,7 @@ struct CacheLargeBodyTests {
         func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { end(error) }
     }
 
-    /// Loads, and answers how much came.
+    /// Loads, and returns the number of received bytes.
     private func load(_ url: URL, _ session: URLSession) async throws -> Int {
         let counter = Counter()
         let task = session.dataTask(with: url)
@@ -41,7 +41,7 @@ struct CacheLargeBodyTests {
         return counter.received.read { $0 }
     }
 
-    @Test func `a body of 500 MiB is kept and comes back without sitting in memory`() async throws {
+    @Test func `a body of 500 MiB is stored and served without being held in memory`() async throws {
         let chunk = [UInt8](repeating: 0x5A, count: 1 << 20)
         try await withCachedScenario(disk: Self.roomy, reply: { _ in .large(chunk: chunk, count: 500, Fields.fresh) }) {
             (server, session, scene) async throws in

@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which responses are kept, and that a kept one answers in the place of the server (RFC 9111, sections 3 and 4).
+/// Which responses are stored, and that a stored one is served instead of asking the server (RFC 9111, sections 3 and 4).
 @Suite(.timeLimit(.minutes(1)))
 struct CacheLoadTests {
-    // MARK: A fresh response answers
+    // MARK: A fresh response is served
 
     @Test(arguments: LoadForm.allCases, LoadForm.allCases)
-    func `a fresh response answers without the server, whatever stored it and whatever asks`(
+    func `a fresh response is served without the server to every kind of load, whichever kind stored it`(
         first: LoadForm, second: LoadForm
     ) async throws {
         let recorder = EventRecorder()
@@ -39,7 +39,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a response over TLS is kept as well`() async throws {
+    @Test func `a response over TLS is stored`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withCachedScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] },
@@ -51,7 +51,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `an empty body is a body`() async throws {
+    @Test func `an empty body is stored and served`() async throws {
         try await withCachedScenario(reply: { _ in .ok("", Fields.fresh) }) { (server, session, _) async throws in
             for _ in 0..<2 {
                 let (text, response) = try await session.text(URLRequest(server.url()))
@@ -62,7 +62,7 @@ struct CacheLoadTests {
     }
 
     @Test(arguments: [(200, true), (203, true), (204, true), (404, true), (410, true), (500, true), (401, false), (429, false)])
-    func `any status is kept but those that are about one request`(status: Int, isKept: Bool) async throws {
+    func `responses of any status are stored, except those specific to one request`(status: Int, isKept: Bool) async throws {
         try await withCachedScenario(
             reply: { request in
                 status == 204
@@ -77,7 +77,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a request with credentials is answered by a private cache`() async throws {
+    @Test func `a response to a request with credentials is stored in the private cache`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
             let request = URLRequest(server.url(), headers: ["Authorization": "Basic eDp5"])
             #expect(try await session.text(request).text == "0")
@@ -87,7 +87,7 @@ struct CacheLoadTests {
 
     // MARK: The key
 
-    @Test func `path and query are the key, the fragment is not`() async throws {
+    @Test func `path and query are part of the key, the fragment is not`() async throws {
         try await withCachedScenario(
             reply: { .ok($0.target, Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -99,7 +99,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `hosts and ports do not answer for each other`() async throws {
+    @Test func `hosts and ports have separate entries`() async throws {
         try await withCachedScenario(reply: { _ in .ok("one", Fields.fresh) }) { (server, session, _) async throws in
             try await withScriptedServer(reply: { _ in .ok("two", Fields.fresh) }) { (other) async throws in
                 for _ in 0..<2 {
@@ -112,7 +112,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `what Vary names must be the same`() async throws {
+    @Test func `header fields named by Vary must match`() async throws {
         try await withCachedScenario(
             reply: { .ok($0.header("Accept-Language") ?? "", Fields.fresh + [("Vary", "accept-language")]) }
         ) { (server, session, _) async throws in
@@ -124,14 +124,14 @@ struct CacheLoadTests {
             #expect(try await text("de", "1") == "de")
             #expect(try await text("en", "1") == "en")
             #expect(try await text("en", "2") == "en")
-            // Section 4.1: several responses of one URL may be kept.
+            // Section 4.1: several responses of one URL may be stored.
             #expect(try await text("de", "2") == "de")
             #expect(server.requests.count == 2)
         }
     }
 
     @Test(arguments: ["Accept-Encoding", "User-Agent", "Accept, Accept-Encoding", "X-Absent"])
-    func `fields that the session adds are the same again`(vary: String) async throws {
+    func `fields that the session adds match again`(vary: String) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", vary)]) }
         ) { (server, session, _) async throws in
@@ -140,7 +140,9 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `what came by a redirect, without the session's credentials, does not answer those who have them`() async throws {
+    @Test func `a response obtained through a redirect without the session's Cookie is not served to loads that send it`()
+        async throws
+    {
         try await withScriptedServer(
             reply: { .ok($0.header("Cookie") == nil ? "anonymous" : "ada", Fields.fresh + [("Vary", "Cookie")]) }
         ) { (other) async throws in
@@ -157,7 +159,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `Vary with a star never answers`() async throws {
+    @Test func `a response with Vary star is never served`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", Fields.fresh + [("Vary", "*")]) }
         ) { (server, session, _) async throws in
@@ -168,7 +170,7 @@ struct CacheLoadTests {
 
     // MARK: Bodies
 
-    @Test func `a coded body is kept and is delivered decoded`() async throws {
+    @Test func `a coded body is stored and delivered decoded`() async throws {
         let content = ScriptedFile.pattern(50_000)
         try await withCachedScenario(reply: { _ in .gzip(content, Fields.fresh) }) { (server, session, scene) async throws in
             let first = try await session.data(for: URLRequest(server.url()))
@@ -187,7 +189,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a chunked body is kept`() async throws {
+    @Test func `a chunked body is stored`() async throws {
         try await withCachedScenario(
             reply: { _ in .chunked(["one", "two", "three"], trailers: [("X-Trailer", "t")], Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -197,7 +199,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a body that ends with the connection is kept`() async throws {
+    @Test func `a body that ends with the connection is stored`() async throws {
         try await withCachedScenario(
             reply: { _ in .raw(ScriptedReply.head(200, Fields.fresh) + "all of it").then(.close) }
         ) { (server, session, _) async throws in
@@ -208,7 +210,7 @@ struct CacheLoadTests {
     }
 
     @Test(arguments: [("Content-Length", "10", "abc"), ("Transfer-Encoding", "chunked", "3\r\nabc\r\n")])
-    func `a body that ends early is not kept`(name: String, value: String, body: String) async throws {
+    func `an incomplete body is not stored`(name: String, value: String, body: String) async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order == 0 else { return .ok("whole", Fields.fresh) }
@@ -224,7 +226,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a cancelled load keeps nothing`() async throws {
+    @Test func `a cancelled load stores nothing`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
@@ -245,7 +247,7 @@ struct CacheLoadTests {
     // MARK: Size
 
     @Test(arguments: [(20_000, true), (100_000, false)])
-    func `a response of more than a twentieth of the capacity is not kept`(size: Int, isKept: Bool) async throws {
+    func `a response larger than a twentieth of the capacity is not stored`(size: Int, isKept: Bool) async throws {
         for isSized in [true, false] {
             let text = String(repeating: "x", count: size)
             try await withCachedScenario(
@@ -259,7 +261,7 @@ struct CacheLoadTests {
     }
 
     @Test(arguments: [LoadForm.async, .delegate])
-    func `a body too large for memory comes from the disk`(form: LoadForm) async throws {
+    func `a body too large for memory is served from disk`(form: LoadForm) async throws {
         let recorder = EventRecorder()
         let content = ScriptedFile.pattern(4 << 20)
         try await withCachedScenario(
@@ -275,7 +277,7 @@ struct CacheLoadTests {
         }
     }
 
-    @Test func `a cache without capacity keeps nothing`() async throws {
+    @Test func `a cache without capacity stores nothing`() async throws {
         try await withCachedScenario(
             memory: 0, disk: 0, reply: { .ok("\($0.order)", Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -286,7 +288,7 @@ struct CacheLoadTests {
 
     // MARK: Redirects
 
-    @Test func `a redirect that says nothing of time is followed anew, its target is not`() async throws {
+    @Test func `a redirect without freshness is requested again, its fresh target is not`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
@@ -305,7 +307,7 @@ struct CacheLoadTests {
 
     // MARK: Other tasks
 
-    @Test func `download tasks neither read nor fill the cache`() async throws {
+    @Test func `download tasks neither use nor fill the cache`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
             func download(_ path: String) async throws -> String {
                 let (file, _) = try await session.download(from: server.url(path))
@@ -321,7 +323,7 @@ struct CacheLoadTests {
     }
 
     @Test(arguments: ["POST", "PUT", "PATCH", "DELETE"])
-    func `answers to unsafe methods are not kept`(method: String) async throws {
+    func `responses to unsafe methods are not stored`(method: String) async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
             let request = URLRequest(server.url(), method: method)
             for order in 0..<2 {

@@ -14,23 +14,23 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a load makes of a look-up that had to ask the disk.
+/// How a load uses a lookup that had to read the disk.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheLookUpTests {
-    @Test func `where a look-up found nothing, an answer that is not to be kept removes nothing`() async throws {
+    @Test func `a response that is not stored removes nothing after a lookup without a result`() async throws {
         try await withCachedScenario(
             reply: { $0.path == "/kept" ? .ok("kept", Fields.fresh) : .ok("new", [("Cache-Control", "no-store")]) }
         ) { (server, session, scene) async throws in
             _ = try await session.text(server.url("/kept")) as String
             await session.flush()
-            // Nothing gets to be known of the directory, so that each look-up asks the disk.
+            // The directory's index is never read, so each lookup asks the disk.
             let upkeep = HeldLane(.upkeep)
             defer { upkeep.letGo() }
             try await withSession(on: scene.reopened()) { (session) async throws in
                 let changes = HeldLane(.changes)
                 defer { changes.letGo() }
                 #expect(try await session.text(server.url("/other")) == "new")
-                // A look-up waits for the changes to its URL, for as long as the load if there is nothing else to wait for.
+                // A lookup waits for changes to its URL, until the load times out if nothing else ends the wait.
                 let request = URLRequest(url: server.url("/other"), cachePolicy: .returnCacheDataDontLoad)
                 let error = await #expect(throws: URLError.self) { try await session.text(request) }
                 #expect(error?.code == .resourceUnavailable)
@@ -39,7 +39,7 @@ struct CacheLookUpTests {
     }
 }
 
-/// Keeps a lane of the disk's queue occupied.
+/// Blocks a lane of the disk queue.
 private final class HeldLane: Sendable {
     private let isOver = DispatchSemaphore(value: 0)
 

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Ranges: from complete responses, and pieces that make one (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
+/// Range requests served from complete responses, and parts that are joined (RFC 9111, sections 3.3 and 3.4; RFC 9110, section 14).
 @Suite(.timeLimit(.minutes(1)))
 struct CachePartialTests {
     private static let text = "0123456789"
 
-    /// Answers as a good server does, ranges with both ends too.
+    /// Replies correctly to requests for all of the text, or for a range of it.
     private static func serve(
         _ request: RecordedRequest, _ text: String = text, tag: String? = "\"v\"", _ fields: [(String, String)] = Fields.fresh
     ) -> ScriptedReply {
@@ -49,7 +49,7 @@ struct CachePartialTests {
         ("-3", "789", "bytes 7-9/10"), ("5-100", "56789", "bytes 5-9/10"), ("-100", text, "bytes 0-9/10"),
         ("0-", text, "bytes 0-9/10"),
     ])
-    func `a range is answered from a complete response`(range: String, text: String, place: String) async throws {
+    func `a range is served from a complete response`(range: String, text: String, place: String) async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             let (found, response) = try await load(server, session, range)
@@ -58,12 +58,12 @@ struct CachePartialTests {
             #expect(response.value(forHTTPHeaderField: "ETag") == "\"v\"")
             #expect(response.expectedContentLength == Int64(text.utf8.count))
             #expect(server.requests.count == 1)
-            // And the whole is still there.
+            // The complete response is still stored.
             #expect(try await load(server, session, nil).text == Self.text)
         }
     }
 
-    @Test func `a range beyond the end is not satisfied, by whoever answers`() async throws {
+    @Test func `a range beyond the end is not satisfiable, from the cache or the server`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             let response = try await load(server, session, "10-").response
@@ -73,7 +73,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a range of a large body comes from the disk`() async throws {
+    @Test func `a range of a large body is served from disk`() async throws {
         let content = ScriptedFile.pattern(4 << 20)
         try await withCachedScenario(memory: 1 << 20, reply: { _ in .ok(content, Fields.fresh) }) {
             (server, session, _) async throws in
@@ -87,7 +87,7 @@ struct CachePartialTests {
     }
 
     @Test(arguments: [("\"v\"", 206, "234"), ("\"other\"", 200, text), ("W/\"v\"", 200, text)])
-    func `If-Range decides between the part and the whole`(validator: String, status: Int, text: String) async throws {
+    func `If-Range decides between a part and the complete response`(validator: String, status: Int, text: String) async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             let (found, response) = try await load(server, session, "2-4", ["If-Range": validator])
@@ -95,7 +95,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a part of a stale response is asked for`() async throws {
+    @Test func `a range of a stale response is validated`() async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.order > 0, request.header("If-None-Match") == "\"v\"" {
@@ -107,13 +107,13 @@ struct CachePartialTests {
             _ = try await load(server, session, nil)
             let (found, response) = try await load(server, session, "2-4")
             #expect(response.statusCode == 206 && server.requests.count == 2)
-            // Either the server said 304, or it sent its own.
+            // The server sent a 304, or its own part.
             let isConditional = try await server.request(1).header("If-None-Match") != nil
             #expect(found == (isConditional ? "234" : "cde"))
         }
     }
 
-    @Test func `several ranges are whole or parts, and never wrong`() async throws {
+    @Test func `several ranges get the complete response or the right parts`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             var request = URLRequest(server.url())
@@ -125,7 +125,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a part of a coded response is not cut from the decoded one`() async throws {
+    @Test func `a range of a coded response is not cut from the decoded body`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.header("Range") == nil
@@ -139,9 +139,9 @@ struct CachePartialTests {
         }
     }
 
-    // MARK: Pieces
+    // MARK: Parts
 
-    @Test func `a part alone does not answer for the whole`() async throws {
+    @Test func `a part is not served as the complete response`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             #expect(try await load(server, session, "0-4").text == "01234")
             let (text, response) = try await load(server, session, nil)
@@ -153,7 +153,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a stored part answers for itself and for what lies within`() async throws {
+    @Test func `a stored part is served for its range and for ranges within it`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             #expect(try await load(server, session, "2-7").text == "234567")
             for (range, text) in [("2-7", "234567"), ("3-4", "34"), ("7-7", "7")] {
@@ -167,7 +167,7 @@ struct CachePartialTests {
     }
 
     @Test(arguments: [["0-4", "5-9"], ["5-9", "0-4"], ["0-6", "4-"], ["0-2", "3-5", "6-9"], ["4-", "0-7"]])
-    func `parts that meet are the whole`(ranges: [String]) async throws {
+    func `parts that cover the body are joined to the complete response`(ranges: [String]) async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, scene) async throws in
             for range in ranges { #expect(try await load(server, session, range).response.statusCode == 206) }
             let (text, response) = try await load(server, session, nil)
@@ -182,7 +182,7 @@ struct CachePartialTests {
     }
 
     @Test(arguments: [("\"v\"", "\"w\""), ("W/\"v\"", "W/\"v\""), (nil, nil), ("\"v\"", nil)] as [(String?, String?)])
-    func `parts of different entities are never put together`(first: String?, second: String?) async throws {
+    func `parts of different entities are never joined`(first: String?, second: String?) async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0
@@ -195,7 +195,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a part does not take the place of a whole response of the same entity`() async throws {
+    @Test func `a part does not replace a complete response of the same entity`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             var request = URLRequest(server.url(), headers: ["Range": "bytes=2-4"])
@@ -206,7 +206,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a new part voids a whole response of another entity`() async throws {
+    @Test func `a new part invalidates a complete response of another entity`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? Self.serve($0) : Self.serve($0, "abcdefghij", tag: "\"w\"") }
         ) { (server, session, _) async throws in
@@ -215,13 +215,13 @@ struct CachePartialTests {
             request.cachePolicy = .reloadIgnoringLocalCacheData
             #expect(try await session.text(request).text == "cde")
             let text = try await load(server, session, nil).text
-            // The whole of one or of the other, and no mixture.
+            // The complete response of either entity, but no mixture.
             #expect([Self.text, "abcdefghij"].contains(text))
         }
     }
 
     @Test(arguments: ["bytes 0-4/*", "bytes 0-3/10", "bytes 5-9/10", "bytes 0-4/3", "x", "bytes 4-0/10"])
-    func `a part whose place is not what it says is not kept for the whole`(place: String) async throws {
+    func `a part with an inconsistent Content-Range is not joined`(place: String) async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0

@@ -12,17 +12,17 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a program's cached responses are after it ended: each run is a process of its own, with a home of the test's.
+/// Cached responses after the end of the program: each run is a process of its own, with a home directory of the test.
 @Suite(.timeLimit(.minutes(3)))
 struct CachePersistenceTests {
     private let home: TemporaryDirectory
 
     init() throws { home = try TemporaryDirectory() }
 
-    /// Answers with the number of the request, for as long as the path says.
+    /// Replies with the number of the request.
     private static let reply: @Sendable (RecordedRequest) -> ScriptedReply = { .ok("\($0.order)", Fields.fresh) }
 
-    /// Everything below the home, with its permissions.
+    /// All files and folders below the home directory, with their permissions.
     private func items() throws -> [(path: String, isFolder: Bool, mode: Int)] {
         let root = home.url.resolvingSymlinksInPath()
         let all = FileManager.default.enumerator(at: root, includingPropertiesForKeys: [.isDirectoryKey])
@@ -36,7 +36,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `the next run is answered by what the last one stored`() async throws {
+    @Test func `the next run is served what the last one stored`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             for _ in 0..<2 {
                 await #expect(processExitsWith: .success) {
@@ -52,7 +52,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `what was flushed outlives a crash`() async throws {
+    @Test func `flushed responses survive a crash`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -71,7 +71,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `responses are in the cache's place alone, for their owner's eyes`() async throws {
+    @Test func `responses are only in the cache's directory, readable by their owner only`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -90,7 +90,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `a home that cannot be written to stops no request`() async throws {
+    @Test func `an unwritable home directory does not fail requests`() async throws {
         try home.write("a file where a folder should be".utf8, to: "cache")
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
@@ -98,7 +98,7 @@ struct CachePersistenceTests {
                 TestHome.settle(in: home)
                 let session = URLSession(configuration: .default)
                 #expect(try await session.text(url) == "0")
-                #expect(try await session.text(url) == "0", "it is in memory")
+                #expect(try await session.text(url) == "0", "not in memory")
                 #expect(URLCache.shared.currentDiskUsage == 0)
                 await session.flush()
                 await session.reset()
@@ -130,7 +130,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `runs that store at once lose nothing and mix nothing`() async throws {
+    @Test func `concurrent runs lose no response and mix none up`() async throws {
         try await withScriptedServer(reply: { .ok($0.path, Fields.fresh) }) { (server) async throws in
             let (home, url) = (home.path, server.url())
             await withTaskGroup(of: Void.self) { group in
@@ -141,7 +141,7 @@ struct CachePersistenceTests {
                             TestHome.settle(in: home)
                             let session = URLSession(configuration: .default)
                             for index in 1...40 {
-                                // Some are of one run alone, some of all three.
+                                // Some URLs are of one run only, some of all three.
                                 let path = index % 2 == 0 ? "all-\(index)" : "n\(number)-\(index)"
                                 #expect(try await session.text(url.appendingPathComponent(path)) == "/" + path)
                             }
@@ -162,13 +162,13 @@ struct CachePersistenceTests {
                 }
                 #expect(URLCache.shared.entries().count == 80)
             }
-            #expect(server.requests.count == before, "something was lost")
+            #expect(server.requests.count == before, "a response was lost")
         }
     }
 
-    // MARK: Where they are
+    // MARK: Directories
 
-    @Test func `without a directory a cache is the program's, by either initialiser`() async throws {
+    @Test func `a cache without a directory uses the program's, with either initializer`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
             TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")
@@ -180,7 +180,7 @@ struct CachePersistenceTests {
         }
     }
 
-    @Test func `a relative path is below the program's folder, and a cache of its own`() async throws {
+    @Test func `a relative path is below the program's directory, and a separate cache`() async throws {
         await #expect(processExitsWith: .success) { [home = home.path as String] () async throws in
             TestHome.settle(in: home)
             let request = try CacheScene.request("http://a/")

@@ -59,7 +59,7 @@ struct CachePolicyTests {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", $0.order == 0 ? first : [("Cache-Control", "no-store")]) }
         ) { (server, filling, scene) async throws in
-            // So that the request under test is always the second.
+            // The request under test is always the second one.
             _ = try await filling.text(server.url(kept == .nothing ? "/else" : "/a"))
             try await withSession({ configuration in
                 configuration.urlCache = scene.cache
@@ -90,7 +90,7 @@ struct CachePolicyTests {
     }
 
     @Test(arguments: Row.all)
-    func `the policy of a session decides for requests that have none`(row: Row) async throws {
+    func `the policy of a session decides for requests without their own`(row: Row) async throws {
         try await expect(row.outcome, kept: row.kept, request: nil, session: row.policy)
     }
 
@@ -127,7 +127,7 @@ struct CachePolicyTests {
         try await expect(pair.outcome, kept: pair.kept, request: pair.request, session: pair.session)
     }
 
-    @Test func `what was reloaded is kept in the place of the old`() async throws {
+    @Test func `a reloaded response replaces the stored one`() async throws {
         for policy: URLRequest.CachePolicy in [.reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData] {
             try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
                 let request = URLRequest(server.url())
@@ -139,7 +139,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `without a cache there is nothing to return`() async throws {
+    @Test func `a policy that requires the cache fails without a cache`() async throws {
         try await withScenario(configure: { $0.urlCache = nil }, reply: { _ in .ok("x") }) { (server, session) async throws in
             let request = URLRequest(server.url())
             await expectFailure(.resourceUnavailable) {
@@ -152,7 +152,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `a load that is not to happen tells the delegate the error alone`() async throws {
+    @Test func `a load that must not use the network only reports its error to the delegate`() async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session, _) async throws in
             let task = session.dataTask(with: URLRequest(server.url()).with(.returnCacheDataDontLoad))
@@ -164,7 +164,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `a redirect target is answered by the policy too`() async throws {
+    @Test func `the policy also applies to the target of a redirect`() async throws {
         try await withCachedScenario(
             reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("\($0.order)", Fields.fresh) }
         ) { (server, session, _) async throws in
@@ -213,7 +213,7 @@ struct CachePolicyTests {
         Directive("only-if-cached", .timeout, ("Cache-Control", "max-age=60"), ("Age", "100")),
         Directive("only-if-cached, max-stale", .stored, ("Cache-Control", "max-age=60"), ("Age", "100")),
     ])
-    func `a request says what it takes`(row: Directive) async throws {
+    func `the request's directives decide whether a stored response is served`(row: Directive) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", $0.order == 0 ? row.stored : []) }
         ) { (server, session, _) async throws in
@@ -232,7 +232,7 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `a request with no-store is not answered for later`() async throws {
+    @Test func `a response to a request with no-store is not stored`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, _) async throws in
             let request = URLRequest(server.url(), headers: ["Cache-Control": "no-store"])
             #expect(try await session.text(request).text == "0")
@@ -242,7 +242,7 @@ struct CachePolicyTests {
     }
 
     @Test(arguments: ["no-cache", "no-store", "only-if-cached"])
-    func `a session's own fields are directives as well`(directive: String) async throws {
+    func `directives in the session's additional headers apply`(directive: String) async throws {
         try await withCachedScenario(
             configure: { $0.httpAdditionalHeaders = ["Cache-Control": directive] },
             reply: { .ok("\($0.order)", Fields.fresh) }
@@ -260,13 +260,13 @@ struct CachePolicyTests {
         }
     }
 
-    @Test func `only-if-cached never asks the server`() async throws {
+    @Test func `only-if-cached never contacts the server`() async throws {
         try await withCachedScenario(reply: { _ in .ok("x") }) { (server, session, _) async throws in
             let request = URLRequest(server.url(), headers: ["Cache-Control": "only-if-cached"])
             // "… or respond with a 504 (Gateway Timeout) status code" (RFC 9111, section 5.2.1.7).
             let (text, response) = try await session.text(request)
             #expect(text.isEmpty && response.statusCode == 504 && response.url == server.url())
-            // The app's policy is the app's, and fails as Apple has it.
+            // The app's cache policy is separate, and fails as Apple documents.
             await expectFailure(.resourceUnavailable) {
                 try await session.data(for: request.with(.returnCacheDataDontLoad))
             }
@@ -275,7 +275,7 @@ struct CachePolicyTests {
     }
 
     @Test(arguments: ["\"v\"", "W/\"v\"", "\"other\", \"v\"", "*"])
-    func `a condition of the app's own that holds is answered 304`(tags: String) async throws {
+    func `an If-None-Match set by the app that matches gets a 304`(tags: String) async throws {
         try await withCachedScenario(
             reply: { request in
                 let fields = Fields.fresh + [("ETag", "\"v\"")]
@@ -287,13 +287,13 @@ struct CachePolicyTests {
                 let request = URLRequest(server.url(), headers: ["If-None-Match": tags])
                 let (text, response) = try await session.text(request)
                 #expect(response.statusCode == 304 && text.isEmpty)
-                // The second round asks with the body stored.
+                // The second round has the body stored.
                 #expect(try await session.text(server.url()) == "body")
             }
         }
     }
 
-    @Test func `a condition of the app's own that fails gets the body`() async throws {
+    @Test func `an If-None-Match set by the app that does not match gets the body`() async throws {
         try await withCachedScenario(
             reply: { _ in .ok("body", Fields.fresh + [("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in

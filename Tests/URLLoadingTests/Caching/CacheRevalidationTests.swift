@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Stale responses: asking whether they still hold (RFC 9111, section 4.3), and what makes them void (section 4.4).
+/// Stale responses: validation (RFC 9111, section 4.3), and invalidation (section 4.4).
 @Suite(.timeLimit(.minutes(1)))
 struct CacheRevalidationTests {
     private static let changed = httpDate(-1000)
@@ -28,7 +28,7 @@ struct CacheRevalidationTests {
         [("ETag", "\"v\"")], [("ETag", "W/\"v\"")], [("Last-Modified", changed)],
         [("ETag", "\"v\""), ("Last-Modified", changed)],
     ])
-    func `the validators of the stored response go along, and 304 makes it fresh`(
+    func `the stored validators are sent, and a 304 makes the response fresh`(
         validators: [(String, String)]
     ) async throws {
         try await withCachedScenario(
@@ -41,7 +41,7 @@ struct CacheRevalidationTests {
             for _ in 0..<2 {
                 let (text, response) = try await session.text(URLRequest(server.url()))
                 #expect(text == "first" && response.statusCode == 200)
-                // Section 3.2: the fields of the 304 take the place of the stored ones.
+                // Section 3.2: the fields of the 304 replace the stored ones.
                 #expect(response.value(forHTTPHeaderField: "X-Count") == "2")
                 #expect(response.value(forHTTPHeaderField: "X-New") == "yes")
                 #expect(response.value(forHTTPHeaderField: "Cache-Control") == "max-age=600")
@@ -61,7 +61,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a 304 without a word on freshness leaves the response to be asked for again`() async throws {
+    @Test func `a 304 without freshness leaves the response to be validated again`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0
@@ -75,8 +75,8 @@ struct CacheRevalidationTests {
         }
     }
 
-    /// As nginx does where it compresses.
-    @Test func `a 304 whose tag has lost its W makes the response fresh, and stays one request each time`() async throws {
+    /// nginx does this when it compresses.
+    @Test func `a 304 with a strong tag confirms a response with a weak tag each time`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0
@@ -91,7 +91,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `fields of the framing and the coding are not taken from a 304`() async throws {
+    @Test func `a 304 does not change the framing and coding fields`() async throws {
         let content = ScriptedFile.pattern(5000)
         try await withCachedScenario(
             reply: { request in
@@ -110,7 +110,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a 200 takes the place of what was stored`() async throws {
+    @Test func `a 200 replaces the stored response`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0 ? .ok("old", Fields.stale + [("X-Old", "1")]) : .ok("new", Fields.fresh)
@@ -125,7 +125,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a 304 for another entity is not believed`() async throws {
+    @Test func `a 304 for another entity is ignored and the request is repeated`() async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.order == 0 { return .ok("old", Fields.stale) }
@@ -140,7 +140,7 @@ struct CacheRevalidationTests {
     }
 
     @Test(arguments: [URLRequest.CachePolicy.reloadIgnoringLocalCacheData, .reloadIgnoringLocalAndRemoteCacheData])
-    func `what a reload showed to be outdated does not come back`(policy: URLRequest.CachePolicy) async throws {
+    func `a response that a reload showed to be outdated is not served again`(policy: URLRequest.CachePolicy) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", $0.order == 0 ? Fields.fresh : [("Cache-Control", "no-store")]) }
         ) { (server, session, _) async throws in
@@ -150,14 +150,14 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a 304 that nobody asked for is handed on`() async throws {
+    @Test func `an unsolicited 304 is delivered`() async throws {
         try await withCachedScenario(reply: { _ in Self.notModified() }) { (server, session, _) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
             #expect(text.isEmpty && response.statusCode == 304)
         }
     }
 
-    @Test func `an error in the place of a 304 is handed on and keeps nothing`() async throws {
+    @Test func `an error instead of a 304 is delivered and removes the stored response`() async throws {
         try await withCachedScenario(
             reply: { request in
                 switch request.order {
@@ -173,7 +173,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `each variant is asked for with its own validator`() async throws {
+    @Test func `each variant is validated with its own validator`() async throws {
         try await withCachedScenario(
             reply: { request in
                 let language = request.header("Accept-Language") ?? ""
@@ -237,7 +237,7 @@ struct CacheRevalidationTests {
         Change(method: "PUT", path: "/other", fields: [("Content-Location", "a")], voids: true),
         Change(method: "POST", path: "/other", status: 500, fields: [("Location", "/a")], voids: false),
     ])
-    func `a successful change makes a stored response void`(change: Change) async throws {
+    func `a successful unsafe request invalidates the stored response`(change: Change) async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "GET" { return .ok("\(request.order)", Fields.fresh) }
@@ -252,7 +252,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `a change that redirects makes a stored response void, in all its variants`() async throws {
+    @Test func `an unsafe request that redirects invalidates all variants of the stored response`() async throws {
         try await withCachedScenario(
             reply: { request in
                 switch (request.method, request.path) {
@@ -271,7 +271,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `an upload makes a stored response void, on disk as well`() async throws {
+    @Test func `an upload invalidates the stored response, on disk as well`() async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", $0.method == "GET" ? Fields.fresh : []) }
         ) { (server, session, scene) async throws in
@@ -285,7 +285,7 @@ struct CacheRevalidationTests {
     }
 
     @Test(arguments: ["Location", "Content-Location"])
-    func `a change at another origin voids nothing`(name: String) async throws {
+    func `an unsafe request does not invalidate responses of another origin`(name: String) async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "GET" { return .ok("\(request.order)", Fields.fresh) }
@@ -301,7 +301,7 @@ struct CacheRevalidationTests {
 
     // MARK: HEAD
 
-    @Test func `HEAD is answered from a stored GET`() async throws {
+    @Test func `HEAD is served from a stored GET`() async throws {
         try await withCachedScenario(
             reply: { _ in .ok("body", Fields.fresh + [("X-Mine", "1")]) }
         ) { (server, session, _) async throws in
@@ -314,7 +314,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `HEAD does not answer for GET`() async throws {
+    @Test func `a HEAD response is not served for GET`() async throws {
         try await withCachedScenario(
             reply: { request in
                 request.method == "HEAD"
@@ -328,7 +328,7 @@ struct CacheRevalidationTests {
         }
     }
 
-    @Test func `HEAD updates the stored response that it fits`() async throws {
+    @Test func `HEAD updates the stored response that it matches`() async throws {
         let tag = ("ETag", "\"v\"")
         try await withCachedScenario(
             reply: { request in
@@ -346,7 +346,7 @@ struct CacheRevalidationTests {
     }
 
     @Test(arguments: [[("ETag", "\"w\""), ("Content-Length", "4")], [("ETag", "\"v\""), ("Content-Length", "5")]])
-    func `HEAD of another entity voids the stored response`(fields: [(String, String)]) async throws {
+    func `HEAD of another entity invalidates the stored response`(fields: [(String, String)]) async throws {
         try await withCachedScenario(
             reply: { request in
                 if request.method == "HEAD" { return .raw(ScriptedReply.head(200, Fields.fresh + fields)) }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A cache on a directory of one test, and what the tests put into it.
+/// A cache in a directory of one test, and the entries that tests store in it.
 struct CacheScene {
     static let lots = 200 << 20
 
@@ -24,7 +24,7 @@ struct CacheScene {
         cache = URLCache(memoryCapacity: memory, diskCapacity: disk, directory: directory.url)
     }
 
-    /// Another cache on the same directory, as the next run of the program has it: nothing of it is in memory.
+    /// Another cache on the same directory, as in the next run of the program: its memory is empty.
     func reopened() -> URLCache {
         URLCache(memoryCapacity: Self.lots, diskCapacity: Self.lots, directory: directory.url)
     }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Where responses are kept between loads, sessions and runs of the program.
+/// Storage of responses between loads, sessions and runs of the program.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheStorageTests {
     @Test func `sessions share a cache`() async throws {
@@ -25,7 +25,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `ephemeral sessions keep to themselves, and off the disk`() async throws {
+    @Test func `ephemeral sessions do not share their cache, and do not write to disk`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             for order in 0..<2 {
                 let configuration = URLSessionConfiguration.ephemeral
@@ -42,7 +42,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `a session without a cache asks each time`() async throws {
+    @Test func `a session without a cache asks the server each time`() async throws {
         try await withScenario(
             configure: { $0.urlCache = nil }, reply: { .ok("\($0.order)", Fields.fresh) }
         ) { (server, session) async throws in
@@ -52,7 +52,7 @@ struct CacheStorageTests {
     }
 
     @Test(arguments: [0, 3_000, 300_000, 3 << 20])
-    func `what was flushed is there for the next run`(size: Int) async throws {
+    func `flushed responses are available to the next run`(size: Int) async throws {
         let content = ScriptedFile.pattern(size)
         let fields = Fields.fresh + [("Content-Type", "text/x-kept"), ("X-Kept", "yes"), ("ETag", "\"e\"")]
         try await withCachedScenario(reply: { _ in .ok(content, fields) }) { (server, session, scene) async throws in
@@ -71,7 +71,7 @@ struct CacheStorageTests {
 
     enum Damage: String, Sendable, CaseIterable { case cut, flippedBody, flippedHead, empty, grown }
 
-    /// Stores a response, damages its file, and goes on with another cache on the same directory.
+    /// Stores a response, damages its file, and continues with another cache on the same directory.
     private func withDamage(
         _ damage: Damage, size: Int, test: (ScriptedServer, URLSession, Data) async throws -> Void
     ) async throws {
@@ -102,18 +102,18 @@ struct CacheStorageTests {
 
     @Test(arguments: [3_000, 3 << 20], Damage.allCases)
     func `a damaged entry is a miss`(size: Int, damage: Damage) async throws {
-        // What is too large for the memory is checked as it is read: see below.
+        // A body too large for memory is verified while it is read: see the next test.
         guard size < 1 << 20 || damage != .flippedBody else { return }
         try await withDamage(damage, size: size) { (server, session, content) async throws in
             #expect(try await session.data(from: server.url()).0 == content)
             #expect(server.requests.count == 2)
-            // It was stored again.
+            // The response was stored again.
             #expect(try await session.data(from: server.url()).0 == content)
             #expect(server.requests.count == 2)
         }
     }
 
-    @Test func `a large body with a wrong bit never passes for whole, and is gone afterwards`() async throws {
+    @Test func `a large body with a flipped bit is never delivered as complete, and its entry is removed`() async throws {
         try await withDamage(.flippedBody, size: 3 << 20) { (server, session, content) async throws in
             do {
                 #expect(try await session.data(from: server.url()).0 == content)
@@ -126,7 +126,7 @@ struct CacheStorageTests {
     }
 
     @Test(arguments: [3_000, 3 << 20])
-    func `an entry whose file is gone is a miss`(size: Int) async throws {
+    func `an entry whose file is missing is a miss`(size: Int) async throws {
         let content = ScriptedFile.pattern(size)
         try await withCachedScenario(
             memory: 0, reply: { _ in .ok(content, Fields.fresh) }
@@ -139,7 +139,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `a reset empties the cache, on disk too`() async throws {
+    @Test func `a reset empties the cache, also on disk`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
             #expect(try await session.text(server.url()) == "0")
             await session.flush()
@@ -151,7 +151,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `an emptied cache is asked in vain`() async throws {
+    @Test func `a removed response is not served`() async throws {
         try await withCachedScenario(reply: { .ok("\($0.order)", Fields.fresh) }) { (server, session, scene) async throws in
             let request = URLRequest(server.url())
             #expect(try await session.text(request).text == "0")
@@ -166,7 +166,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `what an app stored answers`() async throws {
+    @Test func `a response that the app stored is served`() async throws {
         try await withCachedScenario(reply: { _ in .ok("server") }) { (server, session, scene) async throws in
             let url = server.url("/own")
             let response = try #require(
@@ -179,7 +179,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `what a session stored can be read by the app`() async throws {
+    @Test func `the app can read a response that a session stored`() async throws {
         try await withCachedScenario(
             reply: { _ in .ok("body", Fields.fresh + [("Content-Type", "text/plain")]) }
         ) { (server, session, scene) async throws in
@@ -191,10 +191,10 @@ struct CacheStorageTests {
         }
     }
 
-    // MARK: Many at once
+    // MARK: Concurrency
 
     @Test(arguments: [false, true])
-    func `many requests of one URL at once all succeed`(isLarge: Bool) async throws {
+    func `many concurrent requests of one URL all succeed`(isLarge: Bool) async throws {
         let content = ScriptedFile.pattern(isLarge ? 1 << 20 : 1000)
         try await withCachedScenario(
             memory: isLarge ? 1 << 19 : CacheScene.lots, reply: { _ in .ok(content, Fields.fresh) }
@@ -213,7 +213,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `many requests of many URLs get their own answers`() async throws {
+    @Test func `many requests of many URLs get their own responses`() async throws {
         try await withCachedScenario(
             memory: 20_000, disk: 4 << 20,
             reply: { .ok($0.path + String(repeating: "x", count: 1000), Fields.fresh) }
@@ -230,7 +230,7 @@ struct CacheStorageTests {
         }
     }
 
-    @Test func `removing while loads go on harms none`() async throws {
+    @Test func `removing responses during loads does not fail them`() async throws {
         try await withCachedScenario(reply: { .ok($0.path, Fields.fresh) }) { (server, session, scene) async throws in
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for index in 0..<100 {

@@ -13,7 +13,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Subclasses of `URLCache` that keep responses themselves: sessions ask them and fill them.
+/// Sessions look up and store responses through subclasses of `URLCache` that store responses themselves.
 @Suite(.timeLimit(.minutes(1)))
 struct CacheSubclassTests {
     private static func entry(_ url: URL, _ text: String, _ fields: [String: String]) throws -> CachedURLResponse {
@@ -23,7 +23,7 @@ struct CacheSubclassTests {
     }
 
     @Test(arguments: LoadForm.allCases)
-    func `a subclass with the calls for requests is filled and asked`(form: LoadForm) async throws {
+    func `a subclass that overrides the methods with requests is filled and used`(form: LoadForm) async throws {
         let cache = RequestCache()
         let recorder = EventRecorder()
         try await withCachedScenario(
@@ -42,7 +42,7 @@ struct CacheSubclassTests {
     }
 
     @Test(arguments: LoadForm.allCases)
-    func `a subclass with the calls for tasks is filled and asked`(form: LoadForm) async throws {
+    func `a subclass that overrides the methods with tasks is filled and used`(form: LoadForm) async throws {
         let cache = TaskKeepingCache()
         let recorder = EventRecorder()
         try await withCachedScenario(
@@ -57,7 +57,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `what a subclass has answers by its own freshness`() async throws {
+    @Test func `the freshness of a subclass's response decides whether it is served`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache,
@@ -81,7 +81,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `the policies hold for a subclass`() async throws {
+    @Test func `cache policies apply to a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(cache: cache, reply: { _ in .ok("server") }) { (server, session, _) async throws in
             let request = URLRequest(server.url("/a"))
@@ -95,7 +95,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a subclass is not given what may not be kept`() async throws {
+    @Test func `a response that must not be stored is not passed to a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache,
@@ -117,7 +117,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a subclass is given successes alone`() async throws {
+    @Test func `only successful responses are passed to a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache,
@@ -138,7 +138,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a change makes the subclass forget`() async throws {
+    @Test func `an unsafe request removes the response from a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache, reply: { .ok("\($0.order)", $0.method == "GET" ? Fields.fresh : []) }
@@ -149,7 +149,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a change is told once`() async throws {
+    @Test func `an unsafe request removes the response from a subclass once`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(cache: cache, reply: { _ in .ok("x") }) { (server, session, _) async throws in
             _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST"))
@@ -157,7 +157,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a 304 gives the subclass the new fields`() async throws {
+    @Test func `a 304 updates the fields in a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache,
@@ -176,7 +176,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a subclass that watches and calls super works as its super does`() async throws {
+    @Test func `a subclass that calls super works like its superclass`() async throws {
         let cache = WatchingCache(memoryCapacity: 1 << 20, diskCapacity: 0)
         try await withCachedScenario(cache: cache, reply: { .ok("\($0.order)", Fields.fresh) }) {
             (server, session, _) async throws in
@@ -188,7 +188,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `HEAD and ranges are answered by a subclass`() async throws {
+    @Test func `HEAD and range requests are served from a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(cache: cache, reply: { _ in .ok("server", Fields.fresh) }) {
             (server, session, _) async throws in
@@ -203,7 +203,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a delegate may keep a response from a subclass`() async throws {
+    @Test func `a delegate may veto storing in a subclass`() async throws {
         let cache = RequestCache()
         let delegate = RefusingDelegate()
         try await withCachedScenario(cache: cache, delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
@@ -214,7 +214,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a subclass is filled behind a stale answer, or before it`() async throws {
+    @Test func `a background revalidation fills a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(
             cache: cache,
@@ -245,7 +245,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a session does not wait for ever for a cancelled task of a slow subclass`() async throws {
+    @Test func `a cancelled task ends although a subclass does not answer`() async throws {
         let cache = SilentCache()
         let recorder = EventRecorder()
         try await withCachedScenario(cache: cache, delegate: recorder, reply: { _ in .ok("x") }) {
@@ -258,7 +258,7 @@ struct CacheSubclassTests {
         }
     }
 
-    // MARK: What a request was sent with
+    // MARK: The sent header fields
 
     private static func varied(_ url: URL) throws -> CachedURLResponse {
         try entry(url, "kept", ["Cache-Control": "max-age=600", "Vary": "Cookie"])
@@ -276,7 +276,7 @@ struct CacheSubclassTests {
             }, reply: reply, test: test)
     }
 
-    @Test func `a request that a subclass turns to another URL has nothing of what was sent to the first`() async throws {
+    @Test func `a lookup that a subclass redirects to another URL ignores the fields sent to the first`() async throws {
         let cache = TurningCache()
         try await withCookie(cache, reply: { _ in .ok("server") }) { (server, session) async throws in
             let other = server.url("/other")
@@ -287,7 +287,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a task has nothing any more of what was sent before a redirect led to a class`() async throws {
+    @Test func `a lookup for a task ignores the fields sent before a redirect to a URLProtocol class`() async throws {
         let cache = TurningCache()
         let recorder = EventRecorder()
         try await withCookie(cache, reply: { _ in .redirect(302, to: "/claimed") }) { (server, session) async throws in
@@ -302,7 +302,7 @@ struct CacheSubclassTests {
     }
 }
 
-/// Keeps responses itself, by the calls with requests.
+/// Stores responses itself, through the methods with requests.
 final class RequestCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
     let calls = Mutex<[String]>([])
@@ -332,7 +332,7 @@ final class RequestCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Keeps responses itself, by the calls with tasks.
+/// Stores responses itself, through the methods with tasks.
 private final class TaskKeepingCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
 
@@ -356,7 +356,7 @@ private final class TaskKeepingCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Sees what is asked, and leaves it to its super class.
+/// Records the calls, and calls `super`.
 private final class WatchingCache: URLCache, @unchecked Sendable {
     let calls = Mutex<[String]>([])
 
@@ -371,7 +371,7 @@ private final class WatchingCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Looks everything up by one other URL, where there is one.
+/// Looks up another URL for all requests if one is set.
 private final class TurningCache: URLCache, @unchecked Sendable {
     let other = Mutex<URL?>(nil)
     let found = Mutex<[String]>([])
@@ -405,7 +405,7 @@ private final class ClaimingProtocol: URLProtocol, @unchecked Sendable {
     override func stopLoading() {}
 }
 
-/// Never answers.
+/// Never calls the completion handler.
 private final class SilentCache: URLCache, @unchecked Sendable {
     let asked = Delivered<Bool>()
 

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What came over a connection that another load would not have accepted is not stored for that load.
+/// A response that arrived over a connection which another load would not have accepted is not served to that load.
 @Suite(.timeLimit(.minutes(2)))
 struct CacheTrustTests {
     private let certificates: TestCertificates
@@ -45,9 +45,9 @@ struct CacheTrustTests {
         }
     }
 
-    // MARK: Who may have it
+    // MARK: Which loads are served
 
-    @Test func `what the app alone vouches for answers that session, and no other`() async throws {
+    @Test func `a response trusted only by the app is served to that session only`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
                 #expect(try await session.text(server.url()) == "0")
@@ -67,7 +67,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `what a session's own roots vouch for answers that session, and no other`() async throws {
+    @Test func `a response trusted by a session's own roots is served to that session only`() async throws {
         try await withServer(certificates.valid) { (server, scene) async throws in
             try await withSession(scene, roots: [certificates.root]) { (session) async throws in
                 #expect(try await session.text(server.url()) == "0")
@@ -85,8 +85,8 @@ struct CacheTrustTests {
         }
     }
 
-    /// The disk of the whole cache was not asked for anything before, its key neither.
-    @Test func `a session with own roots has its own responses for each credential`() async throws {
+    /// Neither the disk of the shared cache nor its key was read before.
+    @Test func `a session with its own roots stores a response for each credential`() async throws {
         try await withServer(certificates.valid) { (server, scene) async throws in
             try await withSession(scene, roots: [certificates.root]) { (session) async throws in
                 func text(_ credential: String) async throws -> String {
@@ -101,7 +101,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `what a task's own delegate vouches for answers that delegate's tasks`() async throws {
+    @Test func `a response trusted by a task's own delegate is served to that delegate's tasks`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene) { (session) async throws in
                 func text(_ delegate: TaskJudge?) async throws -> String {
@@ -117,7 +117,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `an app that empties its cache empties what a session has for itself`() async throws {
+    @Test func `removing responses from the cache also removes a session's private ones`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
                 let removals: [() -> Void] = [
@@ -134,7 +134,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `a session's reset empties what it has for itself`() async throws {
+    @Test func `a session's reset removes its private responses`() async throws {
         try await withServer(certificates.selfSigned) { (server, scene) async throws in
             try await withSession(scene, SessionJudge(.trusting)) { (session) async throws in
                 #expect(try await session.text(server.url()) == "0")
@@ -144,7 +144,7 @@ struct CacheTrustTests {
         }
     }
 
-    @Test func `a stale response does not hide that the server is not trusted any more`() async throws {
+    @Test func `a stale response does not replace a failure of trust`() async throws {
         let fields = [("Cache-Control", "max-age=0, stale-if-error=600"), ("ETag", "\"v\""), ("Connection", "close")]
         try await withServer(certificates.valid, later: [certificates.selfSigned], fields) { (server, scene) async throws in
             try await withSession(scene, roots: [certificates.root]) { (session) async throws in
@@ -156,9 +156,9 @@ struct CacheTrustTests {
         }
     }
 
-    // MARK: Another end
+    // MARK: Another endpoint
 
-    @Test func `a session whose connections lead elsewhere neither gives nor takes`() async throws {
+    @Test func `a session whose connections lead elsewhere neither fills nor uses the shared cache`() async throws {
         let scene = try CacheScene()
         try await withScriptedServer(reply: { _ in .ok("real", Fields.fresh) }) { (real) async throws in
             try await withScriptedServer(reply: { _ in .ok("other", Fields.fresh) }) { (other) async throws in
@@ -187,7 +187,9 @@ struct CacheTrustTests {
 
     // MARK: The system's roots
 
-    @Test func `what the system's roots vouch for is for every session that would accept the connection`() async throws {
+    @Test func `a response trusted by the system's roots is served to every session that would accept the connection`()
+        async throws
+    {
         let folder = try TemporaryDirectory()
         let roots = try folder.write(certificates.rootPEM.utf8, to: "roots.pem")
         let valid = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2) {
@@ -199,7 +201,7 @@ struct CacheTrustTests {
                 ? .ok("turned", fields)
                 : .raw(ScriptedReply.head(304, [("Cache-Control", "max-age=600"), ("Connection", "close")]))
         }
-        // The first connection meets the server, all later ones another that the roots vouch for as well.
+        // The first connection reaches the server, all later ones another that the roots also trust.
         func changed() async throws -> ScriptedServer {
             try await ScriptedServer.start(identity: certificates.valid, laterIdentities: [certificates.nameConstraintKept]) {
                 let fields = [("ETag", "\"v\""), ("Connection", "close")]
@@ -237,7 +239,7 @@ struct CacheTrustTests {
     }
 }
 
-/// In a process whose system trusts the test's root.
+/// Runs in a process whose system trusts the test's root.
 @Suite(.enabled(if: OwnProcess.isHere("SharedTrustProbe")), .serialized, .timeLimit(.minutes(1)))
 struct SharedTrustProbe {
     private func url(_ name: String) throws -> URL {
@@ -264,14 +266,16 @@ struct SharedTrustProbe {
         ["NSPinnedDomains": ["localhost": ["NSPinnedLeafIdentities": [["SPKI-SHA256-BASE64": pin]]]]]
     }
 
-    @Test func `it answers sessions that would accept it, those that pin another key or want a newer TLS not`() async throws {
+    @Test func `it is served to sessions that would accept it, not to those that pin another key or require newer TLS`()
+        async throws
+    {
         let scene = try CacheScene()
         let url = try url("PROBED_VALID")
-        // Another run's of the same name.
+        // A root of the same name from another run.
         let otherRoot = try TestCertificates.shared.get().root
         let first = try await text(url, scene)
         #expect(try await text(url, scene) == first)
-        // A delegate that trusts what the roots vouch for as well makes no difference.
+        // A delegate that also trusts the server makes no difference.
         #expect(try await text(url, scene, SessionJudge(.trusting)) == first)
         await expectFailure(.secureConnectionFailed) {
             try await text(url, scene) { $0.tlsMinimumSupportedProtocolVersion = .TLSv13 }
@@ -285,7 +289,7 @@ struct SharedTrustProbe {
         #expect(try await text(url, scene) == first)
     }
 
-    @Test func `a delegate that trusts the roots' servers has its responses stored for all`() async throws {
+    @Test func `a response is stored for all sessions if the system's roots trust the server like the delegate`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_VALID")
         let first = try await text(url, scene, SessionJudge(.trusting))
@@ -293,17 +297,17 @@ struct SharedTrustProbe {
         #expect(scene.cache.entries().count == 1)
     }
 
-    @Test func `a server that is not verified renews nothing that was`() async throws {
+    @Test func `an untrusted server does not refresh a response of a trusted one`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_TURNED")
         #expect(try await text(url, scene) == "turned")
-        // From here on the server shows another certificate.
+        // From here on the server presents another certificate.
         #expect(try await text(url, scene, SessionJudge(.trusting)) == "turned")
         await expectFailure(.serverCertificateUntrusted, .serverCertificateHasUnknownRoot) { try await text(url, scene) }
     }
 
     @Test(arguments: [("PROBED_RENEWING", "GET"), ("PROBED_HEADING", "HEAD")])
-    func `another server that the roots vouch for renews nothing for sessions that pin the first one`(
+    func `another trusted server does not refresh a response for sessions that pin the first one`(
         server: String, method: String
     ) async throws {
         let scene = try CacheScene()
@@ -320,7 +324,7 @@ struct SharedTrustProbe {
     }
 
     @Test(arguments: ["by itself", "archived", "by its super class"])
-    func `what a subclass keeps answers no session that pins another key`(way: String) async throws {
+    func `a subclass's response is not served to a session that pins another key`(way: String) async throws {
         let url = try url("PROBED_VALID")
         let own = RequestCache()
         let cache = way == "by its super class" ? PassingCache(memoryCapacity: 1 << 20, diskCapacity: 0) : own
@@ -347,7 +351,7 @@ struct SharedTrustProbe {
         await expectFailure(.serverCertificateUntrusted) { try await text(Self.wrongPin) }
     }
 
-    @Test func `what is kept for all takes the place of what the session had for itself`() async throws {
+    @Test func `a response stored for all sessions replaces the session's private one`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_TRUSTED")
         try await withSession(delegate: SessionJudge(.trusting)) {
@@ -355,14 +359,14 @@ struct SharedTrustProbe {
         } test: { (session) async throws in
             #expect(try await session.text(url) == "0")
             #expect(try await session.text(url) == "0")
-            // From here on the roots vouch for the server.
+            // From here on the roots trust the server.
             #expect(try await session.text(URLRequest(url).with(.reloadIgnoringLocalCacheData)).text == "1")
             #expect(scene.cache.entries().count == 1)
             #expect(try await session.text(url) == "1")
         }
     }
 
-    @Test func `a change that a client certificate allowed makes outdated what all read`() async throws {
+    @Test func `an unsafe request with a client certificate invalidates the response of all sessions`() async throws {
         let scene = try CacheScene()
         let url = try url("PROBED_ASKING")
         let client = try #require(ProcessInfo.processInfo.environment["PROBED_CLIENT"])

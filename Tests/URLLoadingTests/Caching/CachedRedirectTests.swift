@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Redirects and errors that the cache has (RFC 9111, section 3: any final status).
+/// Redirects and errors served from the cache (RFC 9111, section 3: any final status).
 @Suite(.timeLimit(.minutes(1)))
 struct CachedRedirectTests {
     @Test(arguments: [
         (301, []), (308, []), (301, Fields.fresh), (302, Fields.fresh), (303, Fields.fresh), (307, Fields.fresh),
     ])
-    func `a kept redirect is followed with its delegate call, is counted, and is a transaction`(
+    func `a stored redirect is followed with its delegate call, counted, and recorded as a transaction`(
         status: Int, fields: Fields.List
     ) async throws {
         let recorder = EventRecorder()
@@ -56,7 +56,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `without a delegate nothing is sent, and the next run of the program knows the redirect, too`() async throws {
+    @Test func `a stored redirect is followed without requests, also in the next run of the program`() async throws {
         try await withCachedScenario(
             reply: { $0.path == "/a" ? .redirect(308, to: "/b", body: "moved") : .status(404, Fields.fresh, body: "none") }
         ) { (server, session, scene) async throws in
@@ -72,7 +72,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `a redirect that the delegate refuses is the answer, body and all`() async throws {
+    @Test func `a stored redirect that the delegate refuses is delivered with its body`() async throws {
         try await withCachedScenario(
             delegate: Refuser(), reply: { _ in .redirect(301, to: "/b", body: "moved") }
         ) { (server, session, _) async throws in
@@ -84,7 +84,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `only a GET's redirect is kept, and another method's makes it outdated`() async throws {
+    @Test func `only redirects of GET are stored, and another method invalidates them`() async throws {
         try await withCachedScenario(
             reply: { $0.path == "/a" ? .redirect(308, to: "/b", Fields.fresh) : .ok($0.method) }
         ) { (server, session, _) async throws in
@@ -97,7 +97,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `a circle of kept redirects is tried again at the server`() async throws {
+    @Test func `a loop of stored redirects is requested again from the server`() async throws {
         try await withCachedScenario(
             reply: { $0.order < 2 ? .redirect(301, to: $0.path == "/a" ? "/b" : "/a") : .ok("mended") }
         ) { (server, session, _) async throws in
@@ -107,7 +107,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `another redirect makes the kept one outdated`() async throws {
+    @Test func `a new redirect replaces the stored one`() async throws {
         try await withCachedScenario(
             reply: { request in
                 switch (request.path, request.order) {
@@ -126,7 +126,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `credentials do not follow a kept redirect to another origin`() async throws {
+    @Test func `credentials do not follow a stored redirect to another origin`() async throws {
         try await withScriptedServer(reply: { .ok($0.header("Authorization") ?? "none") }) { (other) async throws in
             let elsewhere = other.url().absoluteString
             try await withCachedScenario(reply: { _ in .redirect(301, to: elsewhere) }) { (server, session, _) async throws in
@@ -139,7 +139,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `a challenge is answered each time, however long it says that it is fresh`() async throws {
+    @Test func `a 401 is not served from the cache, even if it is fresh`() async throws {
         let challenge = [("WWW-Authenticate", "Basic realm=\"x\"")] + Fields.fresh
         try await withCachedScenario(
             reply: { $0.header("Authorization") == nil ? .status(401, challenge) : .ok("in") }
@@ -150,7 +150,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `an error is kept while it is fresh, and after that nobody is asked about it`() async throws {
+    @Test func `an error is served while it is fresh, and is requested without a condition afterwards`() async throws {
         let stale = Fields.stale + [("Last-Modified", httpDate(-9))]
         try await withCachedScenario(reply: { _ in .status(404, stale, body: "none") }) { (server, session, _) async throws in
             let request = URLRequest(server.url())
@@ -164,7 +164,7 @@ struct CachedRedirectTests {
         }
     }
 
-    @Test func `a range of a kept error is the error`() async throws {
+    @Test func `a range of a stored error is the error`() async throws {
         try await withCachedScenario(reply: { _ in .status(404, Fields.fresh, body: "nothing here") }) {
             (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "nothing here")

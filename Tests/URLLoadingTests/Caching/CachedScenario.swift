@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with a scripted server, a cache on a directory of its own, and a session that uses it.
+/// Runs a test with a scripted server, a cache in its own directory, and a session that uses it.
 func withCachedScenario(
     memory: Int = CacheScene.lots,
     disk: Int = CacheScene.lots,
@@ -36,12 +36,12 @@ func withCachedScenario(
     }
 }
 
-/// Runs a test with another session on some cache.
+/// Runs a test with another session that uses `cache`.
 func withSession(on cache: URLCache, test: (URLSession) async throws -> Void) async throws {
     try await withSession({ $0.urlCache = cache }, test: test)
 }
 
-/// Which of a session's interfaces a load goes through.
+/// The interface of a session that a load uses.
 enum LoadForm: String, CaseIterable, Sendable {
     case async, handler, delegate, bytes
 
@@ -74,7 +74,7 @@ enum LoadForm: String, CaseIterable, Sendable {
     }
 }
 
-/// Dates as fields write them (RFC 9110, section 5.6.7), so many seconds from now.
+/// The date `seconds` from now, as in header fields (RFC 9110, section 5.6.7).
 func httpDate(_ seconds: TimeInterval) -> String {
     let formatter = DateFormatter()
     formatter.locale = Locale(identifier: "en_US_POSIX")
@@ -83,17 +83,17 @@ func httpDate(_ seconds: TimeInterval) -> String {
     return formatter.string(from: Date(timeIntervalSinceNow: seconds))
 }
 
-/// Fields of a response.
+/// Header fields of responses.
 enum Fields {
     typealias List = [(String, String)]
 
     static let fresh: List = [("Cache-Control", "max-age=600")]
-    /// Older than it may be, and with a validator.
+    /// Stale, with a validator.
     static let stale: List = [("Cache-Control", "max-age=60"), ("Age", "100"), ("ETag", "\"v\"")]
 }
 
 extension URLRequest {
-    /// This request with a policy.
+    /// This request with another cache policy.
     func with(_ policy: URLRequest.CachePolicy) -> URLRequest {
         var request = self
         request.cachePolicy = policy

@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 
 @Suite struct CachedURLResponseTests {
-    /// Of no property list.
+    /// Not a property list type.
     private final class Thing {}
 
     private func plain(
@@ -25,7 +25,7 @@ import URLLoading
 
     // MARK: As a value
 
-    @Test func `what is not said is nil and allowed`() throws {
+    @Test func `user info defaults to nil, and the storage policy to allowed`() throws {
         let entry = CachedURLResponse(response: try plain(), data: Data("data".utf8))
         #expect(entry.userInfo == nil && entry.storagePolicy == .allowed && entry.data == Data("data".utf8))
         #expect(CachedURLResponse(response: try plain(), data: Data(), storagePolicy: .notAllowed).userInfo == nil)
@@ -33,7 +33,7 @@ import URLLoading
         #expect(!entry.isEqual(NSObject()) && !entry.isEqual(nil))
     }
 
-    @Test func `response, body and policy make entries equal`() throws {
+    @Test func `entries are equal if response, body and policy are`() throws {
         let data = Data("data".utf8)
         let entry = CachedURLResponse(response: try plain(), data: data, userInfo: ["a": 1], storagePolicy: .allowed)
         let same = CachedURLResponse(response: try plain(), data: data, userInfo: ["a": 2], storagePolicy: .allowed)
@@ -48,7 +48,7 @@ import URLLoading
         }
     }
 
-    @Test func `an archive keeps what a property list can hold`() throws {
+    @Test func `an archive keeps everything that a property list can contain`() throws {
         let entry = CachedURLResponse(
             response: try plain("http://a/x", "text/plain", 4, "utf-8"), data: Data("data".utf8),
             userInfo: ["text": "a", "list": [1, 2], "thing": Thing(), 5: "five"], storagePolicy: .allowedInMemoryOnly
@@ -61,7 +61,7 @@ import URLLoading
 
     // MARK: In a cache
 
-    @Test func `user info lives in memory as it is, and on disk as a property list`() throws {
+    @Test func `user info is kept unchanged in memory, and as a property list on disk`() throws {
         let scene = try CacheScene()
         let thing = Thing()
         let date = Date(timeIntervalSinceReferenceDate: 12.5)
@@ -89,7 +89,7 @@ import URLLoading
     ]
 
     @Test(arguments: plainResponses)
-    func `a response that is not of HTTP comes back as one`(type: String?, length: Int, encoding: String?) throws {
+    func `a non-HTTP response is returned as one`(type: String?, length: Int, encoding: String?) throws {
         let scene = try CacheScene()
         let request = try CacheScene.request("app://a/x")
         let entry = CachedURLResponse(response: try plain("app://a/x", type, length, encoding), data: Data("data".utf8))
@@ -101,7 +101,7 @@ import URLLoading
         }
     }
 
-    @Test func `the URL of a response comes back, but for its password`() throws {
+    @Test func `the URL of a response is returned without its password`() throws {
         let scene = try CacheScene()
         for (asked, answered, expected) in [
             ("http://a/x", "http://a/x#part", "http://a/x#part"), ("http://b", "http://b", "http://b"),
@@ -114,7 +114,7 @@ import URLLoading
         }
     }
 
-    @Test func `header fields come back as they were`() throws {
+    @Test func `header fields are returned unchanged`() throws {
         let scene = try CacheScene()
         let fields = ["Connection": "close", "X-A": "1, 2", "content-length": "17", "Set-Cookie": "a=b"]
         let request = try CacheScene.request("http://a/")

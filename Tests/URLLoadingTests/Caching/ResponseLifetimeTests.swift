@@ -12,12 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What the fields of a response say about how long it answers (RFC 9111, sections 4.2, 5.2 and 5.3), and how it is asked for after that.
+/// How the header fields of a response determine its lifetime (RFC 9111, sections 4.2, 5.2 and 5.3), and how it is requested
+/// afterwards.
 @Suite(.timeLimit(.minutes(1)))
 struct ResponseLifetimeTests {
     enum Second: Sendable { case hit, conditional, plain }
 
-    /// Values such as `now -600` are seconds from when the row is tried, which may be long after the rows were made.
+    /// Values such as `now -600` are seconds relative to the start of the test, which may be long after the rows were created.
     struct Row: Sendable, CustomStringConvertible {
         var fields: [(String, String)]
         var second: Second
@@ -38,7 +39,7 @@ struct ResponseLifetimeTests {
     private static let tag = ("ETag", "\"v\"")
 
     @Test(arguments: [
-        // RFC 9111, section 5.2.2: what the server says.
+        // RFC 9111, section 5.2.2: response directives.
         Row(.hit, ("Cache-Control", "max-age=600")),
         Row(.hit, ("Cache-Control", "MAX-AGE=600")),
         Row(.hit, ("Cache-Control", "max-age=\"600\"")),
@@ -57,7 +58,7 @@ struct ResponseLifetimeTests {
         // Section 5.2.2.10: s-maxage is for shared caches.
         Row(.hit, ("Cache-Control", "s-maxage=0, max-age=600"), tag),
         Row(.conditional, ("Cache-Control", "s-maxage=600, max-age=0"), tag),
-        // Section 4.2.1: max-age before Expires; what cannot be read is stale.
+        // Section 4.2.1: max-age precedes Expires; invalid values are stale.
         Row(.conditional, ("Cache-Control", "max-age=x"), tag),
         Row(.hit, ("Cache-Control", "max-age=600"), ("Expires", "now -600")),
         Row(.conditional, ("Cache-Control", "max-age=0"), ("Expires", "now 600"), tag),
@@ -67,22 +68,22 @@ struct ResponseLifetimeTests {
         Row(.conditional, ("Expires", "now -600"), tag),
         Row(.conditional, ("Expires", "0"), tag),
         Row(.plain, ("Expires", "0")),
-        // Section 4.2.3: a response may be old when it comes.
+        // Section 4.2.3: a response may already have an age when it arrives.
         Row(.conditional, ("Cache-Control", "max-age=60"), ("Age", "100"), tag),
         Row(.hit, ("Cache-Control", "max-age=600"), ("Age", "100")),
         Row(.conditional, ("Cache-Control", "max-age=60"), ("Date", "now -100"), tag),
         Row(.hit, ("Cache-Control", "max-age=600"), ("Date", "now 600")),
         Row(.plain, ("Cache-Control", "max-age=60, must-revalidate"), ("Age", "100")),
         Row(.plain, ("Cache-Control", "max-age=60"), ("Age", "100")),
-        // Section 4.2.2: a tenth of the time since the last change.
+        // Section 4.2.2: a tenth of the time since Last-Modified.
         Row(.hit, ("Date", "now 0"), ("Last-Modified", "now -864000")),
         Row(.conditional, ("Date", "now -3600"), ("Last-Modified", "now -3660")),
         Row(.conditional, ("Cache-Control", "no-cache"), ("Last-Modified", "now -864000")),
         Row(.plain, ("X-Nothing", "said")),
-        // Section 3: cookies do not keep a response from a private cache.
+        // Section 3: Set-Cookie does not prevent a private cache from storing a response.
         Row(.hit, ("Cache-Control", "max-age=600"), ("Set-Cookie", "a=b")),
     ])
-    func `the fields of a response say how long it answers`(row: Row) async throws {
+    func `the header fields of a response determine its lifetime`(row: Row) async throws {
         let fields = row.datedFields
         try await withCachedScenario(reply: { .ok("\($0.order)", fields) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "0")

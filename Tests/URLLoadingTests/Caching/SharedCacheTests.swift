@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `URLCache.shared`, which may be replaced: each test has a process, since the cache is the process's.
+/// `URLCache.shared`, which may be replaced: each test runs in its own process, since the cache is per process.
 @Suite(.timeLimit(.minutes(2)))
 struct SharedCacheTests {
     private let home: TemporaryDirectory
@@ -29,7 +29,7 @@ struct SharedCacheTests {
         }
     }
 
-    @Test func `another shared cache is for new sessions, and those there are keep theirs`() async throws {
+    @Test func `a new shared cache is used by new sessions, and existing ones keep theirs`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
                 TestHome.settle(in: home)
@@ -46,7 +46,7 @@ struct SharedCacheTests {
         }
     }
 
-    @Test func `a program that sets its own before the first use leaves the default directory alone`() async throws {
+    @Test func `setting a shared cache before its first use leaves the default directory untouched`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Fields.fresh) }) { (server) async throws in
             await #expect(processExitsWith: .success) { [home = home.path as String, url = server.url() as URL] () async throws in
                 TestHome.settle(in: home)
@@ -62,7 +62,7 @@ struct SharedCacheTests {
         #expect((FileManager.default.subpaths(atPath: home.path + "/cache") ?? []).isEmpty)
     }
 
-    @Test func `a subclass may be the shared cache`() async throws {
+    @Test func `the shared cache may be a subclass`() async throws {
         final class Refusing: URLCache, @unchecked Sendable {
             override func storeCachedResponse(_ cachedResponse: CachedURLResponse, for request: URLRequest) {}
             override func cachedResponse(for request: URLRequest) -> CachedURLResponse? { nil }

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Stale responses that answer all the same (RFC 5861): while the server is asked behind them, or because it fails.
+/// Stale responses that are served nevertheless (RFC 5861): during a background revalidation, or because the server fails.
 @Suite(.timeLimit(.minutes(1)))
 struct StaleAnswerTests {
     // MARK: stale-while-revalidate (RFC 5861, section 3)
 
     private static let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
 
-    @Test func `a response that may be stale answers at once, and is asked for behind it`() async throws {
+    @Test func `a stale response within its window is served at once, and revalidated in the background`() async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient + [("ETag", "\"v\"")]) }
@@ -30,7 +30,7 @@ struct StaleAnswerTests {
             #expect(try await session.text(server.url()) == "old")
             try await server.reached("later")
             #expect(try await server.request(1).header("If-None-Match") == "\"v\"")
-            // While that is under way, others need not ask again.
+            // Meanwhile other loads do not revalidate again.
             #expect(try await session.text(server.url()) == "old")
             server.open("later")
             while scene.cache.cachedResponse(for: URLRequest(server.url()))?.data != Data("new".utf8) {
@@ -42,7 +42,7 @@ struct StaleAnswerTests {
         }
     }
 
-    @Test func `many stale answers ask once`() async throws {
+    @Test func `many loads of a stale response revalidate once`() async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient) }
@@ -63,7 +63,7 @@ struct StaleAnswerTests {
     }
 
     @Test(arguments: [false, true])
-    func `asking behind an answer does not keep a session`(isCancelled: Bool) async throws {
+    func `a background revalidation does not keep a session alive`(isCancelled: Bool) async throws {
         let recorder = EventRecorder()
         try await withCachedScenario(
             delegate: recorder,
@@ -84,7 +84,7 @@ struct StaleAnswerTests {
     }
 
     @Test(arguments: [false, true])
-    func `asking behind an answer ends with the session, and its connection with it`(isCancelled: Bool) async throws {
+    func `invalidating the session ends a background revalidation and closes its connection`(isCancelled: Bool) async throws {
         try await withCachedScenario(
             configure: { $0.timeoutIntervalForRequest = 3600 },
             reply: { request in
@@ -100,7 +100,7 @@ struct StaleAnswerTests {
         }
     }
 
-    @Test func `what is asked behind the answer that a redirect led to carries nothing of the session's`() async throws {
+    @Test func `a background revalidation of a redirect's target does not send the session's Cookie`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.order)", Self.lenient) }) { (other) async throws in
             let elsewhere = other.url("/b").absoluteString
             try await withCachedScenario(
@@ -115,7 +115,7 @@ struct StaleAnswerTests {
         }
     }
 
-    @Test func `a failure behind an answer is nobody's, and is tried again`() async throws {
+    @Test func `a failed background revalidation is not reported, and is attempted again`() async throws {
         try await withCachedScenario(
             reply: { request in
                 guard request.order > 0 else { return .ok("old", Self.lenient) }
@@ -123,7 +123,7 @@ struct StaleAnswerTests {
             }
         ) { (server, session, _) async throws in
             for _ in 0..<3 { #expect(try await session.text(server.url()) == "old") }
-            // One that failed does not stand in the way of the next.
+            // A failed revalidation does not prevent the next one.
             while server.requests.count < 3 {
                 #expect(try await session.text(server.url()) == "old")
                 await Task.yield()
@@ -131,7 +131,7 @@ struct StaleAnswerTests {
         }
     }
 
-    @Test func `a delegate that judges servers judges the one that is asked, and the task waits for it`() async throws {
+    @Test func `a delegate that decides about trust is asked, and the task waits for the server`() async throws {
         let certificates = try TestCertificates.shared.get()
         let judge = Judge.trusting
         try await withCachedScenario(
@@ -145,7 +145,7 @@ struct StaleAnswerTests {
         }
     }
 
-    @Test func `no server is asked behind its back that another one names`() async throws {
+    @Test func `a background revalidation does not follow redirects to another server`() async throws {
         let certificates = try TestCertificates.shared.get()
         let judge = Judge.silent
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("elsewhere") }) { (other) async throws in
@@ -154,7 +154,7 @@ struct StaleAnswerTests {
                 delegate: SessionJudge(judge), configure: { $0.tlsTrustRoots = [certificates.root] },
                 reply: { $0.order == 0 ? .ok("old", Self.lenient) : .redirect(302, to: elsewhere) }
             ) { (server, session, _) async throws in
-                // The third shows that the second is over.
+                // The third request shows that the second load has ended.
                 while server.requests.count < 3 {
                     #expect(try await session.text(server.url()) == "old")
                     await Task.yield()
@@ -169,7 +169,7 @@ struct StaleAnswerTests {
         "max-age=60, stale-while-revalidate=10", "max-age=60, stale-while-revalidate=600, must-revalidate",
         "no-cache, stale-while-revalidate=600",
     ])
-    func `a response that may not be stale waits for the server`(field: String) async throws {
+    func `a response that must not be stale waits for the server`(field: String) async throws {
         try await withCachedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", field), ("Age", "100"), ("ETag", "\"v\"")]) }
         ) { (server, session, _) async throws in
@@ -185,7 +185,7 @@ struct StaleAnswerTests {
     ]
 
     @Test(arguments: [500, 502, 503, 504])
-    func `a server's error is hidden by a response that allows it`(status: Int) async throws {
+    func `a response with stale-if-error replaces a server error`(status: Int) async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? .ok("old", Self.forgiving) : .status(status, body: "error") }
         ) { (server, session, _) async throws in
@@ -197,7 +197,7 @@ struct StaleAnswerTests {
     }
 
     @Test(arguments: [false, true])
-    func `a refused connection is hidden by a response that allows it`(isForgiving: Bool) async throws {
+    func `a response with stale-if-error replaces a refused connection`(isForgiving: Bool) async throws {
         let fields = isForgiving ? Self.forgiving : Fields.stale
         try await withCachedScenario(reply: { _ in .ok("old", fields).then(.close) }) { (server, session, _) async throws in
             #expect(try await session.text(server.url()) == "old")
@@ -216,7 +216,9 @@ struct StaleAnswerTests {
         ("max-age=60, stale-if-error=600, must-revalidate", 503, false), ("max-age=60, stale-if-error=600", 404, false),
         ("max-age=60, stale-if-error=600", 503, true),
     ])
-    func `an error shows where nothing hides it`(field: String, status: Int, isHidden: Bool) async throws {
+    func `a server error is delivered if no stale response may replace it`(
+        field: String, status: Int, isHidden: Bool
+    ) async throws {
         try await withCachedScenario(
             reply: { request in
                 request.order == 0

@@ -13,7 +13,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Keeps entries of its own, by URL alone.
+/// Stores its own entries, by URL only.
 private final class OwnCache: URLCache, @unchecked Sendable {
     let kept = Mutex<[URL: CachedURLResponse]>([:])
 
@@ -32,7 +32,7 @@ private final class OwnCache: URLCache, @unchecked Sendable {
     }
 }
 
-/// Sees the calls with tasks, and answers with an entry of its own.
+/// Records the calls with tasks, and returns its own entry.
 private final class TaskCache: URLCache, @unchecked Sendable {
     let calls = Mutex<[String]>([])
     let answer: CachedURLResponse
@@ -68,7 +68,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
     }
 
     @Test(arguments: [200 << 20, 0])
-    func `a task stands for its request`(memory: Int) async throws {
+    func `a task's request is used for lookups, storing and removal`(memory: Int) async throws {
         let scene = try CacheScene(memory: memory)
         let task = try task("http://a/")
         #expect(await scene.cache.cachedResponse(for: task) == nil)
@@ -89,7 +89,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await scene.reopened().cachedResponse(for: task) == entry)
     }
 
-    @Test func `a subclass that overrides the calls with requests gets those with tasks`() async throws {
+    @Test func `the methods with tasks call a subclass's methods with requests`() async throws {
         let cache = OwnCache(memoryCapacity: 0, diskCapacity: 0)
         let task = try task("http://a/")
         let entry = try CacheScene.entry("http://a/")
@@ -100,7 +100,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await cache.cachedResponse(for: task) == nil)
     }
 
-    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+    @Test func `only the first call of a completion handler counts in a subclass that calls it twice`() async throws {
         final class Doubling: URLCache, @unchecked Sendable {
             override func getCachedResponse(
                 for dataTask: URLSessionDataTask, completionHandler: @escaping @Sendable (CachedURLResponse?) -> Void
@@ -116,7 +116,7 @@ private final class TaskCache: URLCache, @unchecked Sendable {
         #expect(await cache.cachedResponse(for: task) == entry)
     }
 
-    @Test func `a subclass may override the calls with tasks`() async throws {
+    @Test func `a subclass may override the methods with tasks`() async throws {
         let cache = TaskCache(answer: try CacheScene.entry("http://a/", first: 1))
         let task = try task("http://a/")
         cache.storeCachedResponse(try CacheScene.entry("http://a/", first: 2), for: task)

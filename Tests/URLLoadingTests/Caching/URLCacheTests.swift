@@ -32,12 +32,12 @@ import URLLoading
     // MARK: Tiers
 
     @Test(arguments: [(200 << 20, 200 << 20), (0, 200 << 20), (200 << 20, 0)])
-    func `what was stored is found`(memory: Int, disk: Int) throws {
+    func `a stored response is found`(memory: Int, disk: Int) throws {
         let scene = try CacheScene(memory: memory, disk: disk)
         let entry = try CacheScene.entry("https://swift.org/", first: 7, fields: ["Content-Type": "text/html", "ETag": "\"a\""])
         scene.cache.storeCachedResponse(entry, for: try request("https://swift.org"))
         let found = try #require(scene.cache.cachedResponse(for: try request("https://swift.org/")))
-        // Without the disk, it is in memory only, whatever was allowed.
+        // Without the disk it is in memory only, regardless of its policy.
         #expect(found.response.isEqual(entry.response) && found.data == entry.data && found.userInfo == nil)
         #expect(found.storagePolicy == .allowed)
         #expect((found.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "etag") == "\"a\"")
@@ -46,7 +46,8 @@ import URLLoading
     @Test(arguments: [
         (URLCache.StoragePolicy.allowed, true, true), (.allowedInMemoryOnly, true, false), (.notAllowed, false, false),
     ])
-    func `the policy of an entry says where it is kept`(policy: URLCache.StoragePolicy, inMemory: Bool, onDisk: Bool) throws {
+    func `the policy of an entry decides where it is stored`(policy: URLCache.StoragePolicy, inMemory: Bool, onDisk: Bool) throws
+    {
         let scene = try CacheScene()
         try scene.store("https://swift.org/", policy: policy)
         let request = try request("https://swift.org/")
@@ -55,27 +56,27 @@ import URLLoading
         #expect((scene.reopened().cachedResponse(for: request) != nil) == onDisk)
     }
 
-    @Test func `an entry for memory takes the place of one on disk`() throws {
+    @Test func `an entry for memory only replaces one on disk`() throws {
         let scene = try stored()
         try scene.store(Self.urls[0], policy: .allowedInMemoryOnly)
         #expect(try scene.has(Self.urls[0]))
         #expect(scene.reopened().cachedResponse(for: try request(Self.urls[0])) == nil)
     }
 
-    @Test func `without a disk capacity the disk is not touched`() throws {
+    @Test func `without disk capacity the disk is not used`() throws {
         let scene = try stored(disk: 0)
         #expect(try scene.directory.names == [] && found(scene) == [true, true, true])
         #expect(scene.cache.currentDiskUsage == 0)
     }
 
-    @Test func `without a memory capacity all comes from the disk`() throws {
+    @Test func `without memory capacity everything is read from disk`() throws {
         let scene = try stored(memory: 0)
         #expect(try found(scene) == [true, true, true] && scene.cache.currentMemoryUsage == 0)
         try FileManager.default.removeItem(at: scene.directory.url)
         #expect(try found(scene) == [false, false, false])
     }
 
-    @Test func `shrinking the disk leaves what is in memory`() throws {
+    @Test func `shrinking the disk capacity keeps the entries in memory`() throws {
         let scene = try stored()
         #expect(scene.cache.currentDiskUsage > 3 * 2048)
         scene.cache.diskCapacity = 0
@@ -84,7 +85,7 @@ import URLLoading
         #expect(scene.reopened().cachedResponse(for: try request(Self.urls[0])) == nil)
     }
 
-    @Test func `shrinking the memory leaves what is on disk`() throws {
+    @Test func `shrinking the memory capacity keeps the entries on disk`() throws {
         let scene = try stored()
         #expect(scene.cache.currentMemoryUsage > 3 * 2048)
         scene.cache.memoryCapacity = 0
@@ -94,7 +95,7 @@ import URLLoading
         #expect(try found(scene) == [false, false, false])
     }
 
-    @Test func `the least recently used entries go`() throws {
+    @Test func `the least recently used entries are evicted`() throws {
         let cache = URLCache(memoryCapacity: 60_000, diskCapacity: 0)
         func store(_ text: String) throws {
             cache.storeCachedResponse(try CacheScene.entry(text), for: try request(text))
@@ -109,7 +110,7 @@ import URLLoading
     }
 
     @Test(arguments: [100 << 10, 3 << 20])
-    func `a body comes back from the disk as it was`(size: Int) throws {
+    func `a body is read back from disk unchanged`(size: Int) throws {
         let scene = try CacheScene()
         var bytes = Data(count: size)
         for index in stride(from: 0, to: size, by: 997) { bytes[index] = UInt8(truncatingIfNeeded: index) }
@@ -118,14 +119,14 @@ import URLLoading
         #expect(scene.reopened().cachedResponse(for: try request("http://a/"))?.data == bytes)
     }
 
-    @Test func `an entry that is too large removes the one before it`() throws {
+    @Test func `an entry that is too large removes the previous one`() throws {
         let scene = try CacheScene(memory: 100_000, disk: 100_000)
         try scene.store("http://a/")
         scene.cache.storeCachedResponse(try CacheScene.entry("http://a/", size: 200_000), for: try request("http://a/"))
         #expect(try !scene.has("http://a/"))
     }
 
-    @Test func `what is too large for the disk may be kept in memory`() throws {
+    @Test func `an entry too large for the disk may be stored in memory`() throws {
         let scene = try CacheScene(disk: 4_000)
         scene.cache.storeCachedResponse(try CacheScene.entry("http://a/", size: 5_000), for: try request("http://a/"))
         #expect(scene.cache.cachedResponse(for: try request("http://a/"))?.storagePolicy == .allowedInMemoryOnly)
@@ -144,16 +145,16 @@ import URLLoading
         #expect(try Self.urls.allSatisfy { cache.cachedResponse(for: try request($0)) == nil })
     }
 
-    // MARK: Removing
+    // MARK: Removal
 
-    @Test func `removing one leaves the others`() throws {
+    @Test func `removing one entry leaves the others`() throws {
         let scene = try stored()
         scene.cache.removeCachedResponse(for: try request(Self.urls[0]))
         #expect(try found(scene) == [false, true, true])
         #expect(scene.cache.entries().count == 2)
     }
 
-    @Test func `removing all leaves nothing`() throws {
+    @Test func `removing all entries leaves nothing`() throws {
         let scene = try stored()
         scene.cache.removeAllCachedResponses()
         #expect(try found(scene) == [false, false, false] && scene.cache.entries().isEmpty)
@@ -162,7 +163,7 @@ import URLLoading
     }
 
     @Test(arguments: [0, 200 << 20])
-    func `removing since a date removes what is newer`(memory: Int) throws {
+    func `removing since a date removes newer entries`(memory: Int) throws {
         let scene = try CacheScene(memory: memory)
         let start = Date()
         try scene.store(Self.urls[0])
@@ -202,14 +203,14 @@ import URLLoading
         ("app://a/p", "APP://a/p#f", true),
         ("app://a/p", "app://a/q", false),
     ])
-    func `scheme, host, port, path and query tell entries apart`(one: String, other: String, isSame: Bool) throws {
+    func `scheme, host, port, path and query distinguish entries`(one: String, other: String, isSame: Bool) throws {
         let cache = URLCache(memoryCapacity: lots, diskCapacity: 0)
         cache.storeCachedResponse(try CacheScene.entry(one), for: try request(one))
         #expect((cache.cachedResponse(for: try request(other)) != nil) == isSame)
         #expect(cache.cachedResponse(for: try request(one))?.response.url?.absoluteString == one)
     }
 
-    @Test func `what Vary names must be the same`() throws {
+    @Test func `header fields named by Vary must match`() throws {
         let scene = try CacheScene()
         for (language, first) in [("de", UInt8(1)), ("fr", 2)] {
             scene.cache.storeCachedResponse(
@@ -229,7 +230,7 @@ import URLLoading
         #expect(try first(scene.cache, ["X-Language": "de"]) == nil)
     }
 
-    @Test func `what every session sends need not be set for Vary`() throws {
+    @Test func `fields that every session sends may be absent from a lookup despite Vary`() throws {
         let scene = try CacheScene()
         let entry = try CacheScene.entry("http://a/", fields: ["Vary": "Accept-Encoding, Accept"])
         scene.cache.storeCachedResponse(entry, for: try request("http://a/"))
@@ -239,7 +240,7 @@ import URLLoading
     }
 
     @Test(arguments: ["POST", "HEAD", "PUT", "DELETE", "PROPFIND"])
-    func `only answers to GET are kept`(method: String) throws {
+    func `only responses to GET are stored`(method: String) throws {
         let scene = try CacheScene()
         var other = try request("http://a/")
         other.httpMethod = method
@@ -249,9 +250,9 @@ import URLLoading
         #expect(scene.cache.cachedResponse(for: other) == nil)
     }
 
-    // MARK: Places
+    // MARK: Directories
 
-    @Test func `the directory is the user's own`() throws {
+    @Test func `the directory is accessible to its user only`() throws {
         let parent = try TemporaryDirectory()
         let directory = parent.url.appendingPathComponent("a b/c", isDirectory: true)
         let cache = URLCache(memoryCapacity: 0, diskCapacity: lots, directory: directory)
@@ -261,7 +262,7 @@ import URLLoading
         #expect((attributes[.posixPermissions] as? NSNumber)?.intValue == 0o700)
     }
 
-    @Test func `the older initialiser takes a path`() throws {
+    @Test func `the older initializer takes a path`() throws {
         let directory = try TemporaryDirectory()
         let cache = URLCache(memoryCapacity: lots, diskCapacity: lots, diskPath: directory.path)
         cache.storeCachedResponse(try CacheScene.entry("http://a/"), for: try request("http://a/"))
@@ -270,7 +271,7 @@ import URLLoading
         #expect(URLCache(memoryCapacity: 1, diskCapacity: 0, diskPath: nil).memoryCapacity == 1)
     }
 
-    @Test func `capacities are what they were set to`() {
+    @Test func `capacities are as set`() {
         let cache = URLCache(memoryCapacity: 5, diskCapacity: 0)
         cache.memoryCapacity = 7
         cache.diskCapacity = 9
@@ -279,7 +280,7 @@ import URLLoading
         #expect(own.memoryCapacity == 4 << 20 && own.diskCapacity == 0)
     }
 
-    @Test func `entries are told as they are`() throws {
+    @Test func `entries report their properties`() throws {
         let scene = try CacheScene()
         let fields = ["Content-Type": "Text/HTML; charset=utf-8", "Cache-Control": "max-age=60"]
         let before = Date()

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `willCacheResponse`: when delegates are asked, and what becomes of what they answer.
+/// `willCacheResponse`: when delegates are asked, and how their answer is used.
 @Suite(.timeLimit(.minutes(1)))
 struct WillCacheResponseTests {
     typealias Answer = @Sendable (CachedURLResponse) -> CachedURLResponse?
@@ -24,7 +24,7 @@ struct WillCacheResponseTests {
         return try await delegate.completion(of: task)
     }
 
-    @Test func `the delegate is asked when all data has come, before the end`() async throws {
+    @Test func `the delegate is asked after all data and before the end`() async throws {
         let delegate = CachingDelegate()
         try await withCachedScenario(
             delegate: delegate,
@@ -38,14 +38,14 @@ struct WillCacheResponseTests {
             let response = try #require(proposed.response as? HTTPURLResponse)
             #expect(response.url == server.url("/a") && response.statusCode == 200 && response.mimeType == "text/x-a")
             #expect(response.value(forHTTPHeaderField: "Cache-Control") == "max-age=600")
-            // A hit is not to be stored.
+            // A hit is not stored again.
             let hit = try await run(session.dataTask(with: server.url("/a")), delegate)
             #expect(hit.shape == "RDME" && hit.body == Data("onetwo".utf8))
             #expect(server.requests.count == 1)
         }
     }
 
-    @Test func `a veto keeps nothing`() async throws {
+    @Test func `a veto stores nothing`() async throws {
         let delegate = CachingDelegate { _ in nil }
         try await withCachedScenario(
             delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }
@@ -60,7 +60,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `a veto of a new response leaves no old one to answer`() async throws {
+    @Test func `a veto of a new response removes the old one`() async throws {
         let delegate = CachingDelegate { $0.data == Data("0".utf8) ? $0 : nil }
         try await withCachedScenario(
             delegate: delegate, reply: { .ok("\($0.order)", Fields.stale) }
@@ -72,7 +72,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `what the delegate changed is what is kept`() async throws {
+    @Test func `the delegate's changed response is stored`() async throws {
         let delegate = CachingDelegate { proposed in
             CachedURLResponse(
                 response: proposed.response, data: Data("changed by the app".utf8), userInfo: ["mark": "mine", "n": 5],
@@ -95,7 +95,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `the delegate may change the fields that are kept`() async throws {
+    @Test func `the delegate may change the stored header fields`() async throws {
         let delegate = CachingDelegate { proposed in
             guard let response = proposed.response as? HTTPURLResponse, let url = response.url,
                 let changed = HTTPURLResponse(
@@ -117,7 +117,7 @@ struct WillCacheResponseTests {
     @Test(arguments: [
         (URLCache.StoragePolicy.allowed, true, true), (.allowedInMemoryOnly, true, false), (.notAllowed, false, false),
     ])
-    func `the delegate says where a response is kept`(
+    func `the delegate decides where a response is stored`(
         policy: URLCache.StoragePolicy, inMemory: Bool, onDisk: Bool
     ) async throws {
         let delegate = CachingDelegate { proposed in
@@ -136,7 +136,7 @@ struct WillCacheResponseTests {
     }
 
     @Test(arguments: [URLCache.StoragePolicy.allowed, .allowedInMemoryOnly])
-    func `what the delegate said outlives a revalidation`(policy: URLCache.StoragePolicy) async throws {
+    func `the delegate's decision is kept by a revalidation`(policy: URLCache.StoragePolicy) async throws {
         let delegate = CachingDelegate { proposed in
             CachedURLResponse(
                 response: proposed.response, data: proposed.data, userInfo: ["mark": "mine"], storagePolicy: policy)
@@ -158,7 +158,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `a body too large for memory is shown to the delegate and kept on disk`() async throws {
+    @Test func `a body too large for memory is passed to the delegate and stored on disk`() async throws {
         let content = ScriptedFile.pattern(3 << 20)
         let delegate = CachingDelegate()
         try await withCachedScenario(
@@ -172,7 +172,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `the async form is asked as well`() async throws {
+    @Test func `the async form is called`() async throws {
         let delegate = AsyncCachingDelegate()
         try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {
             (server, session, scene) async throws in
@@ -198,7 +198,7 @@ struct WillCacheResponseTests {
         Unasked(description: "POST", method: "POST"),
         Unasked(description: "more than a twentieth", body: String(repeating: "x", count: 100_000)),
     ])
-    func `nobody is asked where nothing would be kept`(row: Unasked) async throws {
+    func `the delegate is not asked if nothing would be stored`(row: Unasked) async throws {
         let delegate = CachingDelegate()
         try await withCachedScenario(
             memory: 1 << 20, disk: 1 << 20, delegate: delegate,
@@ -209,7 +209,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `redirects and errors are kept without asking`() async throws {
+    @Test func `redirects and errors are stored without asking the delegate`() async throws {
         let delegate = CachingDelegate { _ in nil }
         try await withCachedScenario(
             delegate: delegate,
@@ -224,7 +224,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `tasks with a completion handler do not ask`() async throws {
+    @Test func `tasks with a completion handler do not ask the delegate`() async throws {
         let delegate = CachingDelegate { _ in nil }
         try await withCachedScenario(delegate: delegate, reply: { .ok("\($0.order)", Fields.fresh) }) {
             (server, session, scene) async throws in
@@ -240,7 +240,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `downloads and sessions without a cache do not ask`() async throws {
+    @Test func `downloads and sessions without a cache do not ask the delegate`() async throws {
         let delegate = CachingDelegate()
         try await withCachedScenario(delegate: delegate, reply: { _ in .ok("x", Fields.fresh) }) {
             (server, session, _) async throws in
@@ -271,7 +271,7 @@ struct WillCacheResponseTests {
         }
     }
 
-    @Test func `a load that fails asks nobody`() async throws {
+    @Test func `a load that fails does not ask the delegate`() async throws {
         let delegate = CachingDelegate()
         try await withCachedScenario(
             delegate: delegate,
@@ -283,7 +283,7 @@ struct WillCacheResponseTests {
     }
 }
 
-/// Writes down what a task tells, and answers what is to be kept.
+/// Records a task's calls, and answers what is to be stored.
 private final class CachingDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     struct State: Sendable {
         var letters = ""
@@ -291,7 +291,7 @@ private final class CachingDelegate: NSObject, URLSessionDataDelegate, URLSessio
         var proposed: [CachedURLResponse] = []
         var isFailed = false
         var isComplete = false
-        /// The letters with repeated data as one.
+        /// The letters, with repeated data calls as one.
         var shape: String {
             letters.reduce(into: "") { text, letter in if letter != "D" || text.last != "D" { text.append(letter) } }
         }
