@@ -16,14 +16,14 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// RFC 7838: what a session remembers of where else its origins can be reached.
+/// RFC 7838: the alternative services that a session remembers.
 @Suite(.timeLimit(.minutes(1)))
 struct AlternativeServiceTests {
     private let certificates: TestCertificates
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A server whose path is its `Alt-Svc` field, and a session with a look into its engine.
+    /// Runs a test with a server that sends the decoded path as its `Alt-Svc` field, and a session whose engine it can inspect.
     private func with(
         _ identity: TestCertificates.Identity? = nil, isSecure: Bool = true, status: Int = 200, network: TestMonitor? = nil,
         test: (URLSession, _ load: (String) async throws -> [Int]) async throws -> Void
@@ -53,7 +53,7 @@ struct AlternativeServiceTests {
         }
     }
 
-    @Test func `a session remembers the alternatives of an origin, until it hears others or is reset`() async throws {
+    @Test func `a session remembers an origin's alternatives until it receives others or is reset`() async throws {
         try await with { (session, load) async throws in
             #expect(try await load("") == [])
             #expect(try await load("h3=\":1\"; ma=1000, h2=\":2\"") == [1, 2])
@@ -67,7 +67,7 @@ struct AlternativeServiceTests {
         }
     }
 
-    @Test func `a server that a delegate alone trusts is not believed, nor one in clear, nor one that is misdirected to`()
+    @Test func `Alt-Svc is ignored if only a delegate trusts the server, over http, and in a 421`()
         async throws
     {
         try await with(certificates.selfSigned) { (_, load) async throws in #expect(try await load("h3=\":1\"") == []) }
@@ -76,12 +76,12 @@ struct AlternativeServiceTests {
         try await with(status: 404) { (_, load) async throws in #expect(try await load("h3=\":1\"") == [1]) }
     }
 
-    @Test func `in another network only what persists is left`() async throws {
+    @Test func `after a network change only persistent alternatives remain`() async throws {
         let network = TestMonitor(
             .init(interfaces: [.init(name: "eth7", index: 7, kind: .wired, addresses: ["192.0.2.1"])], isSatisfied: true))
         try await with(network: network) { (_, load) async throws in
             #expect(try await load("h3=\":1\"; persist=1, h2=\":2\"") == [1, 2])
-            // The same network, which costs now.
+            // The same network, now expensive.
             var path = network.path.withLock { $0 }
             path.interfaces[0].isExpensive = true
             network.change(to: path)
@@ -93,7 +93,7 @@ struct AlternativeServiceTests {
     }
 }
 
-/// The machine's networks as a test says that they are, also for loopback.
+/// Reports the networks that a test sets, also for loopback.
 private final class TestMonitor: NetworkMonitoring {
     let path: Mutex<LoadingModel.NetworkPath>
     private let watchers = Mutex<[@Sendable (LoadingModel.NetworkPath) -> Void]>([])

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that close a kept connection without having said so, as the next request is about to go out on it.
+/// Servers that close an idle connection without notice, just before the next request is sent on it.
 @Suite(.timeLimit(.minutes(1)))
 struct ClosedConnectionTests {
     private let certificates: TestCertificates
@@ -44,7 +44,7 @@ struct ClosedConnectionTests {
         )
     }
 
-    /// The requests that nobody sends again: not idempotent, or with a body that cannot be had twice.
+    /// Requests that are not retried: not idempotent, or with a body that can be read only once.
     private func requests(_ url: URL) -> [URLRequest] {
         var stream = URLRequest(url, method: "PUT")
         stream.httpBodyStream = InputStream(data: Data("body".utf8))
@@ -52,7 +52,7 @@ struct ClosedConnectionTests {
     }
 
     @Test(arguments: rows)
-    func `a request that could not be sent again goes by a new connection where the kept one is gone`(row: Row) async throws {
+    func `a request that cannot be retried uses a new connection if the idle one was closed`(row: Row) async throws {
         for index in 0..<3 {
             try await withServer(
                 row, reply: { $0.connection == 0 ? ScriptedReply.ok("first").then(.gate("end"), row.end) : .ok($0.body) }
@@ -72,7 +72,7 @@ struct ClosedConnectionTests {
         }
     }
 
-    @Test func `bytes that nobody asked for end a kept connection before the next POST`() async throws {
+    @Test func `unsolicited bytes end an idle connection before the next POST`() async throws {
         let timeout = "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         let first = ScriptedReply.ok("first")
         try await withScenario(reply: { $0.connection == 0 ? first.then(.gate("end"), .write(timeout)) : .ok($0.body) }) {
@@ -92,7 +92,7 @@ struct ClosedConnectionTests {
         }
     }
 
-    @Test(arguments: rows) func `a POST that waits in line is not given a connection that is gone`(row: Row) async throws {
+    @Test(arguments: rows) func `a queued POST does not get a closed connection`(row: Row) async throws {
         let first = ScriptedReply([.gate("answer")] + ScriptedReply.ok("first").effects + [row.end])
         try await withServer(
             row, configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.connection == 0 ? first : .ok($0.body) }
@@ -106,27 +106,27 @@ struct ClosedConnectionTests {
             start(URLRequest(server.url("/1")))
             try await server.reached("answer")
             start(requests(server.url("/2"))[0])
-            // Orders are taken in turn: when this one is done, the POST stands in line.
+            // Orders are processed in sequence: once this load is done, the POST is queued.
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
             try await HeldLoops.during {
                 server.open("answer")
                 try await server.waitForClose(0)
             }
             try await texts.count(reaches: 2)
-            // A reset may take the first answer along.
+            // A reset may discard the first response.
             if case .reset = row.end { #expect(texts.all.last == "body") } else { #expect(texts.all == ["first", "body"]) }
             #expect(server.requests.map(\.connection) == [0, 1])
         }
     }
 
-    /// A connection that is gone is replaced once, not for as long as a server closes whatever it accepts.
+    /// A closed connection is replaced once, not repeatedly by a server that closes every connection.
     @Test(arguments: [SocketEffect.close, .reset].indices)
     func `a POST to a server that closes every connection fails`(row: Int) async throws {
         let effect = [SocketEffect.close, .reset][row]
         try await withScenario(greeting: { _ in [effect] }, reply: { _ in [] }) { (server, session) async throws in
             let request = URLRequest(server.url(), method: "POST", body: Data("x".utf8))
             let error = await expectFailure(.networkConnectionLost, .cannotConnectToHost) { try await session.data(for: request) }
-            // A reset may come before the client has looked whether it is connected.
+            // A reset may arrive before the client has seen that it is connected.
             #expect(error?.code == .networkConnectionLost || row == 1)
             #expect(server.connectionCount <= 2)
         }

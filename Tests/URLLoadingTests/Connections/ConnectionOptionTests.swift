@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `connectionOptions`: where connections lead and where they come from.
+/// `connectionOptions`: where connections lead, and which local address and interface they use.
 @Suite(.timeLimit(.minutes(2))) struct ConnectionOptionTests {
     typealias Options = URLSessionConfiguration.ConnectionOptions
 
@@ -49,7 +49,7 @@ import URLLoading
         try await server.close()
     }
 
-    @Test func `a Unix socket is connected to whatever the host, and keeps its connections`() async throws {
+    @Test func `a Unix socket is used for any host, and its connections are reused`() async throws {
         try await withSocket { (server, path) async throws in
             try await with(server) {
                 $0.unixSocketPath = path
@@ -62,7 +62,7 @@ import URLLoading
         }
     }
 
-    @Test func `a proxy has no effect over a Unix socket`() async throws {
+    @Test func `a proxy is not used with a Unix socket`() async throws {
         try await withSocket { (server, path) async throws in
             try await withSession { configuration in
                 configuration.connectionOptions.unixSocketPath = path
@@ -74,7 +74,7 @@ import URLLoading
         }
     }
 
-    @Test func `over a Unix socket the certificate is that of the URL's host`() async throws {
+    @Test func `over a Unix socket the certificate is checked for the URL's host`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withSocket(certificates.valid) { (server, path) async throws in
             try await with(server, roots: [Data(certificates.rootPEM.utf8)]) {
@@ -86,7 +86,7 @@ import URLLoading
         }
     }
 
-    @Test func `a socket that cannot be is a failure that says so`() async throws {
+    @Test func `an unusable socket path fails the load with the reason`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write([1], to: "file")
         let rows = [
@@ -106,9 +106,9 @@ import URLLoading
         }
     }
 
-    // MARK: Given addresses
+    // MARK: Addresses
 
-    @Test func `given addresses take the place of a look-up, of whatever case, by the entry that says most`() async throws {
+    @Test func `given addresses replace the lookup, in any case, and the most specific entry applies`() async throws {
         try await echo { (server) async throws in
             try await with(server) {
                 $0.addresses[.init(host: "Somewhere.Example")] = ["127.0.0.1"]
@@ -125,9 +125,9 @@ import URLLoading
         }
     }
 
-    // MARK: Other ends
+    // MARK: Substitutions
 
-    @Test func `a connection leads to the replacement, and its certificate is the URL's host's`() async throws {
+    @Test func `a connection leads to the substitute, and its certificate is checked for the URL's host`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { .ok($0.header("Host") ?? "none") }) {
             (server) async throws in
@@ -140,13 +140,13 @@ import URLLoading
             } test: { (session) async throws in
                 #expect(try await session.text(url("https://localhost/")) == "localhost")
                 await expectFailure(.serverCertificateUntrusted) { try await session.text(url("https://other.example/")) }
-                // The last entry.
+                // The last entry applies.
                 await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "localhost")) }
             }
         }
     }
 
-    @Test(arguments: [-1, 65_536, 70_000, .max, .min]) func `a port that is none is a failure`(port: Int) async throws {
+    @Test(arguments: [-1, 65_536, 70_000, .max, .min]) func `an invalid port fails the load`(port: Int) async throws {
         try await withScriptedServer(reply: { _ in .ok("here") }) { (server) async throws in
             try await with(server) {
                 $0.substitutions = [.init(of: .init(host: "127.0.0.1"), with: .init(port: port))]
@@ -156,7 +156,7 @@ import URLLoading
         }
     }
 
-    @Test func `a proxy is asked for a tunnel to the replacement`() async throws {
+    @Test func `a proxy is asked for a tunnel to the substitute`() async throws {
         try await withScriptedServer(reply: { _ in .status(403, [], body: "no") }) { (proxy) async throws in
             try await withSession { configuration in
                 configuration.connectionProxyDictionary = [
@@ -173,9 +173,9 @@ import URLLoading
         }
     }
 
-    // MARK: This machine's end
+    // MARK: Local address and interface
 
-    @Test func `connections come from the local address and the interface`() async throws {
+    @Test func `connections use the local address and the interface`() async throws {
         try await echo { (server) async throws in
             for (address, interface) in [("127.0.0.5", nil), (nil, "lo"), ("127.0.0.5", "lo")] {
                 let metrics = TransactionKeeper()
@@ -183,7 +183,7 @@ import URLLoading
                     $0.localAddress = address
                     $0.interfaceName = interface
                 } test: { (session) async throws in
-                    // The other family is not tried.
+                    // The other address family is not tried.
                     let (data, _) = try await session.data(from: server.url("/", host: "localhost"), delegate: metrics)
                     #expect(String(decoding: data, as: UTF8.self) == "localhost:\(server.port)")
                 }
@@ -202,8 +202,9 @@ import URLLoading
             (false, "here", "here: this machine cannot connect from that address"),
         ]
     )
-    func `what this machine has not is a failure that says so`(_ isInterface: Bool, _ name: String, _ reason: String) async throws
-    {
+    func `an unusable interface or local address fails the load with the reason`(
+        _ isInterface: Bool, _ name: String, _ reason: String
+    ) async throws {
         try await echo { (server) async throws in
             try await with(server) { options in
                 if isInterface { options.interfaceName = name } else { options.localAddress = name }
@@ -215,7 +216,7 @@ import URLLoading
         }
     }
 
-    @Test func `from an address of one family the other cannot be reached`() async throws {
+    @Test func `a local address of one family does not connect to the other`() async throws {
         try await echo { (server) async throws in
             try await with(server) {
                 $0.localAddress = "::1"

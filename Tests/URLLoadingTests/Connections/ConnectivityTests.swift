@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Networks that come, go and cost, as a monitor of the test's tells of them.
+/// Networks that appear, disappear and become expensive, as reported by the test's monitor.
 @Suite(.timeLimit(.minutes(2)))
 struct ConnectivityTests {
     static let ethernet = NetworkPath.Interface(name: "eth7", kind: .wired)
@@ -20,7 +20,7 @@ struct ConnectivityTests {
 
     // MARK: Waiting
 
-    @Test func `a task waits for a network, says so once, and goes on`() async throws {
+    @Test func `a task waits for a network, reports it once, and continues`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -33,9 +33,9 @@ struct ConnectivityTests {
             let task = session.dataTask(with: server.url())
             task.resume()
             try await waiting.said.count(reaches: 1)
-            // Still none: it goes on waiting, and does not say so again.
+            // There is still no usable network: the task continues to wait, and does not report it again.
             network.change(to: NetworkPath(interfaces: [Self.ethernet], isSatisfied: false))
-            // What begins behind the first one's next try says that it waits after it.
+            // A task that starts after the first one's next attempt reports its wait after it.
             let next = session.dataTask(with: server.url())
             next.resume()
             try await waiting.said.count(reaches: 2)
@@ -50,7 +50,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `without a network a task fails at once where it does not wait`() async throws {
+    @Test func `without a network a task that does not wait fails at once`() async throws {
         try await withScenario(configure: { $0.networkPathMonitor = TestNetwork(nil) }, reply: { _ in .ok("here") }) {
             (server, session) async throws in
             let url = server.url()
@@ -61,7 +61,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `the request timeout stands still while a task waits, the resource timeout does not`() async throws {
+    @Test func `the request timeout is paused while a task waits, the resource timeout is not`() async throws {
         let network = TestNetwork(nil)
         try await withScenario(
             configure: {
@@ -79,7 +79,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a task that waits can be cancelled, suspended and resumed`() async throws {
+    @Test func `a waiting task can be cancelled, suspended and resumed`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -98,7 +98,7 @@ struct ConnectivityTests {
             #expect((try await waiting.ended.value as? URLError)?.code == .cancelled)
             suspended.suspend()
             network.change(to: .over(Self.ethernet))
-            // Another one is through, and the suspended one has sent nothing.
+            // Another task has finished, and the suspended one has sent nothing.
             _ = try await session.data(from: server.url("/other"))
             #expect(server.requests.map(\.path) == ["/other"])
             suspended.resume()
@@ -107,7 +107,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `thousands of tasks that wait all go on`() async throws {
+    @Test func `thousands of waiting tasks all continue`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -126,7 +126,7 @@ struct ConnectivityTests {
         }
     }
 
-    // MARK: Networks that are not allowed
+    // MARK: Excluded networks
 
     enum Access: CaseIterable {
         case cellular, expensive, constrained, ultraConstrained
@@ -169,7 +169,7 @@ struct ConnectivityTests {
     }
 
     @Test(arguments: Access.allCases)
-    func `a session that does not allow the network fails, and says why`(access: Access) async throws {
+    func `a session that excludes the network fails with the reason`(access: Access) async throws {
         try await withScenario(
             configure: {
                 $0.networkPathMonitor = TestNetwork(access.interface)
@@ -184,8 +184,7 @@ struct ConnectivityTests {
     }
 
     @Test(arguments: Access.allCases)
-    func `a request that does not allow the network fails, also beside others that have a connection`(access: Access) async throws
-    {
+    func `a request that excludes the network fails, even if a connection exists`(access: Access) async throws {
         try await withScenario(configure: { $0.networkPathMonitor = TestNetwork(access.interface) }, reply: { _ in .ok("here") })
         {
             (server, session) async throws in
@@ -198,7 +197,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a task that may not use the network that is there waits for another`() async throws {
+    @Test func `a task that excludes the current network waits for another`() async throws {
         let network = TestNetwork(Self.mobile)
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -216,7 +215,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a redirect goes over no network that the request excludes`() async throws {
+    @Test func `a redirect does not use a network that the request excludes`() async throws {
         let network = TestNetwork(Self.ethernet)
         try await withScenario(
             configure: { $0.networkPathMonitor = network },
@@ -237,7 +236,7 @@ struct ConnectivityTests {
 
     // MARK: Changes
 
-    @Test func `a network that goes away fails what goes over it at once`() async throws {
+    @Test func `a lost network fails its loads at once`() async throws {
         let network = TestNetwork(Self.ethernet)
         try await withScenario(
             configure: {
@@ -252,7 +251,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a new address closes the connections that idle`() async throws {
+    @Test func `a new address closes idle connections`() async throws {
         var interface = Self.ethernet
         interface.addresses = ["192.0.2.1"]
         let network = TestNetwork(interface)
@@ -271,7 +270,7 @@ struct ConnectivityTests {
 
     // MARK: Metrics
 
-    @Test func `metrics tell what the network was like`() async throws {
+    @Test func `metrics report the properties of the network`() async throws {
         var interface = Self.mobile
         interface.isConstrained = true
         let recorder = EventRecorder()
@@ -286,10 +285,10 @@ struct ConnectivityTests {
         }
     }
 
-    // MARK: Bad monitors
+    // MARK: Unreliable monitors
 
-    /// Loads that exclude nothing go on after a moment; the others fail, since nobody can say that they may.
-    @Test func `a monitor that never says anything holds nobody up`() async throws {
+    /// Loads that exclude no network start after a moment; the others fail, since it is not known whether they are allowed.
+    @Test func `a monitor that never reports does not block loads`() async throws {
         try await withScenario(configure: { $0.networkPathMonitor = SilentNetwork() }, reply: { _ in .ok("here") }) {
             (server, session) async throws in
             _ = try await session.data(from: server.url())
@@ -299,7 +298,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `what a monitor says first, and late, wakes the loads that wait for it`() async throws {
+    @Test func `a late first report wakes the waiting loads`() async throws {
         let network = LateNetwork()
         let waiting = WaitingRecorder()
         try await withScenario(
@@ -317,7 +316,7 @@ struct ConnectivityTests {
         }
     }
 
-    @Test func `a session that ends stops its watch`() async throws {
+    @Test func `an invalidated session stops its monitor`() async throws {
         let network = TestNetwork(Self.ethernet)
         try await withScenario(configure: { $0.networkPathMonitor = network }, reply: { _ in .ok("here") }) {
             (server, session) async throws in
@@ -328,7 +327,7 @@ struct ConnectivityTests {
     }
 }
 
-/// Networks as a test says that they are.
+/// Reports the networks that a test sets.
 final class TestNetwork: NetworkPathMonitor {
     let watchers = Watched<[Int: @Sendable (NetworkPath) -> Void]>([:])
     private let path: Watched<NetworkPath>

@@ -12,22 +12,22 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `requiresDNSSECValidation`, against a name server with a signed root in a network of its own.
+/// `requiresDNSSECValidation`, against a name server with a signed root in a separate network namespace.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct DNSSECTests {
-    @Test func `only what is signed is connected to`() async throws { try await SignedZone.run("SignedNameTests") }
+    @Test func `only signed names are connected to`() async throws { try await SignedZone.run("SignedNameTests") }
 
-    @Test func `without a network a task waits for one`() async throws {
+    @Test func `a task waits if there is no network`() async throws {
         try await SignedZone.run("UnansweredNameTests", before: "pkill named")
     }
 
-    @Test func `without libunbound the error says so`() async throws {
+    @Test func `an error reports that libunbound is missing`() async throws {
         try await SignedZone.run(
             "MissingUnboundTests",
             before: "for file in $(ldconfig -p | awk '/libunbound.so.8/ {print $NF}'); do mount --bind /dev/null $file; done"
         )
     }
 
-    @Test func `without the root's key the error says so`() async throws {
+    @Test func `an error reports that the root key is missing`() async throws {
         try await SignedZone.run("MissingRootKeyTests", before: "mount -t tmpfs none /usr/share/dns")
     }
 }
@@ -61,7 +61,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
         #expect(server.connectionCount == connections)
     }
 
-    @Test func `a session that requires it connects to what is signed alone`() async throws {
+    @Test func `a session that requires validation connects to signed names only`() async throws {
         try await withServer { (server) async throws in
             try await withSession {
                 $0.requiresDNSSECValidation = true
@@ -75,10 +75,10 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
         }
     }
 
-    @Test func `a request that requires it shares neither answers nor connections with those that do not`() async throws {
+    @Test func `a request that requires validation shares neither lookups nor connections with others`() async throws {
         try await withServer { (server) async throws in
             try await withSession { (session) async throws in
-                // Their addresses are known now, and their connections idle.
+                // The addresses are cached by now, and the connections idle.
                 for host in ["bad.signed", "host.unsigned", "good.signed"] {
                     _ = try await session.text(request(server, host, validated: false))
                 }
@@ -89,7 +89,7 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("UnansweredNameTests")), .timeLimit(.minutes(1))) struct UnansweredNameTests {
-    @Test func `a task waits where no name server answers, and fails where it may not wait`() async throws {
+    @Test func `a task waits if no name server answers, or fails if it does not wait`() async throws {
         for waits in [true, false] {
             let recorder = WaitingRecorder()
             try await withSession(delegate: recorder) {
@@ -110,11 +110,11 @@ private func withServer(_ test: (ScriptedServer) async throws -> Void) async thr
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("MissingUnboundTests")), .timeLimit(.minutes(1))) struct MissingUnboundTests {
-    @Test func `nothing is looked up without libunbound`() async throws { try await expectLack("libunbound is not installed") }
+    @Test func `a missing libunbound fails the lookup`() async throws { try await expectLack("libunbound is not installed") }
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("MissingRootKeyTests")), .timeLimit(.minutes(1))) struct MissingRootKeyTests {
-    @Test func `nothing is looked up without the root's key`() async throws { try await expectLack("the DNSSEC root key") }
+    @Test func `a missing root key fails the lookup`() async throws { try await expectLack("the DNSSEC root key") }
 }
 
 private func expectLack(_ reason: String) async throws {

@@ -18,13 +18,13 @@ import Glibc
 import Musl
 #endif
 
-/// What becomes of loads where descriptors are few: each scene runs in a process of its own.
+/// Loads with few file descriptors: each scene runs in its own process.
 @Suite(.timeLimit(.minutes(2)))
 struct DescriptorBudgetTests {
     private static let server: Result<NginxServer, any Error> = Result {
         let server = try NginxServer.start(try TestCertificates.shared.get().valid)
         try server.put("hello".utf8, at: "/hello.txt")
-        // More than an HTTP/2 server sends before somebody takes it.
+        // More than an HTTP/2 server sends before any data is read.
         try server.put(DescriptorScene.content, at: "/large.bin")
         return server
     }
@@ -40,41 +40,40 @@ struct DescriptorBudgetTests {
             wrapper: ["/bin/sh", "-c", "ulimit -n \(descriptors); exec \"$@\"", "sh"])
     }
 
-    @Test func `loads to more hosts than there are descriptors succeed, and leave some to the app`() async throws {
+    @Test func `loads from more hosts than descriptors succeed, and leave some descriptors to the app`() async throws {
         try await run("ManyHostsScene", descriptors: 128)
     }
 
-    @Test func `downloads and uploads of more files than there are descriptors succeed, and leave some to the app`() async throws
-    {
+    @Test func `transfers of more files than descriptors succeed, and leave some descriptors to the app`() async throws {
         try await run("ManyFilesScene", descriptors: 128)
     }
 
-    @Test func `ten thousand downloads at once succeed with the usual number of descriptors`() async throws {
+    @Test func `ten thousand concurrent downloads succeed with the usual descriptor limit`() async throws {
         try await run("ThousandsOfFilesScene", descriptors: 1_024)
     }
 
-    @Test func `where the app has all descriptors, a download waits for its file`() async throws {
+    @Test func `a download waits for its file while the app uses all descriptors`() async throws {
         try await run("NoFileScene", descriptors: 128)
     }
 
-    @Test func `where the app has all descriptors, an idle connection makes room for another`() async throws {
+    @Test func `an idle connection is closed for another while the app uses all descriptors`() async throws {
         try await run("NoDescriptorScene", descriptors: 128)
     }
 }
 
 enum DescriptorScene {
     static let variable = "URL_LOADING_TEST_PORT"
-    /// Of HTTP/2 in clear.
+    /// HTTP/2 without TLS.
     static let sharedVariable = "URL_LOADING_TEST_SHARED_PORT"
     static let content = ScriptedFile.pattern(80_000)
 
-    /// The server under another name: each leads to this machine.
+    /// A URL of the server under another name; all names lead to this machine.
     static func url(_ number: Int, _ path: String = "/hello.txt", isShared: Bool = false) throws -> URL {
         let port = try #require(ProcessInfo.processInfo.environment[isShared ? sharedVariable : variable])
         return try #require(URL(string: "http://host\(number).localhost:\(port)\(path)"))
     }
 
-    /// All that the process may still have.
+    /// Opens all descriptors that the process may still open.
     static func takeAllDescriptors() -> [CInt] {
         var held: [CInt] = []
         while held.count < 1_000 {
@@ -85,7 +84,7 @@ enum DescriptorScene {
         return held
     }
 
-    /// Downloads a file, and says what is wrong with it.
+    /// Downloads a file, and returns what is wrong with it.
     static func download(_ session: URLSession, _ url: URL) async throws -> String? {
         let (file, response) = try await session.download(from: url)
         defer { try? FileManager.default.removeItem(at: file) }
@@ -94,10 +93,10 @@ enum DescriptorScene {
         return size == content.count ? nil : "\(size ?? 0) bytes"
     }
 
-    /// Does a number of things at once while the app goes on opening files, and says what went wrong.
+    /// Runs `work` `count` times concurrently while the app keeps opening files, and returns the failures.
     static func failures(_ count: Int, _ work: @escaping @Sendable (Int) async throws -> String?) async -> [String] {
         let isDone = Watched(false)
-        // Many are the same.
+        // A set, since many failures are the same.
         let failures = Watched<Set<String>>([])
         let prober = Thread {
             while isDone.read({ !$0 }) {
@@ -125,8 +124,8 @@ enum DescriptorScene {
 
 @Suite(.enabled(if: OwnProcess.isHere("ManyHostsScene")), .timeLimit(.minutes(1)))
 struct ManyHostsScene {
-    @Test func `four hundred hosts by two sessions`() async throws {
-        // A timeout that is far too short for those that wait in line, if it counted for them.
+    @Test func `four hundred hosts with two sessions`() async throws {
+        // The timeout would be far too short for queued loads if it counted for them.
         let configure: (URLSessionConfiguration) -> Void = { $0.timeoutIntervalForRequest = 5 }
         try await withSession(configure) { (first) async throws in
             try await withSession(configure) { (second) async throws in
@@ -178,7 +177,7 @@ struct ManyFilesScene {
 
 @Suite(.enabled(if: OwnProcess.isHere("ThousandsOfFilesScene")), .timeLimit(.minutes(2)))
 struct ThousandsOfFilesScene {
-    @Test func `ten thousand downloads, some over connections of their own`() async throws {
+    @Test func `ten thousand downloads, some over separate connections`() async throws {
         try await withSession { (first) async throws in
             try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (second) async throws in
                 let failures = await DescriptorScene.failures(10_000) { number in
@@ -194,9 +193,9 @@ struct ThousandsOfFilesScene {
 
 @Suite(.enabled(if: OwnProcess.isHere("NoFileScene")), .timeLimit(.minutes(1)))
 struct NoFileScene {
-    @Test func `a download that finds none waits for one until it is late`() async throws {
+    @Test func `a download waits for a file descriptor until it times out`() async throws {
         try await withSession({ $0.connectionOptions.httpVersions = .http2PriorKnowledge }) { (session) async throws in
-            // A connection that both can go by.
+            // A connection that both downloads can use.
             let url = try DescriptorScene.url(1, isShared: true)
             #expect(try await session.text(url) == "hello")
             let (patient, late) = (Delivered<String>(), Delivered<String>())
@@ -222,7 +221,7 @@ struct NoFileScene {
 
 @Suite(.enabled(if: OwnProcess.isHere("NoDescriptorScene")), .timeLimit(.minutes(1)))
 struct NoDescriptorScene {
-    @Test func `nothing is left but a connection that idles`() async throws {
+    @Test func `an idle connection is closed for a new one`() async throws {
         try await withSession { (session) async throws in
             #expect(try await session.text(DescriptorScene.url(1)) == "hello")
             let held = DescriptorScene.takeAllDescriptors()
@@ -232,7 +231,7 @@ struct NoDescriptorScene {
         }
     }
 
-    @Test func `a load that finds none beside a connection in use waits for one`() async throws {
+    @Test func `a load without a descriptor waits while another connection is in use`() async throws {
         try await withScriptedServer(reply: { _ in [.write(ScriptedReply.head(200, [("Content-Length", "9")])), .stall] }) {
             (server) async throws in
             try await withSession { (session) async throws in
@@ -241,7 +240,7 @@ struct NoDescriptorScene {
                 _ = try await server.request(0)
                 let held = DescriptorScene.takeAllDescriptors()
                 async let text = session.text(DescriptorScene.url(5))
-                // A load that fails shows that the other one had its chance.
+                // The failure of this load shows that the other one had time to start.
                 try await withSession({ $0.timeoutIntervalForResource = 1 }) { (other) async throws in
                     await #expect(throws: URLError.self) { try await other.text(DescriptorScene.url(6)) }
                 }
@@ -252,11 +251,11 @@ struct NoDescriptorScene {
         }
     }
 
-    @Test func `a load that finds none at all waits for one`() async throws {
+    @Test func `a load without a descriptor waits for one`() async throws {
         let held = DescriptorScene.takeAllDescriptors()
         try await withSession { (session) async throws in
             async let text = session.text(DescriptorScene.url(3))
-            // A load that fails shows that the other one had its chance.
+            // The failure of this load shows that the other one had time to start.
             let failed = Delivered<Void>()
             var request = URLRequest(url: try DescriptorScene.url(4))
             request.timeoutInterval = 0.3

@@ -14,10 +14,10 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// Which connection a request goes on.
+/// Which connection a request uses.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP1ConnectionTests {
-    @Test func `requests one after another share a connection`() async throws {
+    @Test func `consecutive requests share a connection`() async throws {
         try await withScenario(reply: { .ok("\($0.number)") }) { (server, session) async throws in
             for number in 0..<50 { #expect(try await session.text(server.url("/\(number)")) == "\(number)") }
             #expect(server.connectionCount == 1)
@@ -28,7 +28,7 @@ struct HTTP1ConnectionTests {
         head + "Connection: close\r\nContent-Length: 2\r\n\r\nok", head + "Connection: x, CLOSE\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
     ])
-    func `a response that says so ends its connection`(text: String) async throws {
+    func `a response that ends persistence closes its connection`(text: String) async throws {
         try await withScenario(reply: { _ in .raw(text) }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "ok")
             #expect(try await session.text(server.url()) == "ok")
@@ -37,7 +37,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `no more connections are opened than the configuration allows, and the rest wait`() async throws {
+    @Test func `at most the configured number of connections is opened, and other requests wait`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 2 },
             reply: { request in ScriptedReply([.gate("go")] + ScriptedReply.ok(request.path).effects) }
@@ -70,7 +70,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `waiting requests go by priority, then in order`() async throws {
+    @Test func `waiting requests are sent by priority, then in order`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 },
             reply: { $0.order == 0 ? ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) : .ok() }
@@ -87,7 +87,7 @@ struct HTTP1ConnectionTests {
             start("/default1", URLSessionTask.defaultPriority)
             start("/high", URLSessionTask.highPriority)
             start("/default2", URLSessionTask.defaultPriority)
-            // A load by another name of the host has a connection of its own: when it is done, those before it are waiting.
+            // A load from another name of the host has its own connection: once it is done, the earlier loads are queued.
             _ = try await session.data(from: server.url("/barrier", host: "localhost"))
             server.open("go")
             try await results.count(reaches: 5)
@@ -96,7 +96,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `a cancelled load closes its connection and frees its place`() async throws {
+    @Test func `a cancelled load closes its connection and starts a waiting one`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 1 }, reply: { $0.path == "/stall" ? [.stall] : .ok("next") }
         ) { (server, session) async throws in
@@ -130,7 +130,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `an idle connection that the server closed is not used`() async throws {
+    @Test func `an idle connection that the server closed is not reused`() async throws {
         try await withScenario(reply: { $0.connection == 0 ? .ok("0").then(.close) : .ok("1") }) {
             (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
@@ -139,7 +139,7 @@ struct HTTP1ConnectionTests {
             do {
                 #expect(try await session.text(post).text == "1")
             } catch let error as URLError {
-                // The close may not have been seen yet.
+                // The close may not have been noticed yet.
                 #expect(error.code == .networkConnectionLost)
             }
         }
@@ -174,7 +174,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `a reset session goes on with new connections`() async throws {
+    @Test func `a reset session uses new connections`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await session.reset()
@@ -184,7 +184,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `after a flush no request goes over an old connection, idle or busy`() async throws {
+    @Test func `after a flush no request uses an old connection, idle or busy`() async throws {
         try await withScenario(
             reply: { $0.path == "/busy" ? ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) : .ok() }
         ) { (server, session) async throws in
@@ -202,7 +202,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `a thousand requests at once all succeed`() async throws {
+    @Test func `a thousand concurrent requests all succeed`() async throws {
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = 32 }, reply: { .ok($0.path) }
         ) { (server, session) async throws in
@@ -218,8 +218,8 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `sessions leave no descriptor behind`() async throws {
-        // Other tests run beside this one, so only a leak for each session shows.
+    @Test func `sessions leak no descriptors`() async throws {
+        // Other tests run concurrently, so only a leak per session shows.
         let before = try ProcessProbe.openDescriptors()
         try await withScriptedServer(reply: { $0.path == "/bad" ? .raw("nonsense\r\n\r\n") : .ok() }) { (server) async throws in
             for _ in 0..<300 {

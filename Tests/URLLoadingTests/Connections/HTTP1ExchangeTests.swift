@@ -14,10 +14,10 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// HTTP/1.1 as it is meant: requests, responses and their bodies.
+/// Valid HTTP/1.1: requests, responses and their bodies.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP1ExchangeTests {
-    @Test func `a GET carries the default fields`() async throws {
+    @Test func `a GET sends the default header fields`() async throws {
         try await withScenario(reply: { _ in .ok("hello") }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url("/a/b?c=d&e=%20#f")))
             #expect(text == "hello")
@@ -38,7 +38,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `fields of the request win over those of the configuration, and those over the defaults`() async throws {
+    @Test func `header fields of the request precede those of the configuration, and those precede the defaults`() async throws {
         try await withScenario(
             configure: { $0.httpAdditionalHeaders = ["X-One": "configuration", "X-Two": "configuration", "User-Agent": "mine"] },
             reply: { _ in .ok() }
@@ -51,7 +51,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a policy that ignores remote caches asks them to fetch anew, whoever has it`() async throws {
+    @Test func `a policy that ignores remote caches sends no-cache, from the request or the session`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             var request = URLRequest(server.url())
             for policy in [URLRequest.CachePolicy.reloadIgnoringLocalAndRemoteCacheData, .reloadIgnoringLocalCacheData] {
@@ -72,7 +72,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a policy that wants the cache alone sends nothing`() async throws {
+    @Test func `a policy that only uses the cache sends nothing`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             var request = URLRequest(server.url())
             request.cachePolicy = .returnCacheDataDontLoad
@@ -83,7 +83,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a POST with a body gets its length and a form's content type`() async throws {
+    @Test func `a POST with a body gets its length and the content type of a form`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data("a=b".utf8)))
             _ = try await session.data(
@@ -96,7 +96,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a GET with a body is refused`() async throws {
+    @Test func `a GET with a body is rejected`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             await expectFailure(.dataLengthExceedsMaximum) {
                 try await session.data(for: URLRequest(server.url(), body: Data("x".utf8)))
@@ -105,7 +105,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `chunks and trailers make one body`() async throws {
+    @Test func `chunks are joined to one body, and trailers are accepted`() async throws {
         try await withScenario(
             reply: { _ in .chunked(["hello ", "chunked ", "world"], trailers: [("X-Trailer", "1")]) }
         ) { (server, session) async throws in
@@ -149,7 +149,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `interim responses are told in order, and 100 and 103 do not end anything`() async throws {
+    @Test func `interim responses are delivered in order and do not end the load`() async throws {
         let recorder = EventRecorder()
         let text = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n"
         try await withScenario(delegate: recorder, reply: { _ in .raw(text + head + "Content-Length: 2\r\n\r\nok") }) {
@@ -168,7 +168,7 @@ struct HTTP1ExchangeTests {
         (404, "Not Found"), (500, "Internal Server Error"), (401, "Unauthorized"), (407, "Proxy Authentication Required"),
         (299, "Odd"), (599, "Odd"), (451, ""),
     ])
-    func `a status that is no success is a response and no error`(status: Int, reason: String) async throws {
+    func `an HTTP error status is a response, not an error`(status: Int, reason: String) async throws {
         try await withScenario(
             reply: { _ in .raw("HTTP/1.1 \(status) \(reason)\r\nContent-Length: 4\r\n\r\nbody") }
         ) { (server, session) async throws in
@@ -178,7 +178,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `repeated fields are joined and all of them reach the app`() async throws {
+    @Test func `repeated header fields are joined, and all of them reach the app`() async throws {
         try await withScenario(
             reply: { _ in
                 .ok("", [("X-List", "a"), ("x-list", "b"), ("ETag", "\"e\""), ("Content-Type", "text/html; charset=utf-8")])
@@ -217,7 +217,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a large body comes whole`() async throws {
+    @Test func `a large body arrives completely`() async throws {
         let content = ScriptedFile.pattern(3_000_000)
         try await withScenario(reply: { _ in .ok(content) }) { (server, session) async throws in
             let (data, _) = try await session.data(from: server.url())
@@ -225,7 +225,7 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `multipart x-mixed-replace tells a response for every part`() async throws {
+    @Test func `multipart x-mixed-replace delivers a response for every part`() async throws {
         let recorder = EventRecorder()
         let parts = "--b\r\nContent-Type: text/plain\r\n\r\none\r\n--b\r\nContent-Type: text/html\r\n\r\ntwo\r\n--b--\r\n"
         try await withScenario(
@@ -240,18 +240,18 @@ struct HTTP1ExchangeTests {
         }
     }
 
-    @Test func `a refused connection cannot connect`() async throws {
+    @Test func `a refused connection fails with cannotConnectToHost`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withSession { (session) async throws in
             let error = await expectFailure(.cannotConnectToHost) { try await session.data(from: url) }
             #expect(error?.failingURL == url)
-            // The transport says what it was doing.
+            // The underlying error describes the connection attempt.
             #expect(error?.userInfo[NSUnderlyingErrorKey] != nil)
         }
     }
 
-    @Test func `an IPv6 address is connected to and named in brackets`() async throws {
+    @Test func `an IPv6 address is connected to, and Host has it in brackets`() async throws {
         let server = try await ScriptedServer.start(address: "::1", reply: { _ in .ok("six") })
         try await withSession { (session) async throws in
             #expect(try await session.text(server.url()) == "six")
@@ -260,7 +260,7 @@ struct HTTP1ExchangeTests {
         try await server.close()
     }
 
-    @Test func `a name with a dead address is connected to by another`() async throws {
+    @Test func `a name with an unreachable address connects to another address`() async throws {
         try await withScenario(reply: { _ in .ok("four") }) { (server, session) async throws in
             #expect(try await session.text(server.url("/", host: "localhost")) == "four")
         }

@@ -12,9 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A response that gives the loop much to do holds up no other load of the session.
+/// A response that needs much processing does not delay other loads of the session.
 @Suite(.serialized, .timeLimit(.minutes(1))) struct LoopFairnessTests {
-    /// 128 MiB of zeros in gzip, three times over: `gzip.compress` of Python.
+    /// 128 MiB of zeros in gzip, three times over: Python's `gzip.compress`.
     private static let bomb = Data(
         base64Encoded: """
             H4sIAAAAAAACA5Pv5mAAASbmt3d0/ZgTRdouvuyfobCgQ4sllnEXZ6YTr5TQBZZGl0UzWxYY5DD1JjFalDHs0GtQ4HAUbDun87j6fGB4fGXx5z
@@ -26,7 +26,7 @@ import URLLoading
     )
 
     @Test(arguments: [("gzip, gzip, gzip", bomb.map(Array.init) ?? []), ("br", BrotliBytes.bomb)])
-    func `while a bomb is decoded another load is answered`(coding: String, bomb: [UInt8]) async throws {
+    func `another load finishes while a bomb is decoded`(coding: String, bomb: [UInt8]) async throws {
         let ended = Watched<[String]>([])
         try await withScenario(
             configure: { $0.maximumDecompressionRatio = 10_000_000 },
@@ -37,7 +37,7 @@ import URLLoading
             }
         ) { (server, session) async throws in
             func load(_ path: String) {
-                // The handlers are called one after another, in the order in which the loads ended.
+                // The handlers are called in the order in which the loads ended.
                 session.dataTask(with: server.url(path)) { data, _, error in
                     ended.change { $0.append("\(path): \(data?.count ?? -1) \(error.map { "\($0)" } ?? "")") }
                 }.resume()
@@ -52,8 +52,8 @@ import URLLoading
         }
     }
 
-    /// Hardly anything comes of it, and each kilobyte takes half a millisecond.
-    @Test func `while a body is decoded that is nothing but headers other loads are answered`() async throws {
+    /// The output is tiny, and each kilobyte takes half a millisecond.
+    @Test func `other loads finish while a body of headers only is decoded`() async throws {
         let bomb = BrotliBytes.headers(4_000)
         let isOver = Watched(false)
         try await withScenario(
@@ -61,7 +61,7 @@ import URLLoading
                 $0.path == "/bomb" ? ScriptedReply.ok(bomb, [("Content-Encoding", "br")]).then(.reach("bomb")) : .ok($0.path)
             }
         ) { (server, session) async throws in
-            // One response beforehand, so that its connection is there.
+            // A first response, so that its connection exists.
             _ = try await session.text(server.url("/small"))
             session.dataTask(with: server.url("/bomb")) { data, _, _ in
                 isOver.change { $0 = true }
@@ -76,7 +76,7 @@ import URLLoading
 
     private static func tinyChunks(_ count: Int) -> [UInt8] { Array(String(repeating: "1\r\nx\r\n", count: count).utf8) }
 
-    /// How much came of each load, and which ended in which order.
+    /// Counts the bytes of each load, and records the order in which loads end.
     private final class Tally: NSObject, URLSessionDataDelegate, Sendable {
         let counts = Watched<[String: Int]>([:])
         let ended = Watched<[String]>([])
@@ -92,12 +92,12 @@ import URLLoading
         }
     }
 
-    @Test func `while a flood of tiny chunks is parsed another load is answered`() async throws {
+    @Test func `another load finishes while a flood of tiny chunks is parsed`() async throws {
         let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked")])
         let large = Array("400000\r\n".utf8) + [UInt8](repeating: 1, count: 0x400000) + Array("\r\n".utf8)
         let tally = Tally()
         try await withScenario(
-            // The flood has room in it.
+            // Large enough for the flood.
             sendBuffer: 256 << 10, delegate: tally,
             reply: { request in
                 request.path == "/small"
@@ -105,7 +105,7 @@ import URLLoading
                         .gate("small"), .write(ScriptedReply.head(200, [("Content-Length", "0")])), .reach("small sent"),
                     ]
                     : [
-                        // After the large chunk the socket is read in large pieces.
+                        // After the large chunk the socket is read in large blocks.
                         .write(head), .write(large), .gate("flood"), .write(Self.tinyChunks(20_000) + Array("0\r\n\r\n".utf8)),
                         .reach("flood sent"),
                     ]
@@ -115,7 +115,7 @@ import URLLoading
             try await server.reached("small")
             session.dataTask(with: server.url("/flood")).resume()
             try await tally.counts.value { $0["/flood"] == 0x400000 ? () : nil }
-            // All of the flood is in the socket when the client begins to read it, and behind it the other answer.
+            // The whole flood is in the socket when the client starts to read it, and the other response follows.
             try await HeldLoops.during {
                 server.open("flood")
                 try await server.reached("flood sent")
@@ -127,7 +127,7 @@ import URLLoading
         }
     }
 
-    @Test func `a flood whose connection is closed behind it is read to its end`() async throws {
+    @Test func `a flood is read completely if its connection is closed after it`() async throws {
         let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked")])
         try await withScenario(
             reply: { request in

@@ -12,18 +12,18 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a slow name server holds up, and what it does not.
+/// What a slow name server delays, and what it does not.
 ///
-/// Each in a process of its own, with names that answer when the test says so.
+/// Each suite runs in its own process, with names that resolve when the test allows it.
 @Suite(.timeLimit(.minutes(3))) struct NameLookupTests {
     @Test(arguments: ["SlowNameTests", "SlowDomainTests", "ManySlowNamesTests", "WaitingNameTests", "RememberedNameTests"])
-    func `slow names hold up nobody else`(suite: String) async throws {
+    func `slow lookups do not delay others`(suite: String) async throws {
         let library = try PreloadedLibrary(source: SlowNames.source)
         try await OwnProcess.run(suite, environment: SlowNames.environment(library))
     }
 }
 
-/// A server that answers every path with it, and sessions.
+/// Runs a test with a server that replies with the path of each request, and two sessions.
 private func withSessions(_ test: (ScriptedServer, URLSession, URLSession) async throws -> Void) async throws {
     try await withScenario(reply: { request in .ok(request.path, [("Connection", "close")]) }) { (server, first) async throws in
         try await withSession { (second) async throws in try await test(server, first, second) }
@@ -35,7 +35,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("SlowNameTests")), .timeLimit(.minutes(1))) struct SlowNameTests {
-    @Test func `one slow name is looked up once, and other names and sessions go on`() async throws {
+    @Test func `a slow name is looked up once, and other names and sessions are not delayed`() async throws {
         try await withSessions { (server, first, second) async throws in
             let slow = loads(first, (0..<40).map { server.url("/\($0)", host: "slow.test") })
             #expect(SlowNames.wait(for: 1, "slow.test"))
@@ -51,12 +51,12 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("SlowDomainTests")), .timeLimit(.minutes(1))) struct SlowDomainTests {
-    @Test func `a thousand names of a slow domain leave threads to the session's others, and those cancelled cost nothing`()
+    @Test func `a thousand names of a slow domain leave threads to other names, and cancelled ones are not looked up`()
         async throws
     {
         try await withSessions { (server, first, second) async throws in
             let slow = loads(first, (0..<1_000).map { server.url("/\($0)", host: "n\($0).slow.test") })
-            // As many as a domain may have at a time.
+            // The maximum number of concurrent lookups per domain.
             #expect(SlowNames.wait(for: 21, ".slow.test"))
             #expect(try await second.text(server.url("/other", host: "good.test")) == "/other")
             #expect(try await first.text(server.url("/same", host: "fine.test")) == "/same")
@@ -72,12 +72,12 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("ManySlowNamesTests")), .timeLimit(.minutes(1))) struct ManySlowNamesTests {
-    @Test func `hundreds of slow names of a session leave threads to the other sessions, and are answered in the end`()
+    @Test func `hundreds of slow names of a session leave threads to other sessions, and finally resolve`()
         async throws
     {
         try await withSessions { (server, first, second) async throws in
             let slow = loads(first, (0..<300).map { server.url("/\($0)", host: "n\($0).slow\($0).test") })
-            // As many as a session may have at a time.
+            // The maximum number of concurrent lookups per session.
             #expect(SlowNames.wait(for: 32, ".test"))
             #expect(try await second.text(server.url("/other", host: "good.test")) == "/other")
             #expect(SlowNames.count(".test") < 64)
@@ -89,7 +89,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("WaitingNameTests")), .timeLimit(.minutes(1))) struct WaitingNameTests {
-    @Test func `a name that waits for others' look-ups makes no load late`() async throws {
+    @Test func `a queued lookup does not count toward the request timeout`() async throws {
         try await withSessions { (server, first, _) async throws in
             let late = Watched(0)
             let loads = (0..<100).map { number in
@@ -104,7 +104,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
                     }
                 }
             }
-            // Those that are being looked up.
+            // The loads whose lookup is in progress.
             try await late.value { $0 >= 32 ? () : nil }
             SlowNames.openGate()
             var answered = 0
@@ -124,7 +124,7 @@ private func loads(_ session: URLSession, _ urls: [URL]) -> [Task<String, any Er
         }
     }
 
-    @Test func `a name is known for seconds, until a session is reset or flushed`() async throws {
+    @Test func `a name is cached for seconds, until a session is reset or flushed`() async throws {
         try await withSessions { (server, first, second) async throws in
             let url = server.url("/known", host: "known.test")
             #expect(try await first.text(url) == "/known")

@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Look-ups by name servers of the session's choice: how long answers hold, and what a name server may do wrong.
+/// Lookups with name servers chosen by the session: how long answers are cached, and invalid behavior of name servers.
 @Suite(.timeLimit(.minutes(2))) struct NameServerTests {
     private func with(
         timeout: Double = 20, nameServers: [String]? = nil, _ script: @escaping ScriptedNameServer.Script,
         test: (ScriptedServer, ScriptedNameServer, URLSession) async throws -> Void
     ) async throws {
         let names = try await ScriptedNameServer.start(script)
-        // At every address of loopback; each load has a connection of its own.
+        // At every loopback address; each load uses a new connection.
         let server = try await ScriptedServer.start(address: "0.0.0.0") { _ in .ok("there", [("Connection", "close")]) }
         do {
             try await withSession { configuration in
@@ -46,7 +46,7 @@ import URLLoading
         return transaction.remoteAddress
     }
 
-    @Test func `an answer holds for as long as the name server says`() async throws {
+    @Test func `an answer is cached for its time to live`() async throws {
         try await with({ _, order in .addresses("127.0.0.\(order + 1)", seconds: 100) }) {
             (server, names, session) async throws in
             for _ in 0..<3 { #expect(try await address(server.url("/", host: "long.test"), session) == "127.0.0.1") }
@@ -56,14 +56,14 @@ import URLLoading
         }
     }
 
-    @Test func `an address that changed is found where the answer did not hold`() async throws {
+    @Test func `a changed address is found if the answer may not be cached`() async throws {
         try await with({ _, order in .addresses("127.0.0.\(order + 1)", seconds: 0) }) { (server, names, session) async throws in
             for last in 1...3 { #expect(try await address(server.url("/", host: "short.test"), session) == "127.0.0.\(last)") }
             #expect(names.count("short.test") == 3)
         }
     }
 
-    @Test func `addresses and localhost are not asked about`() async throws {
+    @Test func `addresses and localhost are not looked up`() async throws {
         try await with({ _, _ in .code(2) }) { (server, names, session) async throws in
             let metrics = TransactionKeeper()
             _ = try await session.data(from: server.url("/", host: "localhost"), delegate: metrics)
@@ -73,7 +73,7 @@ import URLLoading
         }
     }
 
-    @Test func `a name without addresses and a server that fails are told apart`() async throws {
+    @Test func `a name without addresses and a server failure have different errors`() async throws {
         try await with({ question, _ in .code(question.name == "none.test" ? 3 : 2) }) { (server, _, session) async throws in
             await expectFailure(.cannotFindHost) { try await session.text(server.url("/", host: "none.test")) }
             let error = await expectFailure(.dnsLookupFailed) { try await session.text(server.url("/", host: "fails.test")) }
@@ -81,16 +81,16 @@ import URLLoading
         }
     }
 
-    // MARK: Hostile and unlucky name servers
+    // MARK: Hostile and failing name servers
 
-    @Test func `a name server that never answers is a load that is late`() async throws {
+    @Test func `a name server that never answers makes the load time out`() async throws {
         try await with(timeout: 0.3, { _, _ in .nothing }) { (server, _, session) async throws in
             await expectFailure(.timedOut) { try await session.text(server.url("/", host: "never.test")) }
             #expect(server.connectionCount == 0)
         }
     }
 
-    @Test func `an answer that comes late is taken`() async throws {
+    @Test func `a late answer is accepted`() async throws {
         try await with({ _, _ in .addresses("127.0.0.1", gate: "late") }) { (server, names, session) async throws in
             async let text = session.text(server.url("/", host: "late.test"))
             try await names.asked("late.test")
@@ -100,7 +100,7 @@ import URLLoading
         }
     }
 
-    @Test func `of two answers the first counts`() async throws {
+    @Test func `the first of two answers counts`() async throws {
         try await with({ question, _ in question.isV6 ? .addresses() : .twice("127.0.0.3", "127.0.0.4") }) {
             (server, names, session) async throws in
             for name in ["one.test", "two.test", "one.test"] {
@@ -111,7 +111,7 @@ import URLLoading
         }
     }
 
-    @Test func `of 1,000 addresses sixteen of a family are tried`() async throws {
+    @Test func `at most sixteen addresses per family are tried`() async throws {
         let addresses = (0..<1_000).map { "127.1.\($0 / 250).\($0 % 250 + 1)" }
         let port = try await ScriptedServer.start { _ in .ok("") }
         try await port.close()
@@ -124,7 +124,7 @@ import URLLoading
     }
 
     @Test(arguments: ["here", "127.0.0.1:0", "127.0.0.1:x", "127.0.0.1,::1", ""])
-    func `what is no name server is a failure that says so`(_ text: String) async throws {
+    func `an invalid name server fails the load with the reason`(_ text: String) async throws {
         try await with(nameServers: [text], { _, _ in .addresses("127.0.0.1") }) { (server, names, session) async throws in
             let error = await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "a.test")) }
             #expect(error?.localizedDescription.contains("is not an IP address") == true, "\(error?.localizedDescription ?? "")")
@@ -133,7 +133,7 @@ import URLLoading
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func `without c-ares the error says so`() async throws {
+    func `an error reports that c-ares is missing`() async throws {
         let script =
             "for file in $(ldconfig -p | awk '/libcares.so.2/ {print $NF}'); do mount --bind /dev/null $file; done; exec \"$@\""
         try await OwnProcess.run(
@@ -142,11 +142,11 @@ import URLLoading
         )
     }
 
-    // MARK: Dead addresses
+    // MARK: Unreachable addresses
 
     @Test(.enabled(if: geteuid() == 0))
-    func `a dead address costs no more than 300 ms`() async throws {
-        // Two addresses on a wire at whose other end nobody is.
+    func `an unreachable address delays a connection by at most 300 ms`() async throws {
+        // Two addresses on a link without a peer.
         let script = """
             ip link set lo up && ip link add one type veth peer name other && ip addr add 10.9.0.1/24 dev one \
             && ip addr add fd09::1/64 dev one nodad && ip link set one up && ip link set other up && exec "$@"
@@ -158,7 +158,7 @@ import URLLoading
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("MissingAresTests")), .timeLimit(.minutes(1))) struct MissingAresTests {
-    @Test func `nothing is looked up without c-ares`() async throws {
+    @Test func `a missing c-ares fails the lookup`() async throws {
         try await withSession {
             $0.connectionOptions.nameServers = ["127.0.0.1:9"]
         } test: { (session) async throws in
@@ -171,14 +171,14 @@ import URLLoading
 
 @Suite(.enabled(if: OwnProcess.isHere("DeadAddressTests")), .timeLimit(.minutes(1))) struct DeadAddressTests {
     @Test(arguments: ["fd09::2", "10.9.0.2"])
-    func `the other address is connected to beside a dead one`(_ dead: String) async throws {
+    func `the other address is connected to if one is unreachable`(_ dead: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("there", [("Connection", "close")]) }) { (server) async throws in
             try await withSession {
                 $0.connectionOptions.addresses[.init(host: "two")] = [dead, "127.0.0.1"]
             } test: {
                 (session) async throws in
                 var shortest = Double.infinity
-                // On a busy machine it may take longer now and then.
+                // A busy machine may occasionally need longer.
                 for _ in 0..<5 where shortest > 0.3 {
                     let metrics = TransactionKeeper()
                     _ = try await session.data(from: server.url("/", host: "two"), delegate: metrics)
@@ -187,7 +187,7 @@ import URLLoading
                     shortest = min(shortest, try #require(transaction.connectEndDate).timeIntervalSince(start))
                 }
                 #expect(shortest <= 0.3)
-                #expect(shortest > 0.2, "the other address was not dead")
+                #expect(shortest > 0.2, "the first address was reachable")
             }
         }
     }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The same API against a server that was not written for it.
+/// The API against an independent server.
 @Suite(.timeLimit(.minutes(1)))
 final class NginxTests {
     private let nginx: NginxServer
@@ -47,7 +47,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `nginx serves HEAD, ranges, redirects and what is not there`() async throws {
+    @Test func `nginx serves HEAD, ranges, redirects and missing files`() async throws {
         try await withNginxSession { (session) async throws in
             let head = try await session.text(URLRequest(nginx.url("/big.bin"), method: "HEAD"))
             #expect(head.text.isEmpty && head.response.expectedContentLength == Int64(Self.content.count))
@@ -61,7 +61,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `a download of which nothing is missing is complete, as nginx says without a validator`() async throws {
+    @Test func `a resumed download of a complete file is complete, despite nginx's response without a validator`() async throws {
         let recorder = EventRecorder()
         try await withNginxSession(delegate: recorder) { (session) async throws in
             let first = session.downloadTask(with: nginx.url("/slow/big.bin"))
@@ -98,7 +98,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `what nginx compressed is stored, and one request finds that it has not changed`() async throws {
+    @Test func `a response compressed by nginx is stored, and revalidated with one request`() async throws {
         let recorder = EventRecorder()
         let cache = URLCache(memoryCapacity: 10 << 20, diskCapacity: 0)
         try await withSession(delegate: recorder, { $0.urlCache = cache }) { (session) async throws in
@@ -109,7 +109,7 @@ final class NginxTests {
                 task.resume()
                 let record = try await recorder.completion(of: task)
                 #expect(record.body.count == 120_000)
-                // It weakens the tag of what it compresses, and names it as it was in the 304.
+                // nginx weakens the tag of a compressed response, and sends the strong one in the 304.
                 #expect((record.response as? HTTPURLResponse)?.value(forHTTPHeaderField: "ETag")?.hasPrefix("W/") == true)
                 types.append(try #require(record.metrics).transactionMetrics.map(\.resourceFetchType))
             }
@@ -117,7 +117,7 @@ final class NginxTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `nginx takes an upload from data, file and stream`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `nginx accepts an upload from data, file and stream`(isSecure: Bool) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var answers = EventRecorder.Answers()
@@ -135,7 +135,7 @@ final class NginxTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `a download from nginx is interrupted and goes on`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `an interrupted download from nginx resumes`(isSecure: Bool) async throws {
         var answers = EventRecorder.Answers()
         let data = Delivered<Data?>()
         let isCancelled = Watched(false)
@@ -154,7 +154,7 @@ final class NginxTests {
             first.resume()
             #expect((try await recorder.completion(of: first).error as? URLError)?.code == .cancelled)
             let resumeData = try #require(try await data.value)
-            // The limit of the slow place has been counted; the file is the same elsewhere, but the URL is the archive's.
+            // The rest is as slow as the start: the URL is the one in the resume data.
             let second = session.downloadTask(withResumeData: resumeData)
             second.resume()
             let record = try await recorder.completion(of: second)
@@ -166,7 +166,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `a download from nginx comes whole`() async throws {
+    @Test func `a download from nginx is complete`() async throws {
         try await withNginxSession { (session) async throws in
             let (file, response) = try await session.download(from: nginx.url("/big.bin", secure: true))
             #expect(try Data(contentsOf: file) == Data(Self.content))
@@ -175,7 +175,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `a file that changed on nginx is not spliced`() async throws {
+    @Test func `parts of a file that changed on nginx are not mixed`() async throws {
         var answers = EventRecorder.Answers()
         let data = Delivered<Data?>()
         let isCancelled = Watched(false)
@@ -204,7 +204,7 @@ final class NginxTests {
         }
     }
 
-    @Test func `five hundred requests at once to nginx all succeed`() async throws {
+    @Test func `five hundred concurrent requests to nginx all succeed`() async throws {
         try await withNginxSession { (session) async throws in
             let url = nginx.url("/hello.txt")
             try await withThrowingTaskGroup(of: Bool.self) { group in

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// The sockets of this process that are connected to a port: what was said to them.
+/// A socket of this process that is connected to a port, with its options.
 struct OwnSocket {
     private let descriptor: CInt
 
@@ -17,7 +17,7 @@ struct OwnSocket {
         (0..<1_024).filter { peerPort(of: $0) == port }.map { OwnSocket(descriptor: $0) }
     }
 
-    /// The value of an option; -1 where there is none.
+    /// The value of an option; -1 if it is not available.
     func option(_ level: CInt, _ name: CInt) -> CInt {
         var value: CInt = 0
         var length = socklen_t(MemoryLayout<CInt>.size)
@@ -31,12 +31,12 @@ struct OwnSocket {
             $0.withMemoryRebound(to: sockaddr.self, capacity: 1) { getpeername(descriptor, $0, &length) }
         }
         guard result == 0, [AF_INET, AF_INET6].contains(Int32(storage.ss_family)) else { return nil }
-        // At the same place in both.
+        // The port is at the same offset in both address types.
         return withUnsafeBytes(of: storage) { Int($0[2]) << 8 | Int($0[3]) }
     }
 }
 
-/// What goes over the loopback interface; for root alone.
+/// Captures the packets of the loopback interface; requires root.
 final class LoopbackCapture {
     struct Packet: Hashable {
         var isV6: Bool
@@ -50,7 +50,7 @@ final class LoopbackCapture {
     private let descriptor: CInt
 
     init?() {
-        // All protocols, in network order.
+        // All protocols, in network byte order.
         descriptor = socket(
             AF_PACKET, CInt(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue | SOCK_NONBLOCK.rawValue), CInt(UInt16(3).bigEndian))
         guard descriptor >= 0 else { return nil }
@@ -60,7 +60,7 @@ final class LoopbackCapture {
 
     deinit { close(descriptor) }
 
-    /// What was sent so far to a port.
+    /// The packets that were sent to a port so far.
     func packets(to port: Int) -> [Packet] {
         var packets: [Packet] = []
         var bytes = [UInt8](repeating: 0, count: 65_536)

@@ -12,9 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Names on a machine whose resolver searches a domain in which every name has an IPv6 address (resolv.conf(5)).
+/// Names on a machine whose resolver has a search domain in which every name has an IPv6 address (resolv.conf(5)).
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct SearchedNameTests {
-    @Test func `a name with addresses is no other name`() async throws {
+    @Test func `a name with addresses is not searched for`() async throws {
         let folder = try TemporaryDirectory()
         let script = """
             ip link set lo up && cd '\(folder.path)' && printf 'search corp.test\\nnameserver 127.0.0.1\\n' > resolv.conf \

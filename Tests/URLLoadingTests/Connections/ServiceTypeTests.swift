@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `networkServiceType` and `multipathServiceType`: how packets are marked, and over what they go.
+/// `networkServiceType` and `multipathServiceType`: how packets are marked, and when multipath TCP is used.
 @Suite(.timeLimit(.minutes(2))) struct ServiceTypeTests {
     typealias Service = URLRequest.NetworkServiceType
 
@@ -29,7 +29,7 @@ import URLLoading
         return request
     }
 
-    /// The server stays until the sockets were looked at.
+    /// Keeps the server open until the sockets have been inspected.
     private func with(_ address: String, _ test: (ScriptedServer) async throws -> Void) async throws {
         let server = try await ScriptedServer.start(address: address) { _ in .ok("there") }
         do { try await test(server) } catch {
@@ -48,7 +48,7 @@ import URLLoading
     }
 
     @Test(arguments: ["127.0.0.1", "::1"])
-    func `a socket is marked as the request says, and else as the session does`(_ address: String) async throws {
+    func `a socket is marked as the request says, or else as the session does`(_ address: String) async throws {
         for row in Self.marks {
             try await with(address) { (server) async throws in
                 try await withSession { (session) async throws in
@@ -68,7 +68,7 @@ import URLLoading
     }
 
     @Test(.enabled(if: geteuid() == 0), arguments: ["127.0.0.1", "::1"])
-    func `every packet is marked, from the first on`(_ address: String) async throws {
+    func `every packet is marked, including the first`(_ address: String) async throws {
         try await with(address) { (server) async throws in
             let capture = try #require(LoopbackCapture())
             try await withSession {
@@ -91,7 +91,7 @@ import URLLoading
         }
     }
 
-    @Test func `requests that mark packets differently share no connection, and those that mark them alike do`() async throws {
+    @Test func `requests with different marks use different connections, and those with equal marks share them`() async throws {
         try await with("127.0.0.1") { (server) async throws in
             try await withSession {
                 $0.networkServiceType = .video
@@ -122,8 +122,9 @@ import URLLoading
     }()
 
     @Test(.enabled(if: hasMultipath), arguments: [true, false])
-    func `connections are multipath TCP where the session wants it and the server has it`(_ isServerMultipath: Bool) async throws
-    {
+    func `connections use multipath TCP if the session requests it and the server supports it`(
+        _ isServerMultipath: Bool
+    ) async throws {
         let server = try await ScriptedServer.start(isMultipath: isServerMultipath) { _ in .ok("there") }
         for (service, isMultipath) in [
             (.none, false), (.handover, true), (.interactive, true), (.aggregate, true),
@@ -146,8 +147,8 @@ import URLLoading
     }
 
     @Test(.enabled(if: geteuid() == 0 && hasMultipath))
-    func `where the kernel has no multipath TCP connections are plain`() async throws {
-        // In a network of its own, for which it is turned off.
+    func `connections use plain TCP if the kernel has no multipath TCP`() async throws {
+        // In a network namespace in which it is disabled.
         let script = #"ip link set lo up && echo 0 > /proc/sys/net/mptcp/enabled && exec "$@""#
         try await OwnProcess.run(
             "NoMultipathTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", script, "sh"]
@@ -156,7 +157,7 @@ import URLLoading
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("NoMultipathTests")), .timeLimit(.minutes(1))) struct NoMultipathTests {
-    @Test func `a kernel that refuses multipath TCP is asked for TCP`() async throws {
+    @Test func `plain TCP is used if the kernel refuses multipath TCP`() async throws {
         try await withScriptedServer(reply: { _ in .ok("there", [("Connection", "close")]) }) { (server) async throws in
             let metrics = TransactionKeeper()
             try await withSession {
@@ -172,7 +173,7 @@ import URLLoading
     }
 }
 
-/// The transactions of the load that ended last.
+/// Records the transactions of the load that ended last.
 final class TransactionKeeper: NSObject, URLSessionTaskDelegate, @unchecked Sendable {
     // Sendable because it is set on the delegate queue before the load ends, and read after.
     var all: [URLSessionTaskTransactionMetrics] = []

@@ -10,16 +10,16 @@
 import Foundation
 import LoadingTestKit
 
-/// A network of its own for a process, whose one name server has a signed root, and a folder with a key for that.
+/// Runs a suite in its own network namespace, whose only name server has a signed root, with a folder for that root's key.
 ///
-/// There are `good.signed` (127.0.0.1, ::1), `alias.signed`, `bad.signed`, whose address is not the one that was signed, and
-/// `host.unsigned`. For root alone.
+/// The names are `good.signed` (127.0.0.1, ::1), `alias.signed`, `bad.signed`, whose address differs from the signed one, and
+/// `host.unsigned`. Requires root.
 enum SignedZone {
     static func run(_ suite: String, before: String = "true") async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(setUp.utf8), to: "setup.sh")
         let script = "cd '\(folder.path)' && . ./setup.sh && \(before) && exec \"$@\""
-        // With a namespace of processes the name server ends when the program does.
+        // In a separate PID namespace the name server ends when the program does.
         try await OwnProcess.run(
             suite, environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "-p", "--fork", "--mount-proc", "/bin/sh", "-c", script, "sh"]

@@ -10,21 +10,21 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into a process: there, names below `test` are on loopback, those whose last label but one begins with `slow` are not
-/// answered before the gate opens, and look-ups are counted.
+/// A library to preload into a process: it resolves names below `test` to loopback, delays those whose second-to-last label begins
+/// with `slow` until the gate opens, and counts lookups.
 enum SlowNames {
-    /// What the process's environment needs.
+    /// The environment variables that load the library.
     static func environment(_ library: PreloadedLibrary) -> [String: String] {
         library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 }
     }
 
-    /// How many look-ups of IPv4 addresses have begun, of names that end so.
+    /// The number of started lookups of IPv4 addresses for names that end with `suffix`.
     static func count(_ suffix: String) -> Int {
         typealias Function = @convention(c) (UnsafePointer<CChar>) -> CInt
         return PreloadedLibrary.function("names_count", as: Function.self).map { Int($0(suffix)) } ?? -1
     }
 
-    /// Waits until so many look-ups of either family have begun; false when half a minute went by without.
+    /// Waits until `count` lookups of either family have started; returns false after half a minute.
     static func wait(for count: Int, _ suffix: String) -> Bool {
         typealias Function = @convention(c) (UnsafePointer<CChar>, CInt) -> CInt
         return PreloadedLibrary.function("names_wait", as: Function.self).map { $0(suffix, CInt(count)) == 1 } ?? false

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A machine with two networks, of which the one that the system prefers is cellular.
+/// A machine with two networks, of which the system prefers the cellular one.
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct TwoNetworksTests {
-    @Test func `a load that may not use the preferred network takes another`() async throws {
+    @Test func `a load that excludes the preferred network uses another`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Data(Self.setUp.utf8), to: "setup.sh")
-        // With a namespace of processes the server ends when the program does.
+        // In a separate PID namespace the server ends when the program does.
         try await OwnProcess.run(
             "MobileFirstTests", environment: ["NSAllowsArbitraryLoads": "YES"],
             wrapper: [
@@ -27,7 +27,7 @@ import URLLoading
         )
     }
 
-    /// `wwan7` and `eth7` both lead to 198.51.100.7 and 2001:db8:7::7, the first at a lower price.
+    /// `wwan7` and `eth7` both lead to 198.51.100.7 and 2001:db8:7::7; `wwan7` has the lower metric.
     private static let setUp = #"""
         set -e
         mount -t tmpfs none /run
@@ -83,7 +83,7 @@ import URLLoading
     }
 
     @Test(arguments: [("198.51.100.7", "10.77.1.1", "10.77.2.1"), ("[2001:db8:7::7]", "2001:db8:1::1", "2001:db8:2::1")])
-    func `cellular only where it is allowed`(_ host: String, _ mobile: String, _ wired: String) async throws {
+    func `the cellular network is used only if it is allowed`(_ host: String, _ mobile: String, _ wired: String) async throws {
         let url = try #require(URL(string: "http://\(host):8000/page"))
         try await withSession { (session) async throws in
             #expect(try await place(session, url) == [mobile + ", cellular"])
@@ -93,7 +93,7 @@ import URLLoading
         } test: { (session) async throws in
             #expect(try await place(session, url) == [wired])
         }
-        // A session that says where it comes from has its way.
+        // A session that names an excluded interface fails.
         try await withSession {
             $0.allowsCellularAccess = false
             $0.connectionOptions.interfaceName = "wwan7"
