@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Cookies as a server sees them: what it sets comes back, whatever the task and whatever the response.
+/// Cookies as a server sees them: a cookie that a response sets is sent back, for every kind of task and response.
 @Suite(.timeLimit(.minutes(1)))
 struct CookieLoadTests {
     // MARK: Storing and sending
 
-    @Test func `a cookie that a response sets goes with the next request`() async throws {
+    @Test func `a cookie that a response sets is sent with the next request`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("id=abc")
             #expect(try await scene.sent() == "id=abc")
@@ -25,7 +25,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `each field sets a cookie of its own, commas and quotes and equals signs included`() async throws {
+    @Test func `each Set-Cookie field sets one cookie, including commas, quotes and equals signs`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(
                 "a=1, 2; Expires=Wed, 01 Jan 2098 00:00:00 GMT", "b=\"x y\"", "c=k=v&l=w==", "empty=", "d=4 ; Path=/"
@@ -34,7 +34,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a cookie replaces the one of the same name, domain and path, and keeps its place`() async throws {
+    @Test func `a cookie replaces the one of the same name, domain and path, and keeps its position`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1", "b=2")
             try await scene.receive("a=3", at: "/")
@@ -59,7 +59,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `sessions of one ephemeral configuration share its storage, of two they do not`() async throws {
+    @Test func `sessions of one ephemeral configuration share its storage, sessions of two do not`() async throws {
         let configuration = URLSessionConfiguration.ephemeral
         #expect(configuration.httpCookieStorage !== URLSessionConfiguration.ephemeral.httpCookieStorage)
         #expect(configuration.httpCookieStorage !== HTTPCookieStorage.shared)
@@ -76,7 +76,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `what an app puts into the storage goes along, and what it takes out does not`() async throws {
+    @Test func `cookies that the app stores are sent, cookies that it removes are not`() async throws {
         try await withCookies { (scene) async throws in
             let made = try cookie("own", "1 2")
             try scene.storage.setCookie(made)
@@ -86,7 +86,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a session without a storage has no cookies, and sends what a request says`() async throws {
+    @Test func `a session without a storage has no cookies, and sends the request's own`() async throws {
         try await withCookies(configure: { $0.httpCookieStorage = nil }) { (scene) async throws in
             try await scene.receive("id=abc")
             #expect(try await scene.sent() == nil)
@@ -94,7 +94,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `the app is shown the cookies of a response`() async throws {
+    @Test func `the app sees the cookies of a response`() async throws {
         try await withScenario(reply: { _ in .ok("", [("Set-Cookie", "a=1; Path=/"), ("Set-Cookie", "b=2; Path=/x")]) }) {
             (server, session) async throws in
             let response = try await session.text(URLRequest(server.url("/x/y"))).response
@@ -105,10 +105,10 @@ struct CookieLoadTests {
         }
     }
 
-    // MARK: Responses that are not the last
+    // MARK: Responses before the final one
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `a redirect sets cookies that go with the next hop`(status: Int) async throws {
+    func `cookies of a redirect are sent with the next hop`(status: Int) async throws {
         try await withScenario(
             reply: { request in
                 switch request.path {
@@ -123,7 +123,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a redirect that the app refuses has set its cookies`() async throws {
+    @Test func `a redirect that the app refuses sets its cookies`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, _ in nil }
         let recorder = EventRecorder(answers)
@@ -137,7 +137,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a redirect's cookies are there when the app is asked about it`() async throws {
+    @Test func `the cookies of a redirect are stored before the app is asked about it`() async throws {
         let storage = HTTPCookieStorage()
         let seen = Delivered<[String]?>()
         var answers = EventRecorder.Answers()
@@ -154,13 +154,13 @@ struct CookieLoadTests {
             task.resume()
             try await recorder.completion(of: task)
             #expect(seen.all == [["one"]])
-            // The field is of the message, not of the request that the app sees.
+            // The header field is part of the sent message, not of the request that the app sees.
             #expect(task.currentRequest?.value(forHTTPHeaderField: "Cookie") == nil)
             #expect(task.originalRequest?.value(forHTTPHeaderField: "Cookie") == nil)
         }
     }
 
-    @Test func `a 401 sets cookies, whether it is answered or delivered`() async throws {
+    @Test func `a 401 sets cookies, whether answered or delivered`() async throws {
         try await withScenario(
             reply: { request in
                 let fields = [("Set-Cookie", "nonce=7"), ("WWW-Authenticate", "Basic realm=\"x\"")]
@@ -190,7 +190,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a response that fails later has set its cookies`() async throws {
+    @Test func `a response that fails later sets its cookies`() async throws {
         try await withScenario(
             reply: {
                 $0.order == 0
@@ -204,7 +204,7 @@ struct CookieLoadTests {
     }
 
     @Test(arguments: [204, 304, 404, 500])
-    func `any status sets cookies`(status: Int) async throws {
+    func `responses of any status set cookies`(status: Int) async throws {
         try await withScenario(
             reply: { _ in
                 .raw(ScriptedReply.head(status, [("Set-Cookie", "a=1")] + (status < 400 ? [] : [("Content-Length", "0")])))
@@ -216,9 +216,9 @@ struct CookieLoadTests {
         }
     }
 
-    // MARK: The request's own field
+    // MARK: The request's own Cookie field
 
-    @Test func `a request's own cookies come before the stored ones`() async throws {
+    @Test func `a request's own cookies precede the stored ones`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("stored=1")
             #expect(try await scene.sent { $0.setValue("own=2", forHTTPHeaderField: "Cookie") } == "own=2; stored=1")
@@ -226,7 +226,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `a request's own cookies stay with their origin, and the stored ones follow their own rules`() async throws {
+    @Test func `a request's own cookies are only sent to its origin, and the stored ones follow their own rules`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (far) async throws in
             try await withScenario(
                 reply: { .redirect(302, to: far.url("/b", host: String($0.path.dropFirst())).absoluteString) }
@@ -239,13 +239,13 @@ struct CookieLoadTests {
                     #expect(try await session.text(request).text == "end")
                 }
                 #expect(near.requests.map { $0.header("Cookie") } == ["own=3; local=1", "own=3; local=1"])
-                // The other port is another origin, but no other host.
+                // The other port is another origin, but the same host.
                 #expect(far.requests.map { $0.header("Cookie") } == ["numbered=2", "local=1"])
             }
         }
     }
 
-    @Test func `a request's own cookies go along within its origin`() async throws {
+    @Test func `a request's own cookies are kept by redirects within its origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b", [("Set-Cookie", "new=1")]) : .ok() }
         ) { (server, session) async throws in
@@ -288,7 +288,7 @@ struct CookieLoadTests {
         }
     }
 
-    @Test func `what a response sets is announced`() async throws {
+    @Test func `a response that sets cookies posts a notification`() async throws {
         let storage = HTTPCookieStorage()
         let changes = Delivered<[String]?>()
         let token = NotificationCenter.default.addObserver(

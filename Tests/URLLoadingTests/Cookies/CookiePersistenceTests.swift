@@ -12,20 +12,20 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a program's cookies are after it ended: each run is a process of its own, with a home of the test's.
+/// Cookies after the end of the program: each run is a process of its own, with a home directory of the test.
 @Suite(.timeLimit(.minutes(3)))
 struct CookiePersistenceTests {
     private let home: TemporaryDirectory
 
     init() throws { home = try TemporaryDirectory() }
 
-    /// Loads with an ordinary session, and says what cookies the server got, which answers with them.
+    /// Loads with a default session, and returns the cookies that the server received; it replies with them.
     @discardableResult
     private static func load(_ url: URL, _ session: URLSession? = nil) async throws -> String {
         try await (session ?? URLSession(configuration: .default)).text(url)
     }
 
-    /// Sets what the path's last component says.
+    /// Sets a cookie named by the path.
     private static let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
         let name = request.path.dropFirst()
         let fields = [("Set-Cookie", "\(name)=1; Max-Age=8640000"), ("Set-Cookie", "session-\(name)=2")]
@@ -40,7 +40,7 @@ struct CookiePersistenceTests {
 
     // MARK: Between runs
 
-    @Test func `the next run sends what the last one stored, save session cookies`() async throws {
+    @Test func `the next run sends the stored cookies, except session cookies`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -58,7 +58,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `what was flushed outlives a crash`() async throws {
+    @Test func `flushed cookies survive a crash`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .signal(SIGKILL)) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -75,7 +75,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `what is on disk is its owner's alone`() async throws {
+    @Test func `stored files are accessible to their owner only`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -98,7 +98,7 @@ struct CookiePersistenceTests {
         arguments: [
             [], [0], Array("nonsense\n".utf8), [UInt8](repeating: 0xFF, count: 5000), [UInt8](repeating: 0, count: 100_000),
         ] as [[UInt8]])
-    func `a damaged file is a warning and an empty storage`(content: [UInt8]) async throws {
+    func `a damaged file is reported, and the storage is empty`(content: [UInt8]) async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -129,7 +129,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `a file that is cut anywhere stops no request`() async throws {
+    @Test func `a truncated file does not fail requests`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -149,7 +149,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `a home that cannot be written to stops no request`() async throws {
+    @Test func `an unwritable home directory does not fail requests`() async throws {
         try home.write(Array("a file where a folder should be".utf8), to: "data")
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
@@ -187,9 +187,9 @@ struct CookiePersistenceTests {
         }
     }
 
-    // MARK: At once
+    // MARK: Concurrency
 
-    @Test func `runs that store at once lose nothing`() async throws {
+    @Test func `concurrent runs lose no cookies`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             .ok("", [("Set-Cookie", "\(request.path.dropFirst())=1; Path=\(request.path); Max-Age=8640000")])
         }
@@ -218,7 +218,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `a run sees what another one stores meanwhile`() async throws {
+    @Test func `a run sees cookies that another one stores meanwhile`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.path == "/wait" ? ScriptedReply([.gate("other")] + ScriptedReply.ok("waited").effects) : Self.reply(request)
         }
@@ -231,9 +231,9 @@ struct CookiePersistenceTests {
                         let session = URLSession(configuration: .default)
                         #expect(try await Self.load(url, session) == "none")
                         #expect(try await Self.load(url.appendingPathComponent("wait"), session) == "waited")
-                        // Soon, not at once: a look at the file for each request would be too dear.
+                        // Soon, not at once: reading the file for each request would be too expensive.
                         for _ in 0..<20_000 where try await Self.load(url, session) == "a=1" { return }
-                        Issue.record("the other run's cookie did not come")
+                        Issue.record("the other run's cookie did not arrive")
                     }
                 }
                 group.addTask {
@@ -252,7 +252,7 @@ struct CookiePersistenceTests {
 
     // MARK: Which storage
 
-    @Test func `a group's storage is another than the program's`() async throws {
+    @Test func `a group's storage is separate from the program's`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in
@@ -275,7 +275,7 @@ struct CookiePersistenceTests {
         }
     }
 
-    @Test func `an ephemeral session leaves nothing on disk and reads nothing from it`() async throws {
+    @Test func `an ephemeral session neither writes to disk nor reads from it`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             await #expect(processExitsWith: .success) {
                 [home = home.path as String, url = server.url("/a") as URL] () async throws in

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which cookies are taken, and which of them go along: RFC 6265bis, and what the configuration and the request say.
+/// Which cookies are accepted and sent: RFC 6265bis, the configuration and the request.
 @Suite(.timeLimit(.minutes(1)))
 struct CookiePolicyTests {
     private static func without(cookies request: inout URLRequest) { request.httpShouldHandleCookies = false }
@@ -39,10 +39,10 @@ struct CookiePolicyTests {
         PathRow(field: "a=1; Path=relative", setAt: "/dir/page", sentAt: ["/dir/x"], notAt: ["/relative"]),
         PathRow(field: "a=1; Path=", setAt: "/dir/page", sentAt: ["/dir/x"], notAt: ["/"]),
         PathRow(field: "a=1; Path=/x; path=/y", setAt: "/", sentAt: ["/y"], notAt: ["/x"]),
-        // A page may set cookies for paths that it is not on.
+        // A page may set cookies for other paths.
         PathRow(field: "a=1; Path=/other", setAt: "/dir/page", sentAt: ["/other"], notAt: ["/dir/page"]),
     ])
-    func `a cookie goes to its path and what is below`(row: PathRow) async throws {
+    func `a cookie is sent to its path and below`(row: PathRow) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(row.field, at: row.setAt)
             for path in row.sentAt { #expect(try await scene.sent(at: path) == "a=1", "\(path)") }
@@ -76,15 +76,15 @@ struct CookiePolicyTests {
             domain: ".SITE.LocalHost", setBy: "site.localhost", sentTo: ["site.localhost", "www.site.localhost"],
             notTo: ["mysite.localhost"]
         ),
-        // The host itself, though no one may set cookies for all that is below it.
+        // The host itself, although cookies cannot be set for everything below it.
         DomainRow(domain: "localhost", setBy: "localhost", sentTo: ["localhost"], notTo: ["site.localhost"]),
         DomainRow(domain: "127.0.0.1", setBy: "127.0.0.1", sentTo: ["127.0.0.1"], notTo: ["localhost"]),
-        // The last of several counts.
+        // The last Domain attribute counts.
         DomainRow(
             domain: "other.example; Domain=site.localhost", setBy: "site.localhost", sentTo: ["www.site.localhost"], notTo: []
         ),
     ])
-    func `a cookie goes to its domain`(row: DomainRow) async throws {
+    func `a cookie is sent to its domain`(row: DomainRow) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1" + (row.domain.map { "; Domain=" + $0 } ?? ""), host: row.setBy)
             for host in row.sentTo { #expect(try await scene.sent(host: host) == "a=1", "\(host)") }
@@ -99,7 +99,7 @@ struct CookiePolicyTests {
         (".0.0.1", "127.0.0.1"), ("localhost", "127.0.0.1"), ("127.0.0.1", "localhost"), ("site..localhost", "site.localhost"),
         ("site.localhost; Domain=other.example", "site.localhost"),
     ])
-    func `a cookie for a domain that is not the host's is refused`(domain: String, host: String) async throws {
+    func `a cookie for a domain that does not match the host is rejected`(domain: String, host: String) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Domain=\(domain)", host: host)
             #expect(try scene.stored.isEmpty)
@@ -117,7 +117,7 @@ struct CookiePolicyTests {
         ("a=1; Expires=nonsense", true), ("a=1; Max-Age=nonsense", true), ("a=1; Max-Age=99999999999999999999999", true),
         ("a=1; Max-Age=-99999999999999999999999", false), ("a=1; Max-Age=60; Max-Age=0", false),
     ])
-    func `an expired cookie removes the one before it and is not sent`(field: String, isKept: Bool) async throws {
+    func `an expired cookie removes the existing one and is not sent`(field: String, isKept: Bool) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=0; Max-Age=1000")
             try await scene.receive(field)
@@ -126,7 +126,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `the storage knows when a cookie expires, 400 days at most`() async throws {
+    @Test func `the storage knows when a cookie expires, after at most 400 days`() async throws {
         let day = 86_400.0
         try await withCookies { (scene) async throws in
             let start = Date(timeIntervalSinceNow: -1)
@@ -146,7 +146,7 @@ struct CookiePolicyTests {
 
     // MARK: Secure
 
-    @Test func `a secure cookie goes over TLS only, and comes over TLS only`() async throws {
+    @Test func `a secure cookie is only sent and accepted over TLS`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure", "b=2", overTLS: true)
             #expect(try await scene.sent(overTLS: true) == "a=1; b=2")
@@ -156,7 +156,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a secure cookie stays behind where a redirect leaves TLS`() async throws {
+    @Test func `a secure cookie is not sent after a redirect to http`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: { _ in .ok("end") }) { (clear) async throws in
             try await withScenario(
@@ -174,7 +174,7 @@ struct CookiePolicyTests {
     }
 
     @Test(arguments: ["a=2", "a=2; Path=/x", "a=2; Path=/x/y", "a=2; Max-Age=0; Path=/x", "a=; Domain=localhost"])
-    func `a response in clear leaves secure cookies alone`(field: String) async throws {
+    func `a response over http does not affect secure cookies`(field: String) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure; Path=/x", overTLS: true)
             try await scene.receive(field, at: "/x/page")
@@ -183,7 +183,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `what a secure cookie does not cover may be set in clear`() async throws {
+    @Test func `a cookie that does not shadow a secure one may be set over http`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Secure; Path=/x/y", overTLS: true)
             try await scene.receive("a=2; Path=/x", "b=3; Path=/x/y")
@@ -200,7 +200,7 @@ struct CookiePolicyTests {
             ("__Host-a=1; Secure; Path=/", false, false), ("=__Secure-a=1; Secure", true, false),
             ("__Host-a; Secure; Path=/", true, false),
         ] as [(String, Bool, Bool)])
-    func `a name with a prefix keeps its promise`(field: String, overTLS: Bool, isKept: Bool) async throws {
+    func `cookie name prefixes are enforced`(field: String, overTLS: Bool, isKept: Bool) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(field, at: "/dir/page", overTLS: overTLS)
             #expect(try scene.stored.count == (isKept ? 1 : 0))
@@ -209,7 +209,7 @@ struct CookiePolicyTests {
 
     // MARK: Third parties
 
-    @Test func `by default another site's document takes no cookies`() async throws {
+    @Test func `by default cookies are rejected for another site's document`() async throws {
         try await withCookies { (scene) async throws in
             #expect(scene.session.configuration.httpCookieAcceptPolicy == .onlyFromMainDocumentDomain)
             let other = scene.url("/", host: "127.0.0.1")
@@ -229,7 +229,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a document that moves to another site takes that site's cookies`() async throws {
+    @Test func `a document that is redirected to another site accepts that site's cookies`() async throws {
         try await withScenario(
             reply: { request in
                 request.path == "/a"
@@ -245,7 +245,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `always takes the cookies of third parties`() async throws {
+    @Test func `the policy always accepts third-party cookies`() async throws {
         try await withCookies(configure: { $0.httpCookieAcceptPolicy = .always }) { (scene) async throws in
             let change = Self.document(scene.url("/", host: "127.0.0.1", overTLS: true))
             try await scene.receive("a=1; SameSite=None; Secure", overTLS: true, change: change)
@@ -253,7 +253,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `never takes none, and sends what there is`() async throws {
+    @Test func `the policy never rejects all cookies, and stored ones are sent`() async throws {
         try await withCookies(configure: { $0.httpCookieAcceptPolicy = .never }) { (scene) async throws in
             try await scene.receive("a=1")
             #expect(try scene.stored.isEmpty)
@@ -263,16 +263,16 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `the configuration's policy holds, not the storage's`() async throws {
+    @Test func `the configuration's policy applies, not the storage's`() async throws {
         try await withCookies(configure: { $0.httpCookieStorage?.cookieAcceptPolicy = .never }) { (scene) async throws in
             try await scene.receive("a=1")
             #expect(try scene.stored == ["a=1"])
         }
     }
 
-    // MARK: Without cookies
+    // MARK: Sessions and requests without cookies
 
-    @Test func `a session that should not set cookies sends none of the storage's`() async throws {
+    @Test func `a session that does not set cookies sends no stored ones`() async throws {
         try await withCookies(configure: { $0.httpShouldSetCookies = false }) { (scene) async throws in
             try scene.storage.setCookie(try cookie("stored"))
             #expect(try await scene.sent() == nil)
@@ -288,7 +288,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `what a session that sends no cookies is sent is kept as the accept policy says`() async throws {
+    @Test func `a session that does not set cookies still stores received ones, according to its accept policy`() async throws {
         for policy in [HTTPCookie.AcceptPolicy.onlyFromMainDocumentDomain, .always, .never] {
             try await withCookies(
                 configure: {
@@ -303,7 +303,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a session's own cookies come before the stored ones as a request's do, which stand in for them`() async throws {
+    @Test func `a session's own Cookie precedes the stored cookies, and a request's own replaces it`() async throws {
         try await withCookies(configure: { $0.httpAdditionalHeaders = ["Cookie": "all=1"] }) { (scene) async throws in
             try await scene.receive("stored=2")
             #expect(try await scene.sent() == "all=1; stored=2")
@@ -327,7 +327,7 @@ struct CookiePolicyTests {
 
     // MARK: SameSite
 
-    @Test func `a same-site cookie does not go with another site's document`() async throws {
+    @Test func `a same-site cookie is not sent for another site's document`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(
                 "lax=1; SameSite=Lax", "strict=1; SameSite=strict", "none=1; SameSite=None; Secure", overTLS: true)
@@ -339,7 +339,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `another site's document gets no same-site cookies set, even where all are taken`() async throws {
+    @Test func `another site's document cannot set same-site cookies, even if all cookies are accepted`() async throws {
         try await withCookies(configure: { $0.httpCookieAcceptPolicy = .always }) { (scene) async throws in
             let other = Self.document(scene.url("/", host: "127.0.0.1", overTLS: true))
             try await scene.receive(
@@ -349,7 +349,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `the storage tells a cookie's same-site policy`() async throws {
+    @Test func `the storage returns a cookie's same-site policy`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; SameSite=Lax", "b=1; SameSite=STRICT", "c=1; HttpOnly", overTLS: true)
             let cookies = try #require(try scene.storage.cookies)
@@ -360,7 +360,7 @@ struct CookiePolicyTests {
 
     // MARK: Partitions
 
-    @Test func `a partitioned cookie goes with requests of its partition alone`() async throws {
+    @Test func `a partitioned cookie is only sent in its partition`() async throws {
         try await withCookies { (scene) async throws in
             func of(_ partition: String?) -> (inout URLRequest) -> Void { { $0.cookiePartitionIdentifier = partition } }
             let rest = "; Secure; Path=/; Partitioned"
@@ -373,7 +373,7 @@ struct CookiePolicyTests {
         }
     }
 
-    @Test func `a partitioned cookie that is not secure is refused`() async throws {
+    @Test func `a partitioned cookie that is not secure is rejected`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Partitioned", overTLS: true) { $0.cookiePartitionIdentifier = "https://one.example" }
             #expect(try scene.stored.isEmpty)

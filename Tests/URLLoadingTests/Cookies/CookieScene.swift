@@ -12,9 +12,9 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A server in clear and one over TLS, which set what cookies they are told to, and a session that talks to both.
+/// A server without TLS and one with it, which set the cookies that a test chooses, and a session for both.
 ///
-/// They are of one host, and so share its cookies: ports do not part them (RFC 6265bis, section 8.5).
+/// Both servers have the same host and thus share its cookies: ports are ignored (RFC 6265bis, section 8.5).
 struct CookieScene: Sendable {
     let clear: ScriptedServer
     let secure: ScriptedServer
@@ -28,7 +28,7 @@ struct CookieScene: Sendable {
         self.next = next
     }
 
-    /// The same servers, with another session.
+    /// Returns the same servers with another session.
     func with(_ session: URLSession) -> CookieScene {
         CookieScene(clear: clear, secure: secure, session: session, next: next)
     }
@@ -37,7 +37,7 @@ struct CookieScene: Sendable {
         get throws { try #require(session.configuration.httpCookieStorage) }
     }
 
-    /// The stored cookies, as `name=value`, in the order they were made.
+    /// The stored cookies as `name=value`, in order of creation.
     var stored: [String] {
         get throws { try #require(try storage.cookies).map { "\($0.name)=\($0.value)" } }
     }
@@ -46,7 +46,7 @@ struct CookieScene: Sendable {
         (overTLS ? secure : clear).url(path, host: host)
     }
 
-    /// Has a response set cookies, each in a field of its own.
+    /// Loads a response that sets cookies, each in a separate header field.
     func receive(
         _ fields: String..., at path: String = "/", host: String = "localhost", overTLS: Bool = false,
         change: (inout URLRequest) -> Void = { _ in }
@@ -62,7 +62,7 @@ struct CookieScene: Sendable {
         try await sent(at: path, host: host, overTLS: overTLS, change: change)
     }
 
-    /// Loads, and says what cookies the server got: nil for no field, and more than one field is never sent.
+    /// Loads, and returns the cookies that the server received: nil without a `Cookie` field; there is never more than one.
     @discardableResult
     func sent(
         at path: String = "/", host: String = "localhost", overTLS: Bool = false, change: (inout URLRequest) -> Void = { _ in }
@@ -105,7 +105,7 @@ func withCookies(
     }
 }
 
-/// A cookie as an app makes it: for localhost and all paths unless it says otherwise.
+/// Makes a cookie like an app: for localhost and all paths unless `more` says otherwise.
 func cookie(_ name: String, _ value: String = "1", _ more: [HTTPCookiePropertyKey: Any] = [:]) throws -> HTTPCookie {
     let least: [HTTPCookiePropertyKey: Any] = [.name: name, .value: value, .path: "/", .domain: "localhost"]
     return try #require(HTTPCookie(properties: least.merging(more) { $1 }))

@@ -13,10 +13,10 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// An app's own storage is asked, by every kind of task, through whichever methods it overrides.
+/// An app's own storage is called by every kind of task, through the methods that it overrides.
 @Suite(.timeLimit(.minutes(1)))
 struct CookieStorageSubclassTests {
-    /// Keeps a journal of what it is asked.
+    /// Records its calls.
     class Journaling: HTTPCookieStorage, @unchecked Sendable {
         private let lines = Mutex<[String]>([])
         var journal: [String] { lines.withLock { $0 } }
@@ -34,7 +34,7 @@ struct CookieStorageSubclassTests {
             let made = ["x", "y"].compactMap {
                 HTTPCookie(properties: [.name: $0, .value: "1", .domain: "elsewhere.example", .path: "/"])
             }
-            // Whenever it likes, from wherever it likes.
+            // At any time, and on any thread.
             Thread.detachNewThread { completionHandler(made) }
         }
     }
@@ -51,7 +51,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    /// Gives a cookie, and then another.
+    /// Calls its completion handler with one cookie, and then with another.
     final class Doubling: Journaling, @unchecked Sendable {
         override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
             for name in ["first", "second"] {
@@ -62,14 +62,14 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    /// Gives nothing.
+    /// Returns no cookies.
     final class Empty: Journaling, @unchecked Sendable {
         override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
             completionHandler(nil)
         }
     }
 
-    /// Loads a URL once, by one kind of task or another.
+    /// Loads a URL once, with one kind of task.
     enum Loading: String, CaseIterable, Sendable {
         case data, completion, delegate, download, upload, bytes
 
@@ -96,7 +96,7 @@ struct CookieStorageSubclassTests {
     }
 
     @Test(arguments: Loading.allCases)
-    func `a storage that overrides the task methods is asked through them`(loading: Loading) async throws {
+    func `a storage that overrides the methods with tasks is called through them`(loading: Loading) async throws {
         let storage = ByTask()
         let recorder = EventRecorder()
         try await withScenario(
@@ -106,13 +106,13 @@ struct CookieStorageSubclassTests {
             try await loading.load(server.url("/p"), session, recorder)
             #expect(server.requests.map { $0.header("Cookie") } == ["x=1; y=1"])
             #expect(storage.journal == ["get for /p", "store a=1 of /p"])
-            // Nothing goes past it.
+            // No cookie is stored without a call.
             #expect(storage.cookies == [])
         }
     }
 
     @Test(arguments: Loading.allCases)
-    func `a storage that overrides the URL methods is asked through them`(loading: Loading) async throws {
+    func `a storage that overrides the methods with URLs is called through them`(loading: Loading) async throws {
         let storage = ByURL()
         let recorder = EventRecorder()
         try await withScenario(
@@ -126,7 +126,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `each hop is asked for and stored under its own URL`() async throws {
+    @Test func `cookies of each hop are looked up and stored for its own URL`() async throws {
         for storage in [ByTask(), ByURL()] as [Journaling] {
             try await withScenario(
                 configure: { $0.httpCookieStorage = storage },
@@ -147,7 +147,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a 401 that is answered stores before it asks again`() async throws {
+    @Test func `an answered 401 stores its cookies before the next request`() async throws {
         let storage = ByURL()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage },
@@ -161,7 +161,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `an informational response's cookies are stored too`() async throws {
+    @Test func `cookies of an informational response are stored`() async throws {
         let storage = ByURL()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage },
@@ -176,7 +176,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a request's own cookies come before those of the app's storage`() async throws {
+    @Test func `a request's own cookies precede those of the app's storage`() async throws {
         try await withScenario(
             configure: { $0.httpCookieStorage = ByTask() }, reply: { _ in .ok() }
         ) { (server, session) async throws in
@@ -185,7 +185,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `of two answers of a storage the first is sent`() async throws {
+    @Test func `only the first cookies of a storage that answers twice are sent`() async throws {
         try await withScenario(configure: { $0.httpCookieStorage = Doubling() }, reply: { _ in .ok() }) {
             (server, session) async throws in
             for _ in 0..<5 { _ = try await session.data(from: server.url("/", host: "localhost")) }
@@ -193,7 +193,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a storage that gives nothing has nothing sent`() async throws {
+    @Test func `no cookies are sent if the storage returns none`() async throws {
         let storage = Empty()
         storage.setCookie(try cookie("a"))
         try await withScenario(configure: { $0.httpCookieStorage = storage }, reply: { _ in .ok() }) {
@@ -203,7 +203,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a storage is not asked where cookies are not wanted`() async throws {
+    @Test func `a storage is not called for requests without cookies`() async throws {
         let storage = ByTask()
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in .ok("", [("Set-Cookie", "a=1")]) }
         try await withScenario(configure: { $0.httpCookieStorage = storage }, reply: reply) { (server, session) async throws in
@@ -223,7 +223,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a third party's cookies are not stored in an app's storage either`() async throws {
+    @Test func `third-party cookies are not stored in an app's own storage`() async throws {
         let storage = ByTask()
         try await withScenario(
             configure: { $0.httpCookieStorage = storage }, reply: { _ in .ok("", [("Set-Cookie", "a=1")]) }
@@ -235,7 +235,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `what an app's storage gives is no way into the message`() async throws {
+    @Test func `cookies of an app's own storage cannot inject header fields`() async throws {
         final class Hostile: HTTPCookieStorage, @unchecked Sendable {
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
                 let made = ["1\r\nX-Evil: 1", "1\nX-Evil: 1", "1\0"].compactMap {
@@ -254,7 +254,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `a load that is cancelled while the app is asked ends, and sends nothing`() async throws {
+    @Test func `cancelling a load while the app's storage is called ends it without a request`() async throws {
         final class Silent: HTTPCookieStorage, @unchecked Sendable {
             let asked = Delivered<Bool>()
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
@@ -276,7 +276,7 @@ struct CookieStorageSubclassTests {
         }
     }
 
-    @Test func `reset empties an app's storage`() async throws {
+    @Test func `reset empties an app's own storage`() async throws {
         let storage = ByURL()
         storage.setCookie(try cookie("a"))
         try await withSession {

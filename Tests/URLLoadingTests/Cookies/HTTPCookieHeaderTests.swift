@@ -23,20 +23,20 @@ import URLLoading
         return cookies[0]
     }
 
-    @Test func `a cookie has what its attributes say`() throws {
+    @Test func `a cookie has the values of its attributes`() throws {
         let cookie = try one("fr=anjd&232; Max-Age=7776000; path=/p; domain=.example.com; secure; httponly; SameSite=Lax")
         #expect(cookie.name == "fr" && cookie.value == "anjd&232" && cookie.path == "/p" && cookie.domain == ".example.com")
         #expect(cookie.isSecure && cookie.isHTTPOnly && cookie.sameSitePolicy == .sameSiteLax && !cookie.isSessionOnly)
         #expect(7_775_900...7_776_000 ~= (try #require(cookie.expiresDate)).timeIntervalSinceNow)
     }
 
-    @Test func `other header fields set no cookies, and the name of this one has no case`() throws {
+    @Test func `other header fields set no cookies, and the field name is case-insensitive`() throws {
         let url = try #require(URL(string: "http://example.com"))
         #expect(HTTPCookie.cookies(withResponseHeaderFields: ["header1": "a=b"], for: url).isEmpty)
         #expect(HTTPCookie.cookies(withResponseHeaderFields: ["set-cookie": "a=b", "SET-COOKIE": "c=d"], for: url).count == 2)
     }
 
-    @Test func `joined cookies do not bleed into each other`() throws {
+    @Test func `joined cookies are parsed separately`() throws {
         let two = try cookies(
             "fr=a&2@#; Max-Age=1186000; path=/; domain=.example.com; secure, xd=plm!@#;path=/;domain=.example2.com")
         #expect(
@@ -50,7 +50,7 @@ import URLLoading
         }
     }
 
-    @Test func `dates come in three forms`() throws {
+    @Test func `dates are parsed in three formats`() throws {
         let dates = ["Wed, 01 Jan 2020 12:30:00 GMT", "Wed Jan 1 12:30:00 2020", "Wed, 01-Jan-2020 12:30:00 GMT"]
         let field = dates.enumerated().map { "f\($0)=true; expires=\($1); path=/; domain=swift.org; secure; httponly" }
         let three = try cookies(field.joined(separator: ",\n"), "https://swift.org")
@@ -61,14 +61,14 @@ import URLLoading
         }
     }
 
-    @Test func `a cookie without a domain is for the host alone, and one without a path for all of it`() throws {
+    @Test func `a cookie without a domain is host-only, and one without a path applies to the whole host`() throws {
         let cookie = try one("fr=tx; expires=Wed, 21-Sep-2016 05:33:00 GMT; secure", "https://Example.com/docs/page")
         #expect(cookie.domain == "example.com" && cookie.path == "/" && cookie.version == 0)
         #expect(cookie.expiresDate == Date(timeIntervalSince1970: 1_474_435_980))
         #expect(try one("name=value;Path=This/is/not/a/valid/path").path == "/")
     }
 
-    @Test func `a domain is lower case with a dot in front, an address without`() throws {
+    @Test func `a domain is lowercased with a leading dot, an address has none`() throws {
         let rows = [
             ("; domain=eXample.com", "http://eXample.com", ".example.com"),
             ("; domain=.eXample.com", "http://eXample.com", ".example.com"),
@@ -80,7 +80,7 @@ import URLLoading
         }
     }
 
-    @Test func `a cookie without a name is kept, as a session keeps it`() throws {
+    @Test func `a cookie without a name is accepted, as in a session`() throws {
         let rows = [
             ("=value1;attr2=value2", "value1"), ("   =value1;attr2=value2", "value1"), ("name; Secure", "name"), ("=", nil),
         ]
@@ -94,22 +94,22 @@ import URLLoading
         #expect(cookie.properties.flatMap(HTTPCookie.init(properties:)) == cookie)
     }
 
-    @Test func `what has neither name nor value, or a control character, is no cookie`() throws {
+    @Test func `a field without name and value, or with a control character, is not a cookie`() throws {
         for field in [";attr1=value1", "", " = ; Path=/", "a=b\u{1}"] { #expect(try cookies(field).isEmpty, "\(field)") }
     }
 
-    @Test func `a comma before what is no name ends no cookie`() throws {
+    @Test func `a comma that is not followed by a valid name does not end a cookie`() throws {
         let cookie = try one("n=v; Comment=real value, tok@en=second; CommentURL=https://example.com/second")
         #expect(cookie.name == "n" && cookie.value == "v" && cookie.comment == "real value, tok@en=second")
         #expect(cookie.commentURL == URL(string: "https://example.com/second"))
     }
 
-    @Test func `an attribute without a name is none`() throws {
+    @Test func `an attribute without a name is ignored`() throws {
         let cookie = try one("n=v; =Discard; =Secure; Comment=; =Comment=x; Expires=Wed, 01 Jan 2020 12:30:00 GMT")
         #expect(!cookie.isSessionOnly && !cookie.isSecure && cookie.comment == nil)
     }
 
-    @Test func `what is for a public suffix by its own word is for that host alone`() throws {
+    @Test func `a Domain that is a public suffix makes a host-only cookie if it is the host itself`() throws {
         // RFC 6265bis, section 5.7, step 9: "If the domain-attribute is identical to the canonicalized request-host".
         let rows = [
             ("localhost", "http://localhost:8080"), ("github.io", "https://GitHub.io"), ("127.0.0.1", "http://127.0.0.1"),
@@ -118,7 +118,7 @@ import URLLoading
         #expect(try one("n=v; Domain=github.io", "https://a.github.io").domain == ".github.io")
     }
 
-    @Test func `a value may have equals signs in it`() throws {
+    @Test func `a value may contain equals signs`() throws {
         #expect(try one("name=v=a=l=u=e;attr1=value1").value == "v=a=l=u=e")
     }
 
@@ -133,13 +133,13 @@ import URLLoading
         #expect(bare.portList == [443])
     }
 
-    @Test func `flags count whatever their value`() throws {
+    @Test func `flags are set with any value`() throws {
         // RFC 6265bis, section 5.6.5: "If the attribute-name case-insensitively matches the string 'Secure'".
         let cookie = try one("name=value;Secure=1;HttpOnly=Yes")
         #expect(cookie.isSecure && cookie.isHTTPOnly)
     }
 
-    @Test func `the Cookie field has the pairs in order`() throws {
+    @Test func `the Cookie field contains the pairs in order`() throws {
         #expect(HTTPCookie.requestHeaderFields(with: []).isEmpty)
         let two = try ["TestCookie1=testValue1; path=/a", "TestCookie2=testValue2"].map { try one($0) }
         #expect(HTTPCookie.requestHeaderFields(with: two) == ["Cookie": "TestCookie1=testValue1; TestCookie2=testValue2"])

@@ -28,7 +28,7 @@ import URLLoading
         #expect(cookie.portList == nil && cookie.sameSitePolicy == nil)
     }
 
-    @Test func `what is missing or spoils a header field makes no cookie`() throws {
+    @Test func `missing properties, and characters invalid in a header field, make no cookie`() throws {
         for key in [HTTPCookiePropertyKey.name, .value, .path, .domain] {
             #expect(HTTPCookie(properties: least.filter { $0.key != key }) == nil, "without \(key.rawValue)")
         }
@@ -39,7 +39,7 @@ import URLLoading
         #expect(HTTPCookie(properties: least.merging([.name: 1]) { $1 }) == nil)
     }
 
-    @Test func `the URL of origin stands in for the domain and the path`() throws {
+    @Test func `the origin URL supplies a missing domain and path`() throws {
         let url = try #require(URL(string: "https://Example.com:8443/a%20b/c"))
         let origins: [Any] = [url, url.absoluteString, NSString(string: url.absoluteString)]
         for origin in origins {
@@ -50,7 +50,7 @@ import URLLoading
         #expect(both.domain == ".other.example" && both.path == "/p")
     }
 
-    @Test func `a domain is lower case, with a dot where it has hosts in it, and an address has none`() throws {
+    @Test func `a domain is lowercased and keeps its leading dot, an address has none`() throws {
         let rows = [
             ("eXample.com", "example.com"), (".eXample.com", ".example.com"), ("1.2.3.4", "1.2.3.4"), (".1.2.3.4", "1.2.3.4"),
             ("[::1]", "::1"), ("bücher.example", "xn--bcher-kva.example"), (".", "."),
@@ -58,14 +58,14 @@ import URLLoading
         for (given, domain) in rows { #expect(try cookie([.domain: given]).domain == domain) }
     }
 
-    @Test func `strings of any type are strings`() throws {
+    @Test func `strings of any type are accepted`() throws {
         let cookie = try cookie([
             .name: "davesy".dropLast(), .value: NSString(string: "x"), .comment: NSMutableString(string: "c"),
         ])
         #expect(cookie.name == "daves" && cookie.value == "x" && cookie.comment == "c")
     }
 
-    @Test func `flags are strings, numbers or Booleans`() throws {
+    @Test func `flags may be strings, numbers or Booleans`() throws {
         let rows: [(value: Any, isSet: Bool)] = [
             ("TRUE", true), ("true", true), ("YES", true), ("Y", true), (true, true), (NSNumber(value: true), true), (1, true),
             ("FALSE", false), ("no", false), ("0", false), ("", false), (false, false), (0, false),
@@ -78,7 +78,7 @@ import URLLoading
         }
     }
 
-    @Test func `Expires is a date or a string in any of the usual forms`() throws {
+    @Test func `Expires may be a date or a string in any common format`() throws {
         let date = Date(timeIntervalSince1970: 1_577_881_800)
         let values: [Any] = [
             date, NSDate(timeIntervalSince1970: 1_577_881_800), "Wed, 01 Jan 2020 12:30:00 GMT", "Wed Jan 1 12:30:00 2020",
@@ -91,7 +91,7 @@ import URLLoading
         #expect(try cookie([.expires: "soon"]).expiresDate == nil)
     }
 
-    @Test func `Max-Age is of version 1 and Expires of version 0`() throws {
+    @Test func `Max-Age applies to version 1, and Expires to version 0`() throws {
         let values: [Any] = ["3600", 3600, NSNumber(value: 3600), 3600.0]
         for value in values {
             let new = try cookie([.version: "1", .maximumAge: value, .expires: Date.distantPast])
@@ -103,14 +103,14 @@ import URLLoading
         #expect(try #require(cookie([.version: 1, .maximumAge: "0"]).expiresDate).timeIntervalSinceNow <= 0)
     }
 
-    @Test func `version 1 without Max-Age ends with the session`() throws {
+    @Test func `version 1 without Max-Age is a session cookie`() throws {
         #expect(try cookie([.version: NSNumber(value: 1)]).isSessionOnly)
         #expect(try !cookie([.version: "1", .maximumAge: "60"]).isSessionOnly)
         #expect(try cookie([.version: "1", .maximumAge: "60", .discard: "TRUE"]).isSessionOnly)
         #expect(try !cookie([.expires: Date.distantFuture]).isSessionOnly)
     }
 
-    @Test func `version 0 takes what is of version 1 as far as it can`() throws {
+    @Test func `version 0 accepts version 1 properties where possible`() throws {
         let cookie = try cookie([
             .originURL: URL(string: "https://apple.com") as Any, .comment: "A comment.", .commentURL: "https://apple.com",
             .discard: "TRUE", .expires: Date(timeIntervalSince1970: 1000), .maximumAge: "2000", .port: "443,8443", .secure: "YES",
@@ -119,7 +119,7 @@ import URLLoading
         #expect(cookie.commentURL == URL(string: "https://apple.com") && cookie.portList == [443] && cookie.isSecure)
     }
 
-    @Test func `ports are a list in a string, or numbers`() throws {
+    @Test func `ports may be a list in a string, or numbers`() throws {
         let rows: [(value: Any, ports: [NSNumber]?)] = [
             ("80,443", [80, 443]), ("\"80, 443\"", [80, 443]), ([80, 443], [80, 443]), ([NSNumber(value: 80)], [80]), (80, [80]),
             ("", nil), ("x", nil), ("70000,80", [80]),
@@ -127,7 +127,7 @@ import URLLoading
         for (value, ports) in rows { #expect(try cookie([.version: 1, .port: value]).portList == ports, "\(value)") }
     }
 
-    @Test func `the same-site policy is a policy or its name`() throws {
+    @Test func `the same-site policy may be a policy or its name`() throws {
         let rows: [(value: Any, policy: HTTPCookieStringPolicy?)] = [
             (HTTPCookieStringPolicy.sameSiteLax, .sameSiteLax), ("lax", .sameSiteLax), ("Lax", .sameSiteLax),
             ("Strict", .sameSiteStrict), (HTTPCookieStringPolicy.sameSiteStrict, .sameSiteStrict), ("none", nil), ("x", nil),
@@ -135,7 +135,7 @@ import URLLoading
         for (value, policy) in rows { #expect(try cookie([.sameSitePolicy: value]).sameSitePolicy == policy, "\(value)") }
     }
 
-    @Test func `properties make an equal cookie`() throws {
+    @Test func `a cookie made from a cookie's properties is equal to it`() throws {
         let url = try #require(URL(string: "https://example.com/a"))
         let rows: [Properties] = [
             [:], [.domain: ".example.com", .path: "/a", .secure: "TRUE", .expires: Date(timeIntervalSinceNow: 1000)],
@@ -155,7 +155,7 @@ import URLLoading
         #expect(full[.name] as? String == "n" && full[.discard] as? String == "TRUE" && full[.secure] == nil)
     }
 
-    @Test func `cookies are equal by what they say`() throws {
+    @Test func `cookies are equal if their properties are`() throws {
         let one = try cookie([:])
         #expect(one == (try cookie([.domain: "EXAMPLE.com"])) && one.isEqual(one))
         let others: [Properties] = [
@@ -185,7 +185,7 @@ import URLLoading
         #expect(policies.map(\.rawValue) == [0, 1, 2])
     }
 
-    @Test func `the description is Apple's line, whatever the dates`() throws {
+    @Test func `the description has Apple's format for any date`() throws {
         let cookie = try cookie([.version: 1, .maximumAge: Int.max / 2])
         #expect(cookie.description.hasPrefix("<NSHTTPCookie version:1 name:\"n\" value:\"v\" expiresDate:4001-01-01"))
         #expect(try self.cookie([:]).description.contains("expiresDate:(null)"))

@@ -26,9 +26,9 @@ import URLLoading
 
     private func names(_ cookies: [HTTPCookie]?) -> [String]? { cookies?.map(\.name) }
 
-    /// Counts a storage's notifications while an action is done.
+    /// Counts a storage's notifications during an action.
     ///
-    /// The storage is the test's own, so that no other test posts them.
+    /// The storage belongs to the test, so no other test posts them.
     private func count(_ name: Notification.Name, while action: () throws -> Void) rethrows -> Int {
         final class Counter: Sendable { let count = Mutex(0) }
         let counter = Counter()
@@ -40,7 +40,7 @@ import URLLoading
         return counter.count.withLock { $0 }
     }
 
-    @Test func `a new storage is empty and its own`() throws {
+    @Test func `a new storage is empty and independent`() throws {
         storage.setCookie(try cookie("a"))
         #expect(HTTPCookieStorage().cookies == [] && storage.cookies?.count == 1)
         #expect(storage.cookieAcceptPolicy == .always)
@@ -59,7 +59,7 @@ import URLLoading
                 && group !== HTTPCookieStorage.shared)
     }
 
-    @Test func `an expired cookie is not kept and removes the one before it`() throws {
+    @Test func `an expired cookie is not stored and removes the existing one`() throws {
         let expired = try cookie("a", "swift.org", [.expires: Date(timeIntervalSince1970: 1_475_767_775)])
         storage.setCookie(expired)
         #expect(storage.cookies == [])
@@ -69,7 +69,7 @@ import URLLoading
         #expect(storage.cookies == [])
     }
 
-    @Test func `a cookie takes the place of one with its name, domain and path`() throws {
+    @Test func `a cookie replaces the one with its name, domain and path`() throws {
         storage.setCookie(try cookie("a"))
         storage.setCookie(try cookie("a", "swift.org", [.value: "new"]))
         #expect(storage.cookies?.map(\.value) == ["new"])
@@ -78,7 +78,7 @@ import URLLoading
         #expect(storage.cookies?.count == 3)
     }
 
-    @Test func `deleting removes that cookie alone`() throws {
+    @Test func `deleting a cookie keeps the others`() throws {
         let cookies = [try cookie("a"), try cookie("a", "example.com")]
         cookies.forEach(storage.setCookie)
         storage.deleteCookie(cookies[0])
@@ -87,7 +87,7 @@ import URLLoading
         #expect(storage.cookies == [])
     }
 
-    @Test func `removing since a date removes what was made after it`() throws {
+    @Test func `removing since a date removes cookies created after it`() throws {
         storage.setCookie(try cookie("a", "swift.org", [.expires: Date(timeIntervalSinceNow: 1000)]))
         storage.removeCookies(since: Date(timeIntervalSinceNow: 120))
         #expect(storage.cookies?.count == 1)
@@ -95,7 +95,7 @@ import URLLoading
         #expect(storage.cookies?.count == 0)
     }
 
-    @Test func `cookies go to the hosts, paths, ports and connections they are for`() throws {
+    @Test func `cookies are returned for their hosts, paths, ports and schemes`() throws {
         let cookies = [
             try cookie("host"), try cookie("domain", ".SWIFT.org"), try cookie("bugs", "bugs.swift.org"),
             try cookie("secure", "swift.org", [.secure: "TRUE"]), try cookie("path", "swift.org", [.path: "/a"]),
@@ -115,7 +115,7 @@ import URLLoading
         #expect(storage.cookies(for: try url("file:///etc/hosts")) == nil)
     }
 
-    @Test func `a response sets no cookies of other domains`() throws {
+    @Test func `a response cannot set cookies for other domains`() throws {
         let cookies = try ["example.com", "swift.org", ".swift.org", ".www.swift.org", "www.swift.org"].map { try cookie($0, $0) }
         storage.setCookies(cookies, for: try url("https://swift.org"), mainDocumentURL: nil)
         #expect(names(storage.cookies) == ["swift.org", ".swift.org"])
@@ -129,7 +129,9 @@ import URLLoading
         ("http://a.b.c.kobe.jp/", "Domain=.B.C.Kobe.jp", [".b.c.kobe.jp"]), ("http://city.kobe.jp/", "Domain=kobe.jp", []),
         ("http://www.city.kobe.jp/", "Domain=city.kobe.jp", [".city.kobe.jp"]), ("http://a.com./", "Domain=a.com", []),
     ])
-    func `a response sets no cookies for several owners`(url: String, attribute: String, domains: [String]) throws {
+    func `a response cannot set cookies for all hosts of a public suffix`(
+        url: String, attribute: String, domains: [String]
+    ) throws {
         let storage = HTTPCookieStorage()
         let url = try #require(URL(string: url))
         let cookies = HTTPCookie.cookies(withResponseHeaderFields: ["Set-Cookie": "n=v; \(attribute)"], for: url)
@@ -138,7 +140,7 @@ import URLLoading
         #expect(storage.cookies(for: url)?.count == domains.count)
     }
 
-    @Test func `an app's own cookies keep what their prefix promises`() throws {
+    @Test func `cookie name prefixes are enforced for an app's own cookies`() throws {
         let storage = HTTPCookieStorage()
         let url = try #require(URL(string: "https://a.com/"))
         for (name, isKept) in [("__Http-a", false), ("__host-b", true), ("__Host-Http-c", false), ("__Secure-d", true)] {
@@ -156,7 +158,7 @@ import URLLoading
         }
     }
 
-    @Test func `an insecure response neither sets nor covers up a secure cookie`() throws {
+    @Test func `an insecure response neither sets nor shadows a secure cookie`() throws {
         let secure = try cookie("a", "swift.org", [.secure: "TRUE"])
         let plain = try url("http://swift.org/x")
         storage.setCookies([secure], for: plain, mainDocumentURL: nil)
@@ -167,7 +169,7 @@ import URLLoading
         #expect(storage.cookies == [secure, try cookie("b")])
     }
 
-    @Test func `only the main document's site may set cookies where the policy says so`() throws {
+    @Test func `only the main document's site may set cookies if the policy requires it`() throws {
         storage.cookieAcceptPolicy = .onlyFromMainDocumentDomain
         let main = try url("http://ci.swift.org")
         let rows = [
@@ -184,7 +186,7 @@ import URLLoading
         #expect(names(storage.cookies(for: try url("https://own.example"))) == ["e"])
     }
 
-    @Test func `the policy never takes nothing and keeps what there is`() throws {
+    @Test func `the policy never rejects cookies and keeps stored ones`() throws {
         storage.setCookie(try cookie("a"))
         storage.cookieAcceptPolicy = .never
         storage.setCookie(try cookie("b"))
@@ -192,7 +194,7 @@ import URLLoading
         #expect(names(storage.cookies) == ["a"])
     }
 
-    @Test func `another site's document sets no same-site cookies`() throws {
+    @Test func `another site's document cannot set same-site cookies`() throws {
         let cookies = try ["lax", "strict", "none"].map { try cookie($0, "swift.org", [.sameSitePolicy: $0, .secure: "TRUE"]) }
         storage.setCookies(cookies, for: try url("https://swift.org"), mainDocumentURL: try url("https://other.example"))
         #expect(names(storage.cookies) == ["none"])
@@ -200,7 +202,7 @@ import URLLoading
         #expect(storage.cookies?.count == 3)
     }
 
-    @Test func `cookies can be had in any order`() throws {
+    @Test func `cookies are returned in any sort order`() throws {
         let cookies = [
             try cookie("A", "swift.org", [.path: "/1"]), try cookie("B", "swift.org", [.path: "/2"]),
             try cookie("C", "swift.org", [.path: "/2", .expires: Date(timeIntervalSinceNow: 2000)]),
@@ -214,7 +216,7 @@ import URLLoading
         #expect(names(storage.sortedCookies(using: [])) == ["A", "B", "C"])
     }
 
-    @Test func `changes are announced`() throws {
+    @Test func `changes post notifications`() throws {
         let changes = try count(.NSHTTPCookieManagerCookiesChanged) { storage.setCookie(try cookie("a")) }
         #expect(changes == 1)
         let policies = count(.NSHTTPCookieManagerAcceptPolicyChanged) {
@@ -227,7 +229,7 @@ import URLLoading
         #expect(policyChanged.rawValue == "NSHTTPCookieManagerAcceptPolicyChangedNotification")
     }
 
-    @Test func `the description counts`() throws {
+    @Test func `the description has the number of cookies`() throws {
         #expect(storage.description == "<NSHTTPCookieStorage cookies count:0>")
         storage.setCookie(try cookie("a"))
         #expect(storage.description == "<NSHTTPCookieStorage cookies count:1>")
@@ -247,7 +249,7 @@ import URLLoading
         #expect(storage.cookies(for: try url("https://swift.org/a"))?.count == 2)
     }
 
-    @Test func `a subclass that overrides what goes by URL is asked for tasks too`() async throws {
+    @Test func `the methods with tasks call a subclass's methods with URLs`() async throws {
         final class Listing: HTTPCookieStorage, @unchecked Sendable {
             let calls = Mutex<[String]>([])
             override func cookies(for url: URL) -> [HTTPCookie]? {
@@ -269,7 +271,7 @@ import URLLoading
         #expect(storage.calls.withLock { $0 } == ["get https://swift.org/a", "set 1 Optional(\"main.example\")"])
     }
 
-    @Test func `a subclass may answer for a task twice, and the first answer counts`() async throws {
+    @Test func `only the first call of a completion handler counts in a subclass that calls it twice`() async throws {
         final class Doubling: HTTPCookieStorage, @unchecked Sendable {
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
                 completionHandler(cookies)
@@ -283,7 +285,7 @@ import URLLoading
         #expect(names(await storage.cookies(for: task)) == ["a"])
     }
 
-    @Test func `a subclass that overrides what goes by task answers the async form`() async throws {
+    @Test func `the async method calls a subclass's method with tasks`() async throws {
         final class Empty: HTTPCookieStorage, @unchecked Sendable {
             override func getCookiesFor(_ task: URLSessionTask, completionHandler: @escaping @Sendable ([HTTPCookie]?) -> Void) {
                 completionHandler(nil)

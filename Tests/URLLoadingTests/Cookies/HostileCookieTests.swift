@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Hostile cookies, as a server and an app meet them.
+/// Hostile cookies from servers and apps.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileCookieTests {
     // MARK: From servers
 
     @Test(arguments: ["a=1\u{01}2", "a\u{1B}=1", "a=1; Path=/\u{07}", "a=1\u{7F}", "\u{0C}a=1", "a=1; \u{02}=3"])
-    func `a cookie with control characters is refused`(field: String) async throws {
+    func `a cookie with control characters is rejected`(field: String) async throws {
         try await withScenario(
             reply: { request in
                 request.order == 0 ? .ok("body", [("Set-Cookie", field), ("Set-Cookie", "good=1")]) : .ok()
@@ -30,14 +30,14 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `a tab within a value is no such character`() async throws {
+    @Test func `a tab within a value is accepted`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1\t2", "b=\t3\t")
             #expect(try await scene.sent() == "a=1\t2; b=3")
         }
     }
 
-    @Test func `a field that the parser refuses stores nothing`() async throws {
+    @Test func `a header field that the parser rejects stores nothing`() async throws {
         for field in ["a=1\u{0}2", "a=1\r2"] {
             try await withScenario(
                 reply: { $0.order == 0 ? .ok("body", [("Set-Cookie", field)]) : .ok() }
@@ -49,7 +49,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `name and value have 4096 bytes at most`() async throws {
+    @Test func `name and value are limited to 4096 bytes`() async throws {
         try await withCookies { (scene) async throws in
             let longest = String(repeating: "v", count: 4095)
             try await scene.receive("a=" + longest)
@@ -60,7 +60,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `an attribute of more than 1024 bytes is ignored`() async throws {
+    @Test func `an attribute longer than 1024 bytes is ignored`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("a=1; Path=/" + String(repeating: "p", count: 1024), at: "/dir/page")
             #expect(try scene.storage.cookies?.map(\.path) == ["/dir"])
@@ -69,7 +69,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `a response sets 50 cookies at most`() async throws {
+    @Test func `a response sets at most 50 cookies`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(all: (0..<60).map { "c\($0)=\($0)" })
             #expect(try scene.stored == (0..<50).map { "c\($0)=\($0)" })
@@ -78,7 +78,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `a host that sets ever more cookies pushes out its own`() async throws {
+    @Test func `a host that sets too many cookies only evicts its own`() async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive("theirs=1", host: "127.0.0.1")
             for start in stride(from: 0, to: 400, by: 50) {
@@ -93,7 +93,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `a storage holds 3000 cookies at most, and the least used go`() throws {
+    @Test func `a storage holds at most 3000 cookies, and evicts the least recently used`() throws {
         let storage = HTTPCookieStorage()
         for number in 0..<3100 {
             storage.setCookie(try cookie("n\(number)", "1", [.domain: "host\(number % 100).example"]))
@@ -110,14 +110,14 @@ struct HostileCookieTests {
             ("a", "a"), ("a=b=c", "a=b=c"), ("  a  =  b  ", "a=b"), ("a=1;;;Path=/;=;", "a=1"), ("a=\"1; 2\"", "a=\"1"),
             ("a=\u{E4}", "a=\u{E4}"), ("a=$Version", "a=$Version"), ("$a=1", "$a=1"), ("a[b]{c}=1", "a[b]{c}=1"),
         ] as [(String, String?)])
-    func `odd fields are read as the standard says`(field: String, sent: String?) async throws {
+    func `unusual fields are parsed as the standard says`(field: String, sent: String?) async throws {
         try await withCookies { (scene) async throws in
             try await scene.receive(field)
             #expect(try await scene.sent() == sent)
         }
     }
 
-    @Test func `a Set-Cookie in a request's answer never bleeds into its neighbours`() async throws {
+    @Test func `Set-Cookie fields are parsed independently of their neighbors`() async throws {
         try await withScenario(
             reply: { request in
                 request.order == 0
@@ -140,7 +140,7 @@ struct HostileCookieTests {
     // MARK: From apps
 
     @Test(arguments: ["1\r\nX-Evil: 1", "1\nX-Evil: 1", "1\rX-Evil: 1", "1\u{0}", "1\u{85}X-Evil: 1", "1; stolen=2"])
-    func `a value with a line end is no way into the message`(value: String) async throws {
+    func `a value with a line break cannot inject header fields`(value: String) async throws {
         try await withCookies { (scene) async throws in
             let names: [[HTTPCookiePropertyKey: Any]] = [
                 [.value: value], [.name: "n" + value], [.path: "/" + value], [.domain: "localhost" + value],
@@ -162,7 +162,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `own cookies with a line end are not sent beside the stored ones either`() async throws {
+    @Test func `a Cookie field with a line break is not sent, with or without stored cookies`() async throws {
         for value in ["own=1\r\nX-Evil: 1", "own=1\nX-Evil: 1", "own=1\u{0}"] {
             try await withCookies(configure: { $0.httpAdditionalHeaders = ["Cookie": value] }) { (scene) async throws in
                 try await scene.receive("stored=1")
@@ -176,7 +176,7 @@ struct HostileCookieTests {
         }
     }
 
-    @Test func `the fields that an app makes from cookies hold no line end`() {
+    @Test func `header fields made from cookies contain no line breaks`() {
         for value in ["1\r\nX-Evil: 1", "1\nX: 1", "1\u{0}"] {
             let made = HTTPCookie(properties: [.name: "a", .value: value, .path: "/", .domain: "localhost"])
             let field = HTTPCookie.requestHeaderFields(with: made.map { [$0] } ?? [])["Cookie"] ?? ""
