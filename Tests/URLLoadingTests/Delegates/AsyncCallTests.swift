@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Loads by Swift concurrency, and bytes as they come.
+/// Loads with Swift concurrency, and bytes as they arrive.
 @Suite(.timeLimit(.minutes(1)))
 struct AsyncCallTests {
     @Test func `cancelling the Swift task cancels the load`() async throws {
@@ -38,7 +38,7 @@ struct AsyncCallTests {
         }
     }
 
-    @Test func `a Swift task that is already cancelled loads nothing`() async throws {
+    @Test func `an already cancelled Swift task loads nothing`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let url = server.url()
             let load = Task {
@@ -77,7 +77,7 @@ struct AsyncCallTests {
         }
     }
 
-    @Test func `bytes come one by one and end`() async throws {
+    @Test func `bytes arrive in order and end`() async throws {
         try await withScenario(reply: { _ in .chunked(["ab", "c", "", "def"].filter { !$0.isEmpty }) }) {
             (server, session) async throws in
             let (bytes, response) = try await session.bytes(from: server.url())
@@ -88,7 +88,7 @@ struct AsyncCallTests {
         }
     }
 
-    @Test func `lines are cut at every kind of line end, whatever the chunks`() async throws {
+    @Test func `lines end at every kind of line break, for any chunks`() async throws {
         let text = "one\ntwo\r\nthr\u{E9}e\n\nlast"
         try await withScenario(
             reply: { _ in [.write(ScriptedReply.head(200, [("Content-Length", "\(text.utf8.count)")])), .writeSlowly(text)] }
@@ -96,7 +96,7 @@ struct AsyncCallTests {
             let (bytes, _) = try await session.bytes(from: server.url())
             var lines: [String] = []
             for try await line in bytes.lines { lines.append(line) }
-            // Apple's sequence leaves empty lines out.
+            // Apple's sequence omits empty lines.
             #expect(lines.filter { !$0.isEmpty } == ["one", "two", "thr\u{E9}e", "last"])
         }
     }
@@ -115,7 +115,7 @@ struct AsyncCallTests {
         }
     }
 
-    @Test func `a load that fails in its body throws where the bytes end`() async throws {
+    @Test func `a failure during the body is thrown after the received bytes`() async throws {
         try await withScenario(
             reply: { _ in [.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello"), .gate("read"), .close] }
         ) { (server, session) async throws in
@@ -147,14 +147,14 @@ struct AsyncCallTests {
     }
 
     @Test(arguments: ["data:nonsense", "data:;base64,%%%", "data:"])
-    func `a malformed data URL fails and does not hang`(text: String) async throws {
+    func `a malformed data URL fails instead of hanging`(text: String) async throws {
         guard let url = URL(string: text) else { return }
         try await withSession { (session) async throws in
             await #expect(throws: URLError.self) { try await session.data(from: url) }
         }
     }
 
-    @Test func `file URLs are read, and failures have their codes`() async throws {
+    @Test func `file URLs are read, and failures have their error codes`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write("content".utf8, to: "a file.txt")
         try await withSession { (session) async throws in

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Delegates that implement little, in either form, and task delegates that fall back to the session's, method by method.
+/// Delegates that implement few methods, in either form, and task delegates that fall back to the session's for each method.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateFallbackTests {
     @Test func `a delegate without any method lets tasks run`() async throws {
@@ -38,7 +38,7 @@ struct DelegateFallbackTests {
         }
     }
 
-    @Test func `a task delegate gets what it implements and the session delegate the rest`() async throws {
+    @Test func `a task delegate receives the calls it implements, and the session delegate the others`() async throws {
         let recorder = EventRecorder()
         let own = CompletionDelegate()
         try await withScenario(delegate: recorder, reply: { _ in .ok("hello") }) { (server, session) async throws in
@@ -51,7 +51,7 @@ struct DelegateFallbackTests {
         }
     }
 
-    @Test func `a task delegate is let go when the task is complete`() async throws {
+    @Test func `a task delegate is released when the task is complete`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             let own = CompletionDelegate()
@@ -61,14 +61,14 @@ struct DelegateFallbackTests {
             task.resume()
             let code = try await done.value
             #expect(code == nil)
-            // The completion is the last message; the delegate goes right after it.
+            // Completion is the last call; the delegate is released directly after it.
             _ = try await session.data(from: server.url())
             _ = try await session.data(from: server.url())
             #expect(task.delegate == nil)
         }
     }
 
-    @Test func `the delegate of an async call is asked about redirects and told of completion events`() async throws {
+    @Test func `the delegate of an async call is asked about redirects`() async throws {
         let own = AsyncDelegate()
         try await withScenario(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
             (server, session) async throws in
@@ -78,7 +78,7 @@ struct DelegateFallbackTests {
         }
     }
 
-    @Test func `a session without delegate is a session all the same`() async throws {
+    @Test func `a session without a delegate performs loads`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             #expect(session.delegate == nil)
             let task = session.dataTask(with: server.url())

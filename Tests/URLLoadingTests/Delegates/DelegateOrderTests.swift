@@ -15,10 +15,10 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// The life of a task as its delegate sees it.
+/// The calls that a delegate receives during the lifetime of a task.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateOrderTests {
-    @Test func `a data task is told response, data, metrics and completion`() async throws {
+    @Test func `a data task reports response, data, metrics and completion`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("hello") }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -35,7 +35,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a task is told of before its creator has it, and starts suspended`() async throws {
+    @Test func `a new task is reported before its creation returns, and starts suspended`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             let tasks: [URLSessionTask] = [
@@ -52,7 +52,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `everything that can happen happens in order`() async throws {
+    @Test func `all possible calls are made in order`() async throws {
         var answers = EventRecorder.Answers()
         answers.bodyStream = { InputStream(data: Data(count: 100_000)) }
         let recorder = EventRecorder(answers)
@@ -75,7 +75,7 @@ struct DelegateOrderTests {
         ("close", [SocketEffect.close], "cME"), ("nonsense", [.write("nonsense\r\n\r\n")], "cME"),
         ("cut", [.write(head + "Content-Length: 9\r\n\r\n"), .close], "cRME"),
     ])
-    func `a task that fails still gets its metrics before its completion`(
+    func `a failed task reports its metrics before its completion`(
         name: String, effects: [SocketEffect], letters: String
     ) async throws {
         let recorder = EventRecorder()
@@ -89,7 +89,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a cancelled task completes once with cancelled`() async throws {
+    @Test func `a cancelled task completes once, with cancelled`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in [.stall] }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -107,7 +107,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a task cancelled before it was resumed completes too`() async throws {
+    @Test func `a task cancelled before it was resumed completes`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -118,7 +118,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a response that is answered with cancel ends the task`() async throws {
+    @Test func `the disposition cancel ends the task`() async throws {
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in .cancel }
         let recorder = EventRecorder(answers)
@@ -132,7 +132,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a task with a completion handler is told no response, data or completion`() async throws {
+    @Test func `a task with a completion handler reports no response, data or completion to the delegate`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("hello") }) { (server, session) async throws in
             let done = Delivered<(Data?, Int?, Bool)>()
@@ -166,7 +166,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `delegate methods come one at a time on a serial queue when none is given`() async throws {
+    @Test func `delegate methods are called serially on the default queue`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .chunked(Array(repeating: "piece", count: 20)) }) {
             (server, session) async throws in
@@ -181,7 +181,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a delayed task begins when its date has come and the delegate agrees`() async throws {
+    @Test func `a delayed task begins at its date if the delegate agrees`() async throws {
         var answers = EventRecorder.Answers()
         answers.delayed = { request in
             var request = request
@@ -199,7 +199,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `the timeout of the request that a delayed task begins with counts`() async throws {
+    @Test func `the delegate's new request for a delayed task sets its timeout`() async throws {
         var answers = EventRecorder.Answers()
         answers.delayed = { request in
             var request = request
@@ -218,7 +218,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `a delayed task may be cancelled by the delegate`() async throws {
+    @Test func `the delegate may cancel a delayed task`() async throws {
         var answers = EventRecorder.Answers()
         answers.delayed = { _ in (.cancel, nil) }
         let recorder = EventRecorder(answers)
@@ -232,7 +232,7 @@ struct DelegateOrderTests {
         }
     }
 
-    @Test func `exactly one completion under cancel, suspend and invalidate in every order`() async throws {
+    @Test func `a task completes exactly once when cancelled, suspended and invalidated in any order`() async throws {
         try await withScriptedServer(reply: { _ in .chunked(["a", "b", "c"]) }) { (server) async throws in
             for seed in 0..<60 {
                 var numbers = SeededNumbers(seed: UInt64(seed))

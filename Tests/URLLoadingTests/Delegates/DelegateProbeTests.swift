@@ -24,7 +24,7 @@ private final class AsyncOnly: NSObject, URLSessionDataDelegate {
     ) async -> URLRequest? { nil }
 }
 
-/// Answers twice, and not the same.
+/// Calls its completion handlers twice, with different answers.
 private final class AnsweringTwice: NSObject, URLSessionDataDelegate {
     func urlSession(
         _ session: URLSession, dataTask: URLSessionDataTask, didReceive response: URLResponse,
@@ -61,7 +61,7 @@ private final class Overriding: CompletionOnly, @unchecked Sendable {
 
 private final class Nothing: NSObject, URLSessionDataDelegate {}
 
-/// Passes on what it is asked, in the form it is asked.
+/// Forwards calls in the form in which it receives them.
 private final class Wrapper: NSObject, URLSessionDataDelegate {
     let wrapped: any URLSessionDataDelegate
     init(_ wrapped: any URLSessionDataDelegate) { self.wrapped = wrapped }
@@ -97,13 +97,13 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         }
     }
 
-    @Test func `a class with the async form alone is asked in it, the first time and later`() async {
+    @Test func `a class with only the async form is called in it, the first time and later`() async {
         #expect(await ask(AsyncOnly()) == .cancel)
         #expect(DelegateForms.form(of: .response, in: AsyncOnly.self) == .async)
         #expect(await ask(AsyncOnly()) == .cancel)
     }
 
-    @Test func `a class with the completion form alone is asked in it`() async {
+    @Test func `a class with only the completion form is called in it`() async {
         #expect(await ask(CompletionOnly()) == .becomeDownload)
         #expect(DelegateForms.form(of: .response, in: CompletionOnly.self) == .completion)
         #expect(await ask(CompletionOnly()) == .becomeDownload)
@@ -115,7 +115,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(await ask(Nothing()) == nil)
     }
 
-    @Test func `a delegate that wraps another answers as the other would, in whatever form that has it`() async {
+    @Test func `a delegate that wraps another returns its answer, in either form`() async {
         #expect(await ask(Wrapper(AsyncOnly())) == .cancel)
         #expect(await ask(Wrapper(CompletionOnly())) == .becomeDownload)
         #expect(await ask(Wrapper(Nothing())) == .allow)
@@ -126,7 +126,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(await ask(AsyncWrapper(Nothing())) == .allow)
     }
 
-    @Test func `a delegate that is wrapped may answer twice, and the first answer counts`() async throws {
+    @Test func `only the first answer of a wrapped delegate counts`() async throws {
         #expect(await ask(AsyncWrapper(AnsweringTwice())) == .cancel)
         let url = URL(filePath: "/")
         let response = try #require(HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: nil))
@@ -136,7 +136,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(request == nil)
     }
 
-    @Test func `what is told reaches the class, and its subclass where that overrides it`() {
+    @Test func `a notification reaches the class, or its subclass that overrides the method`() {
         for (delegate, expected) in [(CompletionOnly(), 2), (Overriding(), 20)] {
             for _ in 0..<2 {
                 let isImplemented = DelegateCall.tell(.data, delegate) {
@@ -148,7 +148,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         }
     }
 
-    @Test func `what a class does not listen to is not told again`() {
+    @Test func `a class that does not implement a notification is not called again`() {
         let delegate = Nothing()
         var calls = 0
         for _ in 0..<3 {
@@ -161,7 +161,7 @@ private final class AsyncWrapper: NSObject, URLSessionDataDelegate {
         #expect(calls == 1)
     }
 
-    @Test func `the async form of a redirect and its completion form live side by side`() async throws {
+    @Test func `the async and completion forms of a redirect coexist`() async throws {
         let delegate: any URLSessionTaskDelegate = AsyncOnly()
         let url = URL(filePath: "/")
         let response = try #require(HTTPURLResponse(url: url, statusCode: 302, httpVersion: nil, headerFields: nil))

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Delegates in every shape that programs give them: isolated to an actor, `async` alone, handlers alone, inherited.
+/// Delegates of every shape: isolated to an actor, with only `async` methods, with only completion handlers, and inherited.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateShapeTests {
-    /// Loads a page by way of a redirect, and returns what the delegate wrote on the redirected request.
+    /// Loads a page through a redirect, and returns the mark that the delegate set in the redirected request.
     private func roundTrip(_ delegate: any URLSessionDelegate) async throws -> String? {
         var mark: String?
         try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
@@ -30,39 +30,39 @@ struct DelegateShapeTests {
         return mark
     }
 
-    @Test func `a delegate isolated to the main actor is asked there`() async throws {
+    @Test func `a delegate isolated to the main actor is called on it`() async throws {
         let delegate = await MainActorDelegate()
         #expect(try await roundTrip(delegate) == "main")
         try await delegate.invalid.count(reaches: 1)
         #expect(await delegate.events == ["redirect", "response", "data", "metrics", "complete"])
     }
 
-    @Test func `a delegate isolated to an actor of the app's own is asked there`() async throws {
+    @Test func `a delegate isolated to an app's global actor is called on it`() async throws {
         let delegate = StudioDelegate()
         #expect(try await roundTrip(delegate) == "studio")
         #expect(await delegate.count == 1)
     }
 
-    @Test func `a delegate with nothing but async methods is asked`() async throws {
+    @Test func `a delegate with only async methods is called`() async throws {
         let delegate = AsyncOnlyDelegate()
         #expect(try await roundTrip(delegate) == "async")
         #expect(delegate.events.all == ["redirect", "response"])
     }
 
-    @Test func `a delegate with nothing but handler methods is asked`() async throws {
+    @Test func `a delegate with only completion handler methods is called`() async throws {
         let delegate = HandlerDelegate()
         #expect(try await roundTrip(delegate) == "handler")
         #expect(delegate.events.all == ["redirect", "response"])
     }
 
-    @Test func `a subclass answers in place of its superclass, and inherits the rest`() async throws {
+    @Test func `a subclass overrides its superclass, and inherits the other methods`() async throws {
         let delegate = HandlerSubclass()
         #expect(try await roundTrip(delegate) == "subclass")
         #expect(delegate.events.all == ["response"])
     }
 
     @MainActor
-    @Test func `async calls from the main actor come back to it`() async throws {
+    @Test func `async calls from the main actor return to it`() async throws {
         try await withScenario(reply: { _ in .ok("line\n") }) { (server, session) async throws in
             var count = 0
             let delegate = MainActorDelegate()
@@ -127,7 +127,7 @@ private final class MainActorDelegate: NSObject, URLSessionDataDelegate, URLSess
         _ session: URLSession, dataTask: URLSessionDataTask, willCacheResponse proposedResponse: CachedURLResponse
     ) async -> CachedURLResponse? { proposedResponse }
 
-    // The methods that return nothing are called on the delegate queue: an isolated class says that they are not isolated.
+    // Methods without a result are called on the delegate queue: an isolated class declares them nonisolated.
     nonisolated func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) { note("data") }
 
     nonisolated func urlSession(

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a task's metrics hold.
+/// The contents of a task's metrics.
 @Suite(.timeLimit(.minutes(1)))
 struct MetricsTests {
     private func metrics(
@@ -30,7 +30,7 @@ struct MetricsTests {
         #expect(known == known.sorted(), "\(dates)", sourceLocation: sourceLocation)
     }
 
-    @Test func `a first exchange has every date, in order, and knows its connection`() async throws {
+    @Test func `a first exchange has every date, in order, and describes its connection`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("hello") }) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a", host: "localhost"))
@@ -64,7 +64,9 @@ struct MetricsTests {
         }
     }
 
-    @Test(arguments: [-0.5, 0.5]) func `no transaction is outside its task, whose clock is another`(offset: Double) throws {
+    @Test(arguments: [-0.5, 0.5]) func `a task's interval contains its transactions, despite different clocks`(
+        offset: Double
+    ) throws {
         let now = Date.timeIntervalSinceReferenceDate
         var timeline = TransactionTimeline(request: LoadRequest(url: URL(string: "http://a.test/")))
         timeline.fetchStart = now + offset
@@ -76,7 +78,7 @@ struct MetricsTests {
         #expect(metrics.taskInterval.duration == 1.5)
     }
 
-    @Test func `a reused connection has no dates of its making`() async throws {
+    @Test func `a reused connection has no dates of its establishment`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await metrics(recorder, session.dataTask(with: server.url()))
@@ -92,7 +94,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `every redirect has a transaction of its own`() async throws {
+    @Test func `every redirect has its own transaction`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.order < 2 ? .redirect(302, to: "/\($0.order + 1)") : .ok("end") }
@@ -120,7 +122,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `a secure exchange knows its version and cipher`() async throws {
+    @Test func `a secure exchange reports its TLS version and cipher suite`() async throws {
         let certificates = try TestCertificates.shared.get()
         let recorder = EventRecorder()
         try await withScenario(
@@ -152,7 +154,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `metrics are delivered for completion handlers and for async calls`() async throws {
+    @Test func `metrics are delivered with completion handlers and for async calls`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.dataTask(with: server.url()) { _, _, _ in }

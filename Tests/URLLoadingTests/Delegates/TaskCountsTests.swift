@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// How far a task says that it is while an async call waits for it, and afterwards.
+/// The counts and progress of a task while an async call waits for it, and afterwards.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskCountsTests {
     enum Call: CaseIterable {
@@ -30,7 +30,7 @@ struct TaskCountsTests {
         ]
     }
 
-    /// Foundation tells of no change in these counts; looks again and again.
+    /// Polls, since Foundation does not notify of changes in these counts.
     private func wait(until condition: () -> Bool) async throws {
         while !condition() {
             try Task.checkCancellation()
@@ -50,8 +50,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test(arguments: Call.allCases) func `a task that somebody gets at in the middle says how far it is`(call: Call) async throws
-    {
+    @Test(arguments: Call.allCases) func `a task observed midway reports its progress`(call: Call) async throws {
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let load = Task { try await Self.load(call, server, session, nil) }
             try await server.reached("third")
@@ -71,7 +70,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test(arguments: Call.allCases) func `a task with a delegate says how far it is`(call: Call) async throws {
+    @Test(arguments: Call.allCases) func `a task with a delegate reports its counts`(call: Call) async throws {
         let keeper = TaskKeeper()
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let load = Task { try await Self.load(call, server, session, keeper) }
@@ -85,7 +84,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test(arguments: Call.allCases) func `a task that nobody looked at has its counts in the end`(call: Call) async throws {
+    @Test(arguments: Call.allCases) func `an unobserved task has its counts at the end`(call: Call) async throws {
         let held = Watched<URLSessionTask?>(nil)
         try await withScenario(
             delegate: SessionKeeper { task in held.change { $0 = task } },
@@ -98,7 +97,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test func `a download that went on counts the whole file`() async throws {
+    @Test func `a resumed download counts the whole file`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(3000))
         try await withScenario(reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: 1000) : file.reply(to: $0) }) {
             (server, session) async throws in
@@ -116,13 +115,13 @@ struct TaskCountsTests {
         case data, upload, download
     }
 
-    /// More than any sum of this and what was sent can be.
+    /// A length that overflows with any number of sent bytes.
     private static func endless(_ request: RecordedRequest) -> ScriptedReply {
         [.write(ScriptedReply.head(200, [("Content-Length", "\(Int64.max)")])), .write("some"), .gate("end"), .close]
     }
 
     @Test(arguments: Sender.allCases)
-    func `the progress of a request with content says as much as it can of an answer of any length`(sender: Sender) async throws {
+    func `progress does not overflow for a request with a body and a response of any length`(sender: Sender) async throws {
         try await withScenario(reply: Self.endless) { (server, session) async throws in
             var request = URLRequest(server.url(), method: "POST")
             if sender != .upload { request.httpBody = Self.sent }
@@ -148,7 +147,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test(arguments: [false, true]) func `the progress of bytes moves as they come`(hasDelegate: Bool) async throws {
+    @Test(arguments: [false, true]) func `the progress of a bytes task advances as bytes arrive`(hasDelegate: Bool) async throws {
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let (bytes, _) = try await session.bytes(from: server.url(), delegate: hasDelegate ? TaskKeeper() : nil)
             let progress = bytes.task.progress
@@ -162,7 +161,7 @@ struct TaskCountsTests {
         }
     }
 
-    @Test func `the progress of a data task without a delegate moves`() async throws {
+    @Test func `the progress of a data task without a delegate advances`() async throws {
         try await withScenario(reply: Self.reply) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             let progress = task.progress
@@ -176,7 +175,7 @@ struct TaskCountsTests {
     }
 }
 
-/// Keeps what it is told of at its making.
+/// Keeps the tasks that it receives on creation.
 private final class TaskKeeper: NSObject, URLSessionTaskDelegate, Sendable {
     let tasks = Delivered<URLSessionTask>()
     func urlSession(_ session: URLSession, didCreateTask task: URLSessionTask) { tasks(task) }
