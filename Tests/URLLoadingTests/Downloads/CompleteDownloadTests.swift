@@ -16,7 +16,7 @@ private let content = ScriptedFile.pattern(600_000)
 private let other = ScriptedFile.pattern(600_000, seed: 9)
 private let cut = 200_000
 
-/// Resumed downloads of which nothing is missing, and servers whose answer to the question for the rest is of no use.
+/// Resumed downloads whose file is already complete, and servers whose response to the range request is unusable.
 @Suite(.timeLimit(.minutes(1)))
 struct CompleteDownloadTests {
     private static let fields = [
@@ -24,7 +24,7 @@ struct CompleteDownloadTests {
         ("Content-Disposition", "attachment; filename=\"named.bin\""),
     ]
 
-    /// The first answer: some of the file, of known length or in chunks without an end.
+    /// The first response: part of the file, with a known length or in chunks without an end.
     private static func begin(of bytes: [UInt8], isLengthKnown: Bool) -> ScriptedReply {
         guard !isLengthKnown else {
             return [
@@ -37,7 +37,7 @@ struct CompleteDownloadTests {
         ]
     }
 
-    /// Resume data of a download that has all of its file, and does not know it: as that of a process that was killed before the end.
+    /// Resume data of a download whose file is complete without the download knowing it, as after its process was killed.
     private func whole(
         isLengthKnown: Bool, headers: [String: String] = [:], _ server: ScriptedServer, _ session: URLSession,
         _ recorder: EventRecorder
@@ -55,7 +55,7 @@ struct CompleteDownloadTests {
         return try filled(data)
     }
 
-    /// Adds what is missing to the file of resume data.
+    /// Completes the file of resume data.
     private func filled(_ data: Data, with content: [UInt8] = content) throws -> Data {
         let folder = FileManager.default.temporaryDirectory
         let list = try #require(PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any])
@@ -69,7 +69,7 @@ struct CompleteDownloadTests {
         var status = 416
         var fields: [(String, String)]
         var isLengthKnown = true
-        /// Otherwise it is begun anew.
+        /// Otherwise the download starts over.
         var isComplete = false
     }
 
@@ -101,7 +101,7 @@ struct CompleteDownloadTests {
             fields: [("Content-Type", "multipart/byteranges; boundary=x"), tag]),
     ]
 
-    @Test(arguments: rows) func `a file is complete when the server says so of the same one, and begun anew at once otherwise`(
+    @Test(arguments: rows) func `a file is complete if the server confirms the same version, and starts over otherwise`(
         row: Row
     ) async throws {
         let recorder = EventRecorder()
@@ -138,7 +138,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `a 206 that came last is what a complete file is told with`() async throws {
+    @Test func `a complete file is delivered with the last 206`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScenario(
@@ -158,7 +158,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `what a server says without being asked for a part is told as it is`() async throws {
+    @Test func `a response without a requested range is delivered unchanged`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder,
@@ -177,7 +177,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `beginning anew goes by as many redirects again`() async throws {
+    @Test func `starting over may follow the same number of redirects again`() async throws {
         let recorder = EventRecorder()
         let steps = 12
         try await withScenario(
@@ -200,7 +200,7 @@ struct CompleteDownloadTests {
         }
     }
 
-    @Test func `a complete file of HTTP/2 is told with the response it came with`() async throws {
+    @Test func `a complete file over HTTP/2 is delivered with its original response`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder,

@@ -15,7 +15,7 @@ import URLLoading
 private let content = ScriptedFile.pattern(600_000)
 private let cut = 200_000
 
-/// Downloads that are stopped and go on, and servers that say what does not fit.
+/// Downloads that are cancelled and resumed, and servers whose responses do not match.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadResumeTests {
     /// Downloads part of a file, cancels, and returns the resume data.
@@ -41,7 +41,7 @@ struct DownloadResumeTests {
         }
     }
 
-    /// Removes the file that resume data stands for, which belongs to whoever holds the data, if no later download took it.
+    /// Removes the file that resume data refers to, unless a later download took it; it belongs to the owner of the data.
     private func removeRemains(of data: Data?) {
         guard let data, let content = try? PropertyListSerialization.propertyList(from: data, format: nil) as? [String: Any],
             let name = content["NSURLSessionResumeInfoTempFileName"] as? String
@@ -51,15 +51,15 @@ struct DownloadResumeTests {
 
     @Test(arguments: [
         ScriptedFile(content),
-        // A date is a strong validator when the server says that it is not of the same moment (RFC 9110, section 8.8.2.2).
+        // A date is a strong validator if the server's Date shows that it is not of the same moment (RFC 9110, section 8.8.2.2).
         ScriptedFile(
             content, entityTag: nil, lastModified: "Wed, 21 Oct 2026 07:28:00 GMT",
             headers: [("Date", "Wed, 21 Oct 2026 09:28:00 GMT")]
         ),
-        // Without that, by our own clock (section 6.6.1).
+        // Without a Date the local clock decides (section 6.6.1).
         ScriptedFile(content, entityTag: nil, lastModified: "Tue, 21 Oct 2014 07:28:00 GMT"),
     ])
-    func `a cancelled download goes on where it stopped`(file: ScriptedFile) async throws {
+    func `a cancelled download resumes where it stopped`(file: ScriptedFile) async throws {
         try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, recorder, data) async throws in
             let task = session.downloadTask(withResumeData: try #require(data))
             task.resume()
@@ -75,7 +75,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a download goes on by async call too`() async throws {
+    @Test func `an async call resumes a download`() async throws {
         let file = ScriptedFile(content)
         try await interrupted(file, after: { file.reply(to: $0) }) { (server, session, _, data) async throws in
             let (location, _) = try await session.download(resumeFrom: try #require(data))
@@ -84,7 +84,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a lost connection leaves resume data in the error, twice if need be`() async throws {
+    @Test func `a lost connection leaves resume data in the error, also a second time`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScenario(
@@ -117,7 +117,7 @@ struct DownloadResumeTests {
         ),
         ("a POST", ScriptedFile(content), "POST"),
     ])
-    func `a download that cannot go on gives no resume data`(name: String, file: ScriptedFile, method: String) async throws {
+    func `a download that cannot be resumed has no resume data`(name: String, file: ScriptedFile, method: String) async throws {
         try await interrupted(file, method: method, after: { _ in .ok() }) { (_, _, _, data) async throws in
             #expect(data == nil, "\(name)")
         }
@@ -126,7 +126,7 @@ struct DownloadResumeTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var reply: @Sendable (RecordedRequest) -> ScriptedReply
-        /// What the file must be.
+        /// The expected file.
         var whole: [UInt8]
     }
 
@@ -185,7 +185,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: ["Wed, 22 Oct 2014 07:28:00 GMT", nil])
-    func `without an entity tag the rest has to be of the same date, whatever the server makes of the condition`(
+    func `without an entity tag the rest must have the same date, even if the server ignores If-Range`(
         date: String?
     ) async throws {
         let file = ScriptedFile(content, entityTag: nil, lastModified: "Tue, 21 Oct 2014 07:28:00 GMT")
@@ -205,7 +205,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: [401, 403, 407, 429, 500, 502, 503, 504])
-    func `an error instead of the rest leaves what is there for another attempt`(status: Int) async throws {
+    func `an error status instead of the rest keeps the partial file for another attempt`(status: Int) async throws {
         let file = ScriptedFile(content)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.order == 1 ? .status(status, [("Content-Length", "4")], body: "busy") : file.reply(to: request)
@@ -224,7 +224,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `an error whose text is cut short gives the resume data back`() async throws {
+    @Test func `an error response that is incomplete returns the resume data`() async throws {
         let file = ScriptedFile(content)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.order == 1
@@ -241,7 +241,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test(arguments: [404, 410]) func `a file that is gone is not waited for`(status: Int) async throws {
+    @Test(arguments: [404, 410]) func `a missing file discards the partial file`(status: Int) async throws {
         let file = ScriptedFile(content)
         try await interrupted(file, after: { $0.order == 1 ? .status(status, body: "gone") : file.reply(to: $0) }) {
             (server, session, recorder, data) async throws in
@@ -254,7 +254,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a download that led to another origin is resumed with the fields of the app's own request`() async throws {
+    @Test func `a download redirected to another origin is resumed with the header fields of the app's request`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { $0.order == 0 ? file.reply(to: $0, cutAfter: cut) : file.reply(to: $0) }) {
@@ -279,7 +279,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a POST that became a GET on its way cannot be gone on with`() async throws {
+    @Test func `a POST redirected to a GET has no resume data`() async throws {
         let file = ScriptedFile(content)
         let recorder = EventRecorder()
         try await withScenario(
@@ -293,7 +293,7 @@ struct DownloadResumeTests {
     }
 
     @Test(arguments: ["the request", "the session", "nobody"])
-    func `a part that was not asked for by resuming cannot be gone on with`(asking: String) async throws {
+    func `a 206 that was not requested by resuming gives no resume data`(asking: String) async throws {
         let recorder = EventRecorder()
         let part: ScriptedReply = [
             .write(
@@ -334,7 +334,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a 200 starts over and does not tell of resuming`() async throws {
+    @Test func `a 200 starts over and does not report resuming`() async throws {
         try await interrupted(ScriptedFile(content), after: { ScriptedFile(Self.other, entityTag: "\"v2\"").reply(to: $0) }) {
             (_, session, recorder, data) async throws in
             let task = session.downloadTask(withResumeData: try #require(data))
@@ -356,13 +356,13 @@ struct DownloadResumeTests {
                 Data(), Data("nonsense".utf8), good.prefix(good.count / 2), Data(repeating: 0xFF, count: 1 << 20), good + good,
                 Data("<?xml version=\"1.0\"?><plist version=\"1.0\"><dict></dict></plist>".utf8),
             ]
-            // Bytes at thirty places, each in turn flipped.
+            // Thirty positions, each flipped in turn.
             for index in stride(from: 0, to: good.count, by: max(1, good.count / 30)) {
                 var flipped = good
                 flipped[flipped.startIndex + index] ^= 0x41
                 damaged.append(flipped)
             }
-            // The same archive with another place for its file.
+            // The same archive with another path for its file.
             if var dictionary = try? PropertyListSerialization.propertyList(from: good, format: nil) as? [String: Any] {
                 for (key, value) in dictionary where (value as? String)?.contains("/") == true || key.contains("File") {
                     dictionary[key] = precious.path
@@ -380,7 +380,7 @@ struct DownloadResumeTests {
         }
     }
 
-    @Test func `a task that was never started gives no resume data`() async throws {
+    @Test func `a task that was never started has no resume data`() async throws {
         try await withSession { (session) async throws in
             let task = session.downloadTask(with: try #require(URL(string: "http://127.0.0.1:1/")))
             #expect(await task.cancelByProducingResumeData() == nil)

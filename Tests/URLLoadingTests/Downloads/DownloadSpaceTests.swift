@@ -27,9 +27,9 @@ import URLLoading
         func urlSession(_ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL) {}
     }
 
-    /// Past the process (splice), and through it.
+    /// By splice over http, and through the process over TLS.
     @Test(arguments: [false, true])
-    func `a server's word for the length takes no space`(isSecure: Bool) async throws {
+    func `a declared Content-Length does not allocate disk space`(isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         let count = (8 << 20) + (isSecure ? 70_001 : 70_002)
         let progress = Progress()
@@ -46,17 +46,17 @@ import URLLoading
         ) { (server, session) async throws in
             let task = session.downloadTask(with: server.url())
             task.resume()
-            // The last bytes are gathered and not yet written where they come through the process.
+            // Over TLS the last bytes are still buffered.
             let least = Int64(isSecure ? 8 << 20 : count)
             try await progress.written.value { $0 >= least ? () : nil }
-            // What was told may be on its way to the file.
+            // Reported bytes may not have been written to the file yet.
             let space = try #require(try Self.spaceOfDownload(ofLength: (1 << 20)...count))
             #expect(space <= 20 << 20, "\(space)")
             task.cancel()
         }
     }
 
-    /// The bytes on disk of an open temporary file of this process.
+    /// The disk space of an open temporary file of this process.
     private static func spaceOfDownload(ofLength lengths: ClosedRange<Int>) throws -> Int? {
         for name in try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd") {
             let link = "/proc/self/fd/\(name)"

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Downloads to files: delivery, the temporary file, and what may go wrong with it.
+/// Downloads to files: delivery, the temporary file, and failures.
 @Suite(.timeLimit(.minutes(1)))
 struct DownloadTests {
     private static let content = ScriptedFile.pattern(500_000)
 
-    @Test func `a delegate hears of progress and gets the file`() async throws {
+    @Test func `a delegate receives progress and the file`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let task = session.downloadTask(with: server.url("/file.bin"))
@@ -36,7 +36,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `the file is gone when the delegate has returned`() async throws {
+    @Test func `the file is removed after the delegate returns`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session) async throws in
             let task = session.downloadTask(with: server.url())
@@ -46,7 +46,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `the file is the owner's only, and its name cannot be guessed`() async throws {
+    @Test func `the file is accessible to its owner only, and its name cannot be guessed`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("x") }) { (server, session) async throws in
             var names: Set<String> = []
@@ -62,7 +62,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a completion handler gets the file and may move it`() async throws {
+    @Test func `a completion handler receives the file and may move it`() async throws {
         let directory = try TemporaryDirectory()
         let target = directory.file("moved")
         try await withScenario(reply: { _ in .ok(Self.content) }) { (server, session) async throws in
@@ -98,7 +98,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a status that is no success is downloaded too`() async throws {
+    @Test func `a response with an error status is downloaded`() async throws {
         try await withScenario(reply: { _ in .status(404, body: "none") }) { (server, session) async throws in
             let (file, response) = try await session.download(from: server.url())
             #expect((response as? HTTPURLResponse)?.statusCode == 404)
@@ -107,7 +107,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a download that fails gives no file`() async throws {
+    @Test func `a failed download delivers no file`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { ScriptedFile(Self.content, entityTag: nil).reply(to: $0, cutAfter: 1000) }
@@ -121,7 +121,7 @@ struct DownloadTests {
         }
     }
 
-    @Test func `a data task becomes a download when the delegate says so`() async throws {
+    @Test func `a data task becomes a download if the delegate says so`() async throws {
         let finished = BecomingDelegate()
         try await withScenario(delegate: finished, reply: { _ in .ok(Self.content) }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -133,7 +133,7 @@ struct DownloadTests {
     }
 }
 
-/// Turns a data task into a download and writes down what follows, whichever task it is told of.
+/// Turns a data task into a download, and records the calls that follow for either task.
 private final class BecomingDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     private let events = Watched<(names: [String], file: Data?)>(([], nil))
     let done = Delivered<(Data?, [String])>()

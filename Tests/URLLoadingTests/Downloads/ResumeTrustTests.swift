@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bytes that a load would not have taken do not reach it by resume data.
+/// Resume data does not deliver bytes to a load that would not have accepted them.
 @Suite(.timeLimit(.minutes(1)))
 struct ResumeTrustTests {
     private static let cut = 200_000
-    /// Of the same length and entity tag.
+    /// Both have the same length and entity tag.
     private static let (earlier, later) = (
         ScriptedFile(ScriptedFile.pattern(600_000, seed: 1)), ScriptedFile(ScriptedFile.pattern(600_000, seed: 2))
     )
@@ -25,7 +25,7 @@ struct ResumeTrustTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// Whose session a download is in.
+    /// The session of a download, and the server's identity.
     private struct Party {
         var name: String
         var identity: TestCertificates.Identity
@@ -60,7 +60,7 @@ struct ResumeTrustTests {
         return try Data(contentsOf: location)
     }
 
-    /// Loses a download in one session, and resumes it in another one, where the server has another file by then.
+    /// Interrupts a download in one session, and resumes it in another one after the server's file has changed.
     private func check(_ first: Party, _ second: Party, clientRoot: String? = nil, continues: Bool) async throws {
         let row = "\(first.name), then \(second.name)"
         let server = try await ScriptedServer.start(
@@ -84,7 +84,7 @@ struct ResumeTrustTests {
 
     // MARK: Connections
 
-    @Test func `a download is continued where the same vouches for the server, and begins again elsewhere`() async throws {
+    @Test func `a download is resumed if the server is trusted in the same way, and starts over otherwise`() async throws {
         let (roots, stranger) = ([certificates.root], [Data(certificates.unknownAuthority.chain[1])])
         func party(_ name: String, _ identity: TestCertificates.Identity, roots: [Data] = []) -> Party {
             Party(name, identity, roots.isEmpty ? SessionJudge(.trusting) : nil, roots: roots)
@@ -105,7 +105,7 @@ struct ResumeTrustTests {
         for (first, second, continues) in rows { try await check(first, second, continues: continues) }
     }
 
-    @Test func `what came to one client certificate is continued with it alone`() async throws {
+    @Test func `a download with a client certificate is only resumed with the same one`() async throws {
         let identity = try SecIdentity(pem: Data(certificates.client.chainPEM.utf8), key: Data(certificates.client.keyPEM.utf8))
         let roots = [certificates.root]
         let known = Party("a certificate", certificates.valid, SessionJudge(.showing(identity)), roots: roots)
@@ -115,7 +115,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `what a session demands of TLS is applied to what is there`() async throws {
+    @Test func `a session's TLS requirements apply to the bytes of a resumed download`() async throws {
         let (valid, other, roots) = (certificates.valid, certificates.nameConstraintKept, [certificates.root])
         func pinned(_ identity: TestCertificates.Identity) throws -> Party {
             let certificate = try #require(SecCertificateCreateWithData(nil, Data(identity.chain[0]) as CFData))
@@ -136,7 +136,7 @@ struct ResumeTrustTests {
         for (first, second, continues) in rows { try await check(first, second, continues: continues) }
     }
 
-    @Test func `what came from the end that one session puts in place is not continued from another's`() async throws {
+    @Test func `a download from one session's substitute is not resumed from another's`() async throws {
         try await withScriptedServer(reply: { Self.earlier.reply(to: $0, cutAfter: Self.cut) }) { (first) async throws in
             try await withScriptedServer(reply: { Self.later.reply(to: $0) }) { (second) async throws in
                 func lead(_ port: Int) -> (URLSessionConfiguration) -> Void {
@@ -158,7 +158,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `the servers that redirect count as those that answer`() async throws {
+    @Test func `redirecting servers must be trusted in the same way, too`() async throws {
         let file = try await ScriptedServer.start {
             $0.order == 0 ? Self.earlier.reply(to: $0, cutAfter: Self.cut) : Self.later.reply(to: $0)
         }
@@ -184,7 +184,7 @@ struct ResumeTrustTests {
 
     private static func basic(_ user: String) -> String { "Basic " + Data("\(user):word".utf8).base64EncodedString() }
 
-    /// Has a file for each user: all of Ali's breaks off, its rest does not.
+    /// Replies with a file for each user: all of Ali's is cut off, its rest is complete.
     private static func serve(_ request: RecordedRequest) -> ScriptedReply {
         switch request.header("Authorization") {
         case basic("ali"): earlier.reply(to: request, cutAfter: request.header("Range") == nil ? cut : nil)
@@ -193,7 +193,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `what one user obtained is not continued for another`() async throws {
+    @Test func `a download of one user is not resumed for another`() async throws {
         enum Way { case session, challenge }
         let rows: [((user: String, way: Way), (user: String, way: Way))] = [
             (("ali", .session), ("bob", .session)), (("ali", .session), ("ali", .session)),
@@ -225,7 +225,7 @@ struct ResumeTrustTests {
         }
     }
 
-    @Test func `the request's own credential is the request's, whatever the session's`() async throws {
+    @Test func `a request's own credential is used to resume it, regardless of the session's`() async throws {
         try await withScriptedServer(reply: { Self.serve($0) }) { (server) async throws in
             let request = URLRequest(server.url(), headers: ["Authorization": Self.basic("ali")])
             for (isWhole, content) in [(true, Self.earlier.content), (false, Self.later.content)] {
@@ -244,7 +244,7 @@ struct ResumeTrustTests {
 
     // MARK: Stores
 
-    @Test func `what was stored in part vouches for nothing`() async throws {
+    @Test func `a download that was joined with a stored part starts over`() async throws {
         let (content, stored, taken) = (ScriptedFile.pattern(100_000), 40_000, 30_000)
         let fields = Fields.fresh + [("ETag", "\"v1\"")]
         @Sendable func reply(_ request: RecordedRequest) -> ScriptedReply {

@@ -11,7 +11,7 @@ import Foundation
 import Testing
 import URLLoading
 
-/// Names for downloads (RFC 6266, RFC 8187).
+/// File names for downloads (RFC 6266, RFC 8187).
 struct SuggestedFilenameTests {
     private func name(
         _ disposition: String?, url: String = "http://host.example/path/file.txt", type: String? = nil
@@ -48,7 +48,7 @@ struct SuggestedFilenameTests {
         "attachment; filename*=UTF-8''..%2F..%2Fetc%2Fpasswd", "attachment; filename*=UTF-8''%2e%2e",
         "attachment; filename*=UTF-8''a%00b",
     ])
-    func `percent signs do not hide a path`(disposition: String) throws {
+    func `percent encoding does not hide a path`(disposition: String) throws {
         let name = try #require(try name(disposition), "\(disposition)")
         #expect(name != ".." && !name.contains("/") && !name.contains("\0"))
     }
@@ -69,11 +69,11 @@ struct SuggestedFilenameTests {
         ("attachment; filename=first.txt; size=3", "first.txt"),
         ("attachment; name=x; filename = \"spaced.txt\" ", "spaced.txt"),
     ])
-    func `the name is read as the RFCs say`(disposition: String, expected: String) throws {
+    func `the name is parsed as the RFCs say`(disposition: String, expected: String) throws {
         #expect(try name(disposition) == expected)
     }
 
-    @Test func `without a disposition the name comes from the URL, then the host`() throws {
+    @Test func `without a disposition the name is that of the URL, or the host`() throws {
         #expect(try name(nil) == "file.txt")
         #expect(try name(nil, url: "http://host.example/a%20b.txt?x=/c") == "a b.txt")
         let host = try #require(try name(nil, url: "http://host.example/"))
