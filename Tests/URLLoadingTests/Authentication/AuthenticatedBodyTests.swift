@@ -65,7 +65,7 @@ struct AuthenticatedBodyTests {
         }
     }
 
-    @Test func `a large body that waits for 100 is not sent before the challenge is answered`() async throws {
+    @Test func `a large body that expects 100-continue is not sent before the challenge is answered`() async throws {
         let content = Data(ScriptedFile.pattern(2_000_000))
         try await withScenario(
             delegate: TaskInterviewer(Interview(.ada())),

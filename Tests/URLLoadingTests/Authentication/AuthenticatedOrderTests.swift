@@ -104,7 +104,7 @@ struct AuthenticatedOrderTests {
         }
     }
 
-    @Test func `a cancelled challenge ends with metrics and completion only`() async throws {
+    @Test func `a cancelled challenge is followed by metrics and completion only`() async throws {
         let listener = Listener(nil)
         try await withScenario(
             delegate: TaskCanceller(listener), reply: BasicScript()()

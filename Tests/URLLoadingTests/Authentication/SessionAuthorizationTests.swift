@@ -217,7 +217,7 @@ struct SessionAuthorizationTests {
 
     // MARK: Where it is not visible
 
-    @Test func `tasks, errors and metrics do not show it`() async throws {
+    @Test func `tasks, errors and metrics do not contain it`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, configure: Self.logIn,

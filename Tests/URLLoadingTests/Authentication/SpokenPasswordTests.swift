@@ -109,7 +109,7 @@ struct SpokenPasswordTests {
                     expectSilence(texts(task))
                     expectSilence([task.currentRequest, task.originalRequest].flatMap { texts($0 as Any) })
                     expectSilence(["\(String(describing: task.response))"])
-                    #expect(task.originalRequest?.url == url, "the app's request is unchanged")
+                    #expect(task.originalRequest?.url == url, "the app's request was changed")
                 })
             #expect(record.error == nil && record.body == Data("in".utf8))
             let metrics = try #require(record.metrics)

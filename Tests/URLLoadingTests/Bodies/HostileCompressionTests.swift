@@ -156,12 +156,12 @@ struct HostileCompressionTests {
         Damage("truncated zlib", "deflate", Array(zlib.dropLast(5000))),
         Damage("bad checksum", "gzip", wrongChecksum),
         Damage("bad length", "gzip", wrongLength),
-        Damage("no gzip at all", "gzip", Array("this is plain text, and not little of it".utf8)),
+        Damage("not gzip", "gzip", Array("this is plain text, and not little of it".utf8)),
         Damage("bad block type", "gzip", wrongBlock),
     ]
 
     @Test(arguments: damages)
-    func `a damaged coding fails the load`(row: Damage) async throws {
+    func `a damaged compressed body fails the load`(row: Damage) async throws {
         try await withScenario(reply: { _ in .ok(row.bytes, [("Content-Encoding", row.coding)]) }) {
             (server, session) async throws in
             await expectFailure(.cannotDecodeContentData, in: row.testDescription) {

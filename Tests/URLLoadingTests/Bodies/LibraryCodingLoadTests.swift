@@ -160,12 +160,12 @@ struct LibraryCodingLoadTests {
         Damage(testDescription: "truncated brotli", field: "br") { try BrotliBytes.compress(content).dropLast(3) },
         Damage(testDescription: "truncated zstd", field: "zstd") { try ZstandardBytes.compress(content).dropLast(20) },
         Damage(testDescription: "zstd without its checksum", field: "zstd") { try ZstandardBytes.compress(content).dropLast(4) },
-        Damage(testDescription: "zstd with another checksum", field: "zstd") {
+        Damage(testDescription: "zstd with a wrong checksum", field: "zstd") {
             try ZstandardBytes.compress(content).dropLast(4) + [1, 2, 3, 4]
         },
-        Damage(testDescription: "no brotli at all", field: "br") { Array("plain text, and not little of it".utf8) },
-        Damage(testDescription: "no zstd at all", field: "zstd") { Array("plain text, and not little of it".utf8) },
-        Damage(testDescription: "a brotli window that RFC 7932 does not know", field: "br") {
+        Damage(testDescription: "not brotli", field: "br") { Array("plain text, and not little of it".utf8) },
+        Damage(testDescription: "not zstd", field: "zstd") { Array("plain text, and not little of it".utf8) },
+        Damage(testDescription: "a brotli window beyond RFC 7932", field: "br") {
             try BrotliBytes.compress(content, ["--large_window=30"])
         },
         Damage(testDescription: "a zstd window of 2 GiB", field: "zstd") {

@@ -31,25 +31,25 @@ struct TransferCodingTests {
     }
 
     static let rows = [
-        Row(testDescription: "gzip until the close", fields: [("Transfer-Encoding", "gzip")], body: gzip),
+        Row(testDescription: "gzip, ended by the close", fields: [("Transfer-Encoding", "gzip")], body: gzip),
         Row(testDescription: "x-gzip", fields: [("Transfer-Encoding", "X-GZip")], body: gzip),
         Row(testDescription: "deflate", fields: [("Transfer-Encoding", "deflate")], body: GzipBytes.zlib(content)),
         Row(testDescription: "identity", fields: [("Transfer-Encoding", "identity")], body: content),
         Row(
-            testDescription: "a length that does not count", fields: [("Content-Length", "7"), ("Transfer-Encoding", "gzip")],
+            testDescription: "an ignored Content-Length", fields: [("Content-Length", "7"), ("Transfer-Encoding", "gzip")],
             body: gzip),
         Row(
             testDescription: "gzip, then chunked", fields: [("Transfer-Encoding", "gzip, chunked")], body: chunks(gzip),
             closes: false),
         Row(
-            testDescription: "chunked in a line of its own",
+            testDescription: "chunked in a separate field line",
             fields: [("Transfer-Encoding", "gzip"), ("Transfer-Encoding", "chunked")],
             body: chunks(gzip), closes: false),
         Row(
             testDescription: "two compressions", fields: [("Transfer-Encoding", "deflate, gzip, chunked")],
             body: chunks(GzipBytes.stored(GzipBytes.zlib(content))), closes: false),
         Row(
-            testDescription: "of content that is coded",
+            testDescription: "content with a content coding",
             fields: [("Content-Encoding", "deflate"), ("Transfer-Encoding", "gzip, chunked")],
             body: chunks(GzipBytes.stored(GzipBytes.zlib(content))), closes: false),
     ]

@@ -147,7 +147,7 @@ struct CacheCredentialTests {
 
     @Test(arguments: [
         Update(description: "304", first: nil, later: ("GET", [:])),
-        Update(description: "304 to what was public", first: "Bearer ali", later: ("GET", [:])),
+        Update(description: "304 for a public response", first: "Bearer ali", later: ("GET", [:])),
         Update(description: "304 to the app's condition", first: nil, later: ("GET", ["If-None-Match": "\"v\""])),
         Update(description: "HEAD", first: nil, later: ("HEAD", [:])),
     ])

@@ -145,7 +145,7 @@ struct CacheFreshnessTests {
         let changed = ("Last-Modified", httpDate(-86_400))
         try await check([
             Row(true, changed, ("Date", httpDate(0))), Row(true, changed, status: 203), Row(true, changed, status: 204),
-            // "Status codes that are defined as heuristically cacheable" (RFC 9110, section 15.1), and those told to be (section
+            // "Status codes that are defined as heuristically cacheable" (RFC 9110, section 15.1), and those marked so (section
             // 5.2.2.9).
             Row(false, changed, status: 201), Row(false, changed, status: 202), Row(false, changed, status: 299),
             Row(true, changed, ("Cache-Control", "public"), status: 201),

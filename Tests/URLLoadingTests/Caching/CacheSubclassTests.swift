@@ -234,7 +234,7 @@ struct CacheSubclassTests {
         }
     }
 
-    @Test func `a reset empties a subclass`() async throws {
+    @Test func `a reset removes all responses from a subclass`() async throws {
         let cache = RequestCache()
         try await withCachedScenario(cache: cache, reply: { .ok("\($0.order)", Fields.fresh) }) {
             (server, session, _) async throws in

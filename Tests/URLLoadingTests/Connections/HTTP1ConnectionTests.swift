@@ -56,7 +56,7 @@ struct HTTP1ConnectionTests {
         }
     }
 
-    @Test func `six connections are the default`() async throws {
+    @Test func `the default limit is six connections`() async throws {
         #expect(URLSessionConfiguration.default.httpMaximumConnectionsPerHost == 6)
         try await withScenario(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok().effects) }) {
             (server, session) async throws in

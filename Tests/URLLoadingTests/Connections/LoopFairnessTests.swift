@@ -65,7 +65,7 @@ import URLLoading
             _ = try await session.text(server.url("/small"))
             session.dataTask(with: server.url("/bomb")) { data, _, _ in
                 isOver.change { $0 = true }
-                if data?.count != 4_000 { Issue.record("it has \(data?.count ?? -1) bytes") }
+                if data?.count != 4_000 { Issue.record("the body has \(data?.count ?? -1) bytes") }
             }.resume()
             try await server.reached("bomb")
             for index in 0..<20 { #expect(try await session.text(server.url("/\(index)")) == "/\(index)") }

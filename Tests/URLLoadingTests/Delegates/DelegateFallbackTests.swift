@@ -15,7 +15,7 @@ import URLLoading
 /// Delegates that implement few methods, in either form, and task delegates that fall back to the session's for each method.
 @Suite(.timeLimit(.minutes(1)))
 struct DelegateFallbackTests {
-    @Test func `a delegate without any method lets tasks run`() async throws {
+    @Test func `tasks run with a delegate without methods`() async throws {
         let delegate = EmptyDelegate()
         try await withScenario(delegate: delegate, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
             (server, session) async throws in

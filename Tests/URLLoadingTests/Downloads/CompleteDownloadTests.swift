@@ -77,27 +77,27 @@ struct CompleteDownloadTests {
     private static let tag = ("ETag", "\"v1\"")
 
     static let rows = [
-        Row(testDescription: "all of it", fields: [all, tag], isComplete: true),
-        Row(testDescription: "all of it, as nginx says it", fields: [all], isComplete: true),
-        Row(testDescription: "all of what had no length", fields: [all, tag], isLengthKnown: false, isComplete: true),
-        Row(testDescription: "of what had no length, without a validator", fields: [all], isLengthKnown: false),
-        Row(testDescription: "of another version", fields: [all, ("ETag", "\"v2\"")]),
+        Row(testDescription: "complete", fields: [all, tag], isComplete: true),
+        Row(testDescription: "complete, without a validator as from nginx", fields: [all], isComplete: true),
+        Row(testDescription: "complete, without a known length", fields: [all, tag], isLengthKnown: false, isComplete: true),
+        Row(testDescription: "without a known length or a validator", fields: [all], isLengthKnown: false),
+        Row(testDescription: "another version", fields: [all, ("ETag", "\"v2\"")]),
         Row(testDescription: "with a weak validator", fields: [all, ("ETag", "W/\"v1\"")]),
-        Row(testDescription: "of a shorter file", fields: [("Content-Range", "bytes */100"), tag]),
-        Row(testDescription: "of a longer file", fields: [("Content-Range", "bytes */600001"), tag]),
+        Row(testDescription: "a shorter file", fields: [("Content-Range", "bytes */100"), tag]),
+        Row(testDescription: "a longer file", fields: [("Content-Range", "bytes */600001"), tag]),
         Row(
-            testDescription: "of a longer file that had no length", fields: [("Content-Range", "bytes */600001"), tag],
+            testDescription: "a longer file without a known length", fields: [("Content-Range", "bytes */600001"), tag],
             isLengthKnown: false),
         Row(testDescription: "without a range", fields: [tag]),
         Row(testDescription: "with two ranges", fields: [all, all, tag]),
         Row(testDescription: "in another unit", fields: [("Content-Range", "lines */600000"), tag]),
-        Row(testDescription: "with a part", fields: [("Content-Range", "bytes 0-599999/600000"), tag]),
+        Row(testDescription: "with a part as range", fields: [("Content-Range", "bytes 0-599999/600000"), tag]),
         Row(testDescription: "206 without a range", status: 206, fields: [tag]),
         Row(testDescription: "206 that is unsatisfied", status: 206, fields: [all, tag]),
         Row(testDescription: "206 in another unit", status: 206, fields: [("Content-Range", "lines 0-9/600000"), tag]),
-        Row(testDescription: "206 from another start", status: 206, fields: [("Content-Range", "bytes 0-9/600000"), tag]),
+        Row(testDescription: "206 from another offset", status: 206, fields: [("Content-Range", "bytes 0-9/600000"), tag]),
         Row(
-            testDescription: "206 of several parts", status: 206,
+            testDescription: "206 with several parts", status: 206,
             fields: [("Content-Type", "multipart/byteranges; boundary=x"), tag]),
     ]
 

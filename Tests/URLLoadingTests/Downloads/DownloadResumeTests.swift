@@ -163,7 +163,7 @@ struct DownloadResumeTests {
                 request.header("Range") == nil ? .ok(content) : .status(206, [("ETag", "\"v1\"")], body: Array(content[cut...]))
             }, whole: content),
         Row(
-            testDescription: "206 with nonsense for a range",
+            testDescription: "206 with a malformed range",
             reply: { request in
                 request.header("Range") == nil ? .ok(content) : partial("bytes x-y/z", body: Array(content[cut...]))
             }, whole: content),
