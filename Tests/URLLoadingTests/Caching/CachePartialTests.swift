@@ -113,7 +113,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `several ranges get the complete response or the right parts`() async throws {
+    @Test func `several ranges get the complete response, its parts or a 416`() async throws {
         try await withCachedScenario(reply: { Self.serve($0) }) { (server, session, _) async throws in
             _ = try await load(server, session, nil)
             var request = URLRequest(server.url())
@@ -206,7 +206,7 @@ struct CachePartialTests {
         }
     }
 
-    @Test func `a new part invalidates a complete response of another entity`() async throws {
+    @Test func `a new part is not mixed with a complete response of another entity`() async throws {
         try await withCachedScenario(
             reply: { $0.order == 0 ? Self.serve($0) : Self.serve($0, "abcdefghij", tag: "\"w\"") }
         ) { (server, session, _) async throws in
