@@ -16,10 +16,10 @@ import URLLoading
 private let content = ScriptedFile.pattern(600_000)
 private let cut = 200_000
 
-/// Downloads that are stopped, lost and continued.
+/// FTP downloads that are interrupted and resumed.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPDownloadTests {
-    /// How the first transfer stops.
+    /// How the first transfer is interrupted.
     enum Stop: Sendable { case stall, close, reset, controlCloses, failure }
 
     private static func rule(_ stop: Stop, _ more: @escaping ScriptedFTP.Rule = { _, _ in false }) -> ScriptedFTP.Rule {
@@ -32,7 +32,7 @@ struct FTPDownloadTests {
                 case .stall: visit.waitForEnd()
                 case .close, .failure: break
                 case .reset:
-                    // What the client has not read goes with a reset.
+                    // A reset discards what the client has not read yet.
                     _ = poll(nil, 0, 300)
                     data.reset()
                 case .controlCloses: shutdown(visit.control.descriptor, Int32(SHUT_RDWR))
@@ -44,7 +44,7 @@ struct FTPDownloadTests {
         }
     }
 
-    /// Downloads a part, and then again from the resume data.
+    /// Downloads part of the file, then resumes with the resume data.
     private func resumed(
         _ stop: Stop, _ more: @escaping ScriptedFTP.Rule = { _, _ in false },
         between change: (ScriptedFTP) -> Void = { _ in },
@@ -78,7 +78,7 @@ struct FTPDownloadTests {
     }
 
     @Test(arguments: [Stop.stall, .close, .reset, .controlCloses, .failure])
-    func `a download continues where it stopped`(stop: Stop) async throws {
+    func `a download resumes where it stopped`(stop: Stop) async throws {
         try await resumed(stop) { server, _, task, record in
             #expect(record.error == nil)
             #expect(record.file == Data(content))
@@ -92,7 +92,7 @@ struct FTPDownloadTests {
     }
 
     @Test(arguments: [Stop.close, .failure])
-    func `a download continues behind the last byte that came`(stop: Stop) async throws {
+    func `a download resumes after the last byte received`(stop: Stop) async throws {
         try await resumed(stop) { server, _, _, record in
             #expect(record.file == Data(content))
             #expect(server.orders("REST").last == "REST \(cut)")
@@ -109,7 +109,7 @@ struct FTPDownloadTests {
         ),
         ("empty", ScriptedFTP.File(content: [])),
     ])
-    func `a file that was changed is loaded anew`(name: String, file: ScriptedFTP.File) async throws {
+    func `a file that changed is downloaded from the beginning`(name: String, file: ScriptedFTP.File) async throws {
         try await resumed(.stall, between: { $0.change("/home/a.bin", file) }) { server, _, task, record in
             #expect(record.error == nil, "\(name)")
             #expect(record.file == Data(file.content), "\(name)")
@@ -118,7 +118,7 @@ struct FTPDownloadTests {
         }
     }
 
-    @Test func `a file that is gone fails the download`() async throws {
+    @Test func `resuming a download fails if the file is gone`() async throws {
         try await resumed(.close, between: { $0.change("/home/a.bin", nil) }) { _, _, _, record in
             #expect((record.error as? URLError)?.code == .fileDoesNotExist)
             #expect(record.file == nil)
@@ -126,7 +126,7 @@ struct FTPDownloadTests {
     }
 
     @Test(arguments: ["502 no REST", "501 no such number", "500 what?"])
-    func `a server that refuses REST sends the whole file`(reply: String) async throws {
+    func `if the server refuses REST, the whole file is downloaded`(reply: String) async throws {
         try await resumed(
             .stall,
             { visit, order in
@@ -141,7 +141,7 @@ struct FTPDownloadTests {
     }
 
     @Test(arguments: [["MDTM"], ["SIZE"], ["SIZE", "MDTM"]])
-    func `without size or date a download is never a mix`(unknown: [String]) async throws {
+    func `without a size or a date, a download never mixes two versions of a file`(unknown: [String]) async throws {
         let recorder = EventRecorder()
         let other = ScriptedFile.pattern(600_000, seed: 7)
         try await withFTP(
@@ -168,7 +168,7 @@ struct FTPDownloadTests {
         }
     }
 
-    @Test func `a download that is lost twice continues twice`() async throws {
+    @Test func `a download that is interrupted twice resumes twice`() async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder) { visit, order in
             guard order.word == "RETR", order.count < 2 else { return false }
@@ -192,7 +192,7 @@ struct FTPDownloadTests {
         }
     }
 
-    @Test func `resume data have no password`() async throws {
+    @Test func `resume data contains no password`() async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder, rule: Self.rule(.close)) {
             (server, session) async throws in
@@ -206,9 +206,9 @@ struct FTPDownloadTests {
         }
     }
 
-    /// Not pyftpdlib, which sends files past its own limit.
+    /// Excludes pyftpdlib, which sends files past its own rate limit.
     @Test(arguments: [FTPServersTests.Make.vsftpd, .proftpd])
-    func `downloads from real servers continue`(make: FTPServersTests.Make) async throws {
+    func `downloads from real servers resume`(make: FTPServersTests.Make) async throws {
         var options = SmallServer.FTPOptions()
         options.rate = 400_000
         let server = try make.start(options)

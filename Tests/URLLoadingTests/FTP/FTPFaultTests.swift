@@ -12,14 +12,14 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A server that fails at one step of a load, whichever it is.
+/// A server that fails at one step of a load, for every step.
 @Suite(.timeLimit(.minutes(3)))
 struct FTPFaultTests {
     enum Fault: String, CaseIterable, Sendable {
         case end, reset, halfReply, garbage, busy, refusal, silence, early
     }
 
-    /// What is answered to: the connection itself, the commands in their order, and the end of the data.
+    /// What the server replies to: the connection itself, the commands in order, and the end of the data.
     private static let steps = ["", "USER", "PASS", "CWD", "TYPE", "SIZE", "MDTM", "EPSV", "RETR", "data"]
     private static let content = [UInt8](repeating: 7, count: 100_000)
 
@@ -37,7 +37,7 @@ struct FTPFaultTests {
         }
     }
 
-    /// Takes part until the step at which it fails; what the client does then is read to its end.
+    /// Serves the client up to the failing step, then reads whatever the client still sends.
     private static func serve(_ connection: StreamPeer.Connection, _ fault: Fault?, at step: Int, dataPort: Int) throws {
         for (index, name) in steps.enumerated() {
             if index > 0, name != "data" {
@@ -57,7 +57,7 @@ struct FTPFaultTests {
             case .busy: try connection.write("421 bye\r\n")
             case .refusal:
                 try connection.write("553 no\r\n")
-                // What only describes the file is not needed, and there is another command for EPSV.
+                // SIZE and MDTM only describe the file and are optional; PASV can replace EPSV.
                 if name == "SIZE" || name == "MDTM" { continue }
                 if name == "EPSV", try connection.line() == "PASV" { try connection.write("553 no\r\n") }
             case .silence: break
@@ -77,7 +77,7 @@ struct FTPFaultTests {
         let url = try #require(URL(string: "ftp://127.0.0.1:\(control.port)/d/file"))
         var result: Result<Data, any Error> = .success(Data())
         try await withSession {
-            // What is silent is given up soon; all else is found out before.
+            // Silence is only detected by the timeout; all other faults are detected before it.
             $0.timeoutIntervalForRequest = fault == .silence ? 0.2 : 30
         } test: { (session) async throws in
             do {
@@ -86,21 +86,21 @@ struct FTPFaultTests {
                 result = .failure(error)
             }
         }
-        // Nothing is left open, and nothing is tried again.
+        // No connection is left open, and there is no retry.
         try await control.waitForEnds()
         #expect(control.connectionCount == 1)
         return result
     }
 
-    @Test func `without a fault it is loaded`() async throws {
+    @Test func `without a fault the file is loaded`() async throws {
         #expect(try await load(nil, at: 0).get() == Data(Self.content))
     }
 
     @Test(arguments: Fault.allCases, Array(steps.indices))
-    func `a fault at any step is one error`(_ fault: Fault, step: Int) async throws {
+    func `a fault at any step fails the load with one error`(_ fault: Fault, step: Int) async throws {
         let name = Self.steps[step]
         let result = try await load(fault, at: step)
-        // The last reply ends it, whatever follows.
+        // The last reply ends the load, whatever follows it.
         if fault == .early && name == "data" || fault == .refusal && ["SIZE", "MDTM"].contains(name) {
             #expect(try result.get() == Data(Self.content))
             return

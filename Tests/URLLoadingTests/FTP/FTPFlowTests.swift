@@ -15,7 +15,7 @@ import URLLoading
 
 private let big = ScriptedFile.pattern(24_000_000)
 
-/// Timeouts, cancelling, suspending, and many loads at once.
+/// Timeouts, cancellation, suspension and concurrent loads.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPFlowTests {
     private let hello = Data("hello".utf8)
@@ -49,8 +49,8 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a data port that never answers times out`() async throws {
-        // Listens, and takes nothing: the second connection stays in the line.
+    @Test func `a data port that never accepts times out`() async throws {
+        // Listens but never accepts: the second connection stays in the backlog.
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 0.7 }) { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.say("150 here it comes")
@@ -62,7 +62,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `an upload whose server takes nothing times out`() async throws {
+    @Test func `an upload that the server does not read times out`() async throws {
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 0.7 }) { visit, order in
             guard order.word == "STOR" else { return false }
             try visit.say("150 go ahead")
@@ -157,9 +157,9 @@ struct FTPFlowTests {
     }
 
     @Test(arguments: [true, false])
-    func `a suspended load stops reading, and is whole in the end`(isDownload: Bool) async throws {
+    func `a suspended load stops reading, and is complete after it is resumed`(isDownload: Bool) async throws {
         var answers = EventRecorder.Answers()
-        // Once: a call that comes after the task was resumed would suspend it for good.
+        // Only once: another call after the resumption would suspend the task for good.
         let isFirst = Watched(true)
         let suspend: @Sendable (URLSessionTask) -> Void = { task in
             guard isFirst.read({ $0 }) else { return }
@@ -197,7 +197,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a suspended task that began does not time out`() async throws {
+    @Test func `a running task that is suspended does not time out`() async throws {
         var answers = EventRecorder.Answers()
         answers.data = { task, _ in if task.countOfBytesReceived < 100 { task.suspend() } }
         let recorder = EventRecorder(answers)
@@ -224,7 +224,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a task that was not resumed connects to nothing`() async throws {
+    @Test func `a task that was not resumed opens no connection`() async throws {
         try await withFTP { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
             _ = try await session.data(from: try #require(URL(string: "data:,x")))
@@ -235,7 +235,7 @@ struct FTPFlowTests {
     }
 
     @Test(arguments: [1, 2])
-    func `many loads share few connections`(limit: Int) async throws {
+    func `many loads stay within the limit of connections per host`(limit: Int) async throws {
         let content = ScriptedFile.pattern(50_000)
         try await withFTP(["/home/a.bin": content], configure: { $0.httpMaximumConnectionsPerHost = limit }) {
             (server, session) async throws in
@@ -256,7 +256,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a load that waits for its turn can be cancelled, and takes nobody's turn`() async throws {
+    @Test func `a queued load can be cancelled without blocking the loads behind it`() async throws {
         let recorder = EventRecorder()
         let gate = ThreadGate()
         try await withFTP(delegate: recorder, configure: { $0.httpMaximumConnectionsPerHost = 1 }) { visit, order in
@@ -276,7 +276,7 @@ struct FTPFlowTests {
         }
     }
 
-    @Test func `a failed load leaves its turn to the next one`() async throws {
+    @Test func `a failed load makes way for the next one`() async throws {
         try await withFTP(configure: { $0.httpMaximumConnectionsPerHost = 1 }) { visit, order in
             guard order.word == "RETR", order.count % 2 == 0 else { return false }
             if order.count % 4 == 0 {

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// As whom a load logs in.
+/// Which user name and password a load logs in with.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPLoginTests {
     private let hello = Data("hello".utf8)
 
-    /// A server that knows ada alone.
+    /// A server that only accepts the user ada.
     private static let strict: ScriptedFTP.Rule = { visit, order in
         switch order.word {
         case "USER":
@@ -39,7 +39,7 @@ struct FTPLoginTests {
         )
     }
 
-    @Test func `the URL's user`() async throws {
+    @Test func `the user of the URL logs in`() async throws {
         try await withFTP(rule: Self.strict) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin", user: "ada:secret@")).0 == hello)
             #expect(server.orders("USER") == ["USER ada"])
@@ -47,7 +47,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a user in percent codes`() async throws {
+    @Test func `percent codes in the user of the URL are decoded`() async throws {
         try await withFTP { (server, session) async throws in
             let url = try server.url("/a.bin", user: "ada%40corp%3A%C3%BC:p%40s%3As%2F%25%20@")
             #expect(try await session.data(from: url).0 == hello)
@@ -56,7 +56,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `an anonymous user says nothing of the local one`() async throws {
+    @Test func `an anonymous login does not reveal the local user`() async throws {
         try await withFTP { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == hello)
             #expect(server.orders("USER") == ["USER anonymous"])
@@ -66,7 +66,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `the stored credential of the server`() async throws {
+    @Test func `the stored credential for the server is used`() async throws {
         let storage = URLCredentialStorage()
         try await withFTP(configure: { $0.urlCredentialStorage = storage }, rule: Self.strict) { (server, session) async throws in
             storage.setDefaultCredential(
@@ -76,7 +76,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a stored credential of another port is not sent`() async throws {
+    @Test func `a credential stored for another port is not sent`() async throws {
         let storage = URLCredentialStorage()
         try await withFTP(configure: { $0.urlCredentialStorage = storage }) { (server, session) async throws in
             for (port, kind) in [(server.port + 1, NSURLProtectionSpaceFTP), (server.port, NSURLProtectionSpaceHTTP)] {
@@ -91,7 +91,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a refusal asks the delegate, whose credential the session keeps`() async throws {
+    @Test func `the delegate answers a refused login, and the session keeps its credential`() async throws {
         let interview = Interview { _, number in
             (
                 .useCredential,
@@ -111,7 +111,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a refused credential of the URL is proposed`() async throws {
+    @Test func `a refused credential from the URL is proposed to the delegate`() async throws {
         let interview = Interview(user: "ada", password: "secret")
         try await withFTP(delegate: TaskInterviewer(interview), rule: Self.strict) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin", user: "ada:wrong@")).0 == hello)
@@ -126,7 +126,9 @@ struct FTPLoginTests {
         (URLSession.AuthChallengeDisposition.cancelAuthenticationChallenge, URLError.Code.cancelled),
         (.performDefaultHandling, .userAuthenticationRequired), (.rejectProtectionSpace, .userAuthenticationRequired),
     ])
-    func `answers without a credential`(answer: URLSession.AuthChallengeDisposition, code: URLError.Code) async throws {
+    func `a challenge may be answered without a credential`(
+        answer: URLSession.AuthChallengeDisposition, code: URLError.Code
+    ) async throws {
         let interview = Interview(answer)
         try await withFTP(delegate: TaskInterviewer(interview), rule: Self.strict) { (server, session) async throws in
             await expectFailure(code) { try await session.data(from: try server.url("/a.bin")) }
@@ -135,7 +137,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `without a delegate a refusal fails the load`() async throws {
+    @Test func `without a delegate a refused login fails the load`() async throws {
         try await withFTP(rule: Self.strict) { (server, session) async throws in
             for user in ["", "ada:wrong@", "ada@"] {
                 await expectFailure(.userAuthenticationRequired, in: user) {
@@ -145,16 +147,16 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `the session's method is asked where the task has none`() async throws {
+    @Test func `the session's method may answer if the delegate has no method for tasks`() async throws {
         let interview = Interview(user: "ada", password: "secret")
         try await withFTP(delegate: SessionInterviewer(interview), rule: Self.strict) { (server, session) async throws in
-            // As for HTTP, a challenge of a login is the task's; the session's method is for trust and identities.
+            // As for HTTP, a login challenge goes to the task's method; the session's method is for server trust and identities.
             let result = try? await session.data(from: try server.url("/a.bin")).0
             #expect(result == hello || interview.questions.isEmpty)
         }
     }
 
-    @Test func `what one server is told is not told another`() async throws {
+    @Test func `a credential for one server is not sent to another`() async throws {
         let interview = Interview(user: "ada", password: "secret")
         try await withFTP(delegate: TaskInterviewer(interview), rule: Self.strict) { (server, session) async throws in
             _ = try await session.data(from: try server.url("/a.bin"))
@@ -168,7 +170,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a user of the URL is not another user of the connection`() async throws {
+    @Test func `each load logs in as the user of its own URL`() async throws {
         try await withFTP { (server, session) async throws in
             _ = try await session.data(from: try server.url("/a.bin", user: "ada:secret@"))
             _ = try await session.data(from: try server.url("/a.bin", user: "bob:other@"))
@@ -179,7 +181,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a server that asks for an account is told that there is none`() async throws {
+    @Test func `a server that asks for an account fails the load`() async throws {
         try await withFTP { visit, order in
             guard order.word == "PASS" else { return false }
             try visit.say("332 and the account?")
@@ -189,7 +191,7 @@ struct FTPLoginTests {
         }
     }
 
-    @Test func `a refusal by a user's name alone is a refusal`() async throws {
+    @Test func `a login that is refused at USER is a refused login`() async throws {
         let interview = Interview(.performDefaultHandling)
         try await withFTP(delegate: TaskInterviewer(interview)) { visit, order in
             guard order.word == "USER" else { return false }
@@ -203,7 +205,7 @@ struct FTPLoginTests {
     }
 
     @Test(arguments: FTPServersTests.Make.allCases.filter { $0 != .vsftpd })
-    func `real servers refuse and take passwords`(make: FTPServersTests.Make) async throws {
+    func `real servers refuse wrong passwords and accept right ones`(make: FTPServersTests.Make) async throws {
         var options = SmallServer.FTPOptions()
         options.allowsAnonymous = false
         let server = try make.start(options)

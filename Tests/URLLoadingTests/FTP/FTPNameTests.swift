@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What of a URL becomes which commands, and listings.
+/// Which commands the parts of a URL become, and what listings look like.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPNameTests {
     private let bytes = Array("hello".utf8)
     private let hello = Data("hello".utf8)
 
-    @Test func `each folder is a CWD of its own, below the login's`() async throws {
+    @Test func `each folder is a CWD of its own, relative to the login folder`() async throws {
         try await withFTP(["/home/one/two/a.txt": bytes]) { (server, session) async throws in
             let (data, response) = try await session.data(from: try server.url("/one/two/a.txt"))
             #expect(data == hello)
@@ -30,7 +30,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `a slash in code begins at the root`() async throws {
+    @Test func `an encoded slash at the start begins at the root`() async throws {
         try await withFTP(["/etc/motd": bytes]) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/%2Fetc/motd")).0 == hello)
             #expect([["CWD /etc"], ["CWD /", "CWD etc"]].contains(server.orders("CWD")), "\(server.orders)")
@@ -38,14 +38,14 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `a file of the root itself`() async throws {
+    @Test func `a file in the root is loaded`() async throws {
         try await withFTP(["/motd": bytes]) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/%2Fmotd")).0 == hello)
             #expect(try await session.data(from: try server.url("/%2f/motd")).0 == hello)
         }
     }
 
-    @Test func `names keep their spaces and their letters`() async throws {
+    @Test func `names with spaces and non-ASCII letters are sent unchanged`() async throws {
         let names = [
             "/home/s ü/na  me ü日本.bin", "/home/s ü/ lead", "/home/s ü/100%", "/home/s ü/a;b", "/home/s ü/q?x#y", "/home/s ü/-la",
         ]
@@ -62,7 +62,7 @@ struct FTPNameTests {
     }
 
     @Test(arguments: ["%0D%0ADELE%20a.bin", "%0A", "%0D", "%00", "%01", "%1F", "%7F", "a%0D%0A"])
-    func `control characters are no URL, and nothing is sent`(evil: String) async throws {
+    func `a URL with control characters is rejected, and nothing is sent`(evil: String) async throws {
         try await withFTP { (server, session) async throws in
             for (path, user) in [
                 ("/\(evil)", ""), ("/x\(evil)y/a.bin", ""), ("/a.bin", "a\(evil)@"), ("/a.bin", "ada:s\(evil)@"),
@@ -120,7 +120,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `an empty folder is an empty body`() async throws {
+    @Test func `an empty folder has an empty body`() async throws {
         try await withFTP { visit, order in
             guard order.word == "LIST" else { return false }
             try visit.send([])
@@ -132,7 +132,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `types in the path`() async throws {
+    @Test func `the type in the path selects names, text or binary`() async throws {
         try await withFTP(["/home/a.bin": [13, 10, 255, 0], "/home/sub/b": bytes]) { (server, session) async throws in
             let (names, response) = try await session.data(from: try server.url("/sub;type=d"))
             #expect(names == Data("/home/sub/b\r\n".utf8))
@@ -151,7 +151,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `a response says what the server and the name say`() async throws {
+    @Test func `a response describes the file by its name and by the server's replies`() async throws {
         try await withFTP(["/home/my file.html": bytes, "/home/none": bytes]) { (server, session) async throws in
             let url = try server.url("/my%20file.html")
             let (_, response) = try await session.data(from: url)
@@ -168,7 +168,7 @@ struct FTPNameTests {
     }
 
     @Test(arguments: ["/%2E%2E%2Fevil", "/..%2F..%2Fevil", "/%2Fetc%2Fpasswd", "/."])
-    func `a suggested name is no path`(path: String) async throws {
+    func `a suggested file name contains no path`(path: String) async throws {
         try await withFTP(["/home/a.bin": bytes]) { visit, order in
             switch order.word {
             case "CWD": try visit.say("250 changed")
@@ -192,7 +192,7 @@ struct FTPNameTests {
         }
     }
 
-    @Test func `every way to load gives the same bytes`() async throws {
+    @Test func `every way to load a file delivers the same bytes`() async throws {
         let content = ScriptedFile.pattern(300_000)
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder) { (server, session) async throws in

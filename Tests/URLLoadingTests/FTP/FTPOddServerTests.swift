@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that are odd, as there are in the world, and some that mean ill.
+/// Unusual servers, as they exist in the wild, and malicious ones.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPOddServerTests {
     private let hello = Data("hello".utf8)
@@ -22,10 +22,10 @@ struct FTPOddServerTests {
         "220 Willkommen \u{FC}\r\n", "220\r\n", "220-\r\n220 \r\n", "220 \u{0}\u{1B}[2J\r\n", "120 in a minute\r\n220 now\r\n",
         "220-hello\r\n2200 no end\r\n220x nor this\r\n221 nor that\r\n220 end\r\n", "220 a\tb\r\n",
     ])
-    func `odd greetings are greetings`(text: String) async throws {
+    func `unusual greetings are accepted`(text: String) async throws {
         try await withFTP(
             greeting: { visit in
-                // In Latin-1, as servers of the last century do.
+                // In Latin-1, as old servers send it.
                 try visit.control.write(text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) })
             }, rule: { _, _ in false }
         ) { (server, session) async throws in
@@ -33,7 +33,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `replies whose lines end with a line feed alone are read or refused, and not waited for`() async throws {
+    @Test func `replies that end in a bare line feed are accepted or refused, but do not time out`() async throws {
         try await withFTP(
             configure: { $0.timeoutIntervalForRequest = 3 }, greeting: { try $0.control.write("220 ready\n") },
             rule: { _, _ in false }
@@ -47,7 +47,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `a welcome and a folder's message in many lines`() async throws {
+    @Test func `a welcome and a folder's message may span many lines`() async throws {
         try await withFTP(["/home/sub/a.bin": Array("hello".utf8)]) { visit, order in
             switch order.word {
             case "PASS": try visit.control.write("230-Welcome\r\n\r\n   550 is no code here\r\n230-\r\n230 in\r\n")
@@ -62,7 +62,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `202 is a login`() async throws {
+    @Test func `202 completes a login`() async throws {
         try await withFTP { visit, order in
             guard order.word == "PASS" else { return false }
             try visit.say("202 not needed")
@@ -76,7 +76,7 @@ struct FTPOddServerTests {
         ("USER", "150 wait"), ("PASS", "331 again"), ("PASS", "150 wait"), ("RETR", "331 again"), ("EPSV", "350 go on"),
         ("RETR", "200 fine"), ("TYPE", "331 why"), ("RETR", "350 go on"), ("USER", "120 soon"),
     ])
-    func `a reply of the wrong kind fails the load, and is not asked again for ever`(word: String, reply: String) async throws {
+    func `a reply of the wrong kind fails the load without endless retries`(word: String, reply: String) async throws {
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 2 }) { visit, order in
             guard order.word == word else { return false }
             try visit.say(reply)
@@ -87,7 +87,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `the server's time is over in the midst of a login`() async throws {
+    @Test func `421 at any command fails the load`() async throws {
         for word in ["USER", "PASS", "TYPE", "EPSV", "SIZE", "RETR"] {
             try await withFTP { visit, order in
                 guard order.word == word else { return false }
@@ -102,11 +102,11 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `announcements without end do not keep the load for ever`() async throws {
+    @Test func `preliminary replies without end fail the load`() async throws {
         try await withFTP(configure: { $0.timeoutIntervalForRequest = 3 }) { visit, order in
             guard order.word == "RETR" else { return false }
             let flood = Array(String(repeating: "150 soon\r\n", count: 10_000).utf8)
-            // More than the buffers between two sockets hold.
+            // More than the two socket buffers hold.
             for _ in 0..<300 { try visit.control.write(flood) }
             visit.server.note("all was taken")
             visit.waitForEnd()
@@ -120,7 +120,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `replies without end beside the data are not kept`() async throws {
+    @Test func `replies without end during a transfer are not buffered`() async throws {
         try await withFTP(["/home/a.bin": Array("hello".utf8)]) { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.say("150 here it comes")
@@ -134,7 +134,7 @@ struct FTPOddServerTests {
             return true
         } test: { (server, session) async throws in
             let before = try residentKilobytes()
-            // Whether it fails or not.
+            // The load may succeed or fail.
             let data = try? await session.data(from: try server.url("/a.bin")).0
             #expect(data == nil || data == hello)
             #expect(try residentKilobytes() - before < 30_000)
@@ -147,7 +147,7 @@ struct FTPOddServerTests {
         return try #require(Int(line.filter(\.isNumber)))
     }
 
-    @Test func `a listing is no file, and a file no listing`() async throws {
+    @Test func `a folder cannot be loaded as a file, nor a file as a folder`() async throws {
         try await withFTP(["/home/sub/a.bin": Array("hello".utf8)]) { (server, session) async throws in
             await expectFailure(.fileDoesNotExist) { try await session.data(from: try server.url("/sub")) }
             await expectFailure(.fileDoesNotExist) { try await session.data(from: try server.url("/sub/a.bin/")) }
@@ -158,7 +158,7 @@ struct FTPOddServerTests {
         }
     }
 
-    @Test func `no range of a request and no method reaches the server as a command`() async throws {
+    @Test func `no range and no method of a request reaches the server as a command`() async throws {
         try await withFTP { (server, session) async throws in
             for method in ["DELETE", "DELE", "MKCOL", "POST", "HEAD", "A\r\nDELE a.bin"] {
                 var request = URLRequest(url: try server.url("/a.bin"))

@@ -13,12 +13,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What servers say, well and badly, and what the app is told of it.
+/// Well-formed and malformed replies, and what the app sees of them.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPReplyTests {
     private let hello = Data("hello".utf8)
 
-    @Test func `replies that come byte by byte are the same replies`() async throws {
+    @Test func `replies that arrive byte by byte are parsed`() async throws {
         try await withFTP(
             isSplit: true,
             greeting: {
@@ -32,7 +32,7 @@ struct FTPReplyTests {
     }
 
     @Test(arguments: 0...46)
-    func `a greeting may be cut anywhere`(cut: Int) async throws {
+    func `a greeting may be split anywhere`(cut: Int) async throws {
         try await withFTP(
             greeting: { visit in
                 let text = Array("220-Welcome\r\n 220 not yet\r\n220-a\r\n220 ready\r\n".utf8)
@@ -48,7 +48,7 @@ struct FTPReplyTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
         var bytes: [UInt8]
-        /// How often it is sent, at most.
+        /// The maximum number of times it is sent.
         var times = 1
 
         init(_ name: String, _ text: String, times: Int = 1) {
@@ -71,7 +71,7 @@ struct FTPReplyTests {
     ]
 
     @Test(arguments: bad)
-    func `a greeting that is none fails the load, and the connection ends`(row: Row) async throws {
+    func `a malformed greeting fails the load, and the connection is closed`(row: Row) async throws {
         try await withFTP(
             greeting: { visit in
                 for _ in 0..<row.times { try visit.control.write(row.bytes) }
@@ -88,7 +88,7 @@ struct FTPReplyTests {
     }
 
     @Test(arguments: ["USER", "PASS", "CWD", "TYPE", "SIZE", "MDTM", "EPSV", "RETR"])
-    func `a bad reply to any command fails the load`(word: String) async throws {
+    func `a malformed reply to any command fails the load`(word: String) async throws {
         try await withFTP(["/home/sub/a.bin": Array("hello".utf8)]) { visit, order in
             guard order.word == word else { return false }
             try visit.say("what did you say?")
@@ -101,7 +101,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a server that has no time is not reached`() async throws {
+    @Test func `a server that greets with 421 cannot be connected to`() async throws {
         try await withFTP(
             greeting: { visit in
                 try visit.say("421 too many users")
@@ -113,7 +113,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a server that hangs up before its greeting fails the load`() async throws {
+    @Test func `a server that closes before its greeting fails the load`() async throws {
         try await withFTP(greeting: { $0.isOver = true }, rule: { _, _ in false }) { (server, session) async throws in
             await expectFailure(.networkConnectionLost, .cannotConnectToHost) {
                 try await session.data(from: try server.url("/a.bin"))
@@ -126,7 +126,7 @@ struct FTPReplyTests {
         ("STOR", "550 you may not", .noPermissionsToReadFile), ("STOR", "553 not this name", .noPermissionsToReadFile),
         ("STOR", "552 too much", .dataLengthExceedsMaximum), ("RETR", "421 closing", .networkConnectionLost),
     ])
-    func `refusals have codes of their own`(word: String, reply: String, code: URLError.Code) async throws {
+    func `refusals have their own error codes`(word: String, reply: String, code: URLError.Code) async throws {
         try await withFTP(["/home/sub/a.bin": Array("hello".utf8)]) { visit, order in
             guard order.word == word else { return false }
             try visit.say(reply)
@@ -140,7 +140,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a disk that is full in the midst of an upload fails it`() async throws {
+    @Test func `a disk that becomes full during an upload fails it`() async throws {
         try await withFTP { visit, order in
             guard order.word == "STOR" else { return false }
             try visit.say("150 go ahead")
@@ -154,7 +154,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a server that knows the least commands serves the file`() async throws {
+    @Test func `a server that supports only the minimum of commands serves the file`() async throws {
         try await withFTP { visit, order in
             guard !["USER", "PASS", "TYPE", "CWD", "PASV", "RETR", "QUIT"].contains(order.word) else { return false }
             try visit.say("500 what?")
@@ -168,7 +168,7 @@ struct FTPReplyTests {
     }
 
     @Test(arguments: ["213 -5", "213 99999999999999999999", "213 five", "213 ", "250 5", "213 5 bytes"])
-    func `a size that is none says nothing of the length`(reply: String) async throws {
+    func `a malformed size leaves the length unknown`(reply: String) async throws {
         try await withFTP { visit, order in
             guard order.word == "SIZE" else { return false }
             try visit.say(reply)
@@ -181,7 +181,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a size in another notation is none`() async throws {
+    @Test func `a hexadecimal size is ignored`() async throws {
         try await withFTP { visit, order in
             guard order.word == "SIZE" else { return false }
             try visit.say("213 0x5")
@@ -194,7 +194,7 @@ struct FTPReplyTests {
     }
 
     @Test(arguments: ["213 20201399000000", "213 never", "213 2020", "213 99999999999999", "213 19700101000000.999999999999999"])
-    func `a date that is none is no date and no failure`(reply: String) async throws {
+    func `a malformed date is ignored`(reply: String) async throws {
         try await withFTP { visit, order in
             guard order.word == "MDTM" else { return false }
             try visit.say(reply)
@@ -206,7 +206,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a reply too many does not pass for the one that is due`() async throws {
+    @Test func `a surplus reply is not taken for the reply to the next command`() async throws {
         try await withFTP { visit, order in
             switch order.word {
             case "TYPE":
@@ -224,7 +224,7 @@ struct FTPReplyTests {
         }
     }
 
-    @Test func `a server that wants no password is sent none`() async throws {
+    @Test func `no password is sent to a server that does not ask for one`() async throws {
         try await withFTP { visit, order in
             guard order.word == "USER" else { return false }
             try visit.say("230 come in")

@@ -14,10 +14,10 @@ import URLLoading
 
 private let content = ScriptedFile.pattern(200_000)
 
-/// How loads get to servers, or do not: proxies, redirects, caches and classes of the app.
+/// How loads reach servers: proxies, redirects, caches and the app's `URLProtocol` classes.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPRouteTests {
-    @Test func `a tunnel for each connection`() async throws {
+    @Test func `each connection has its own tunnel`() async throws {
         try await withFTP(["/home/a.bin": content]) { (server, _) async throws in
             try await withTunnelProxy({ .tunnel(to: Int($0.target.split(separator: ":").last ?? "") ?? 0) }) {
                 (proxy) async throws in
@@ -25,12 +25,12 @@ struct FTPRouteTests {
                     $0.connectionProxyDictionary = proxyDictionary(https: proxy.port)
                     $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
                 } test: { (session) async throws in
-                    // A name that the proxy alone knows.
+                    // A name that only the proxy can resolve.
                     let url = try server.url("/a.bin", host: "files.test")
                     #expect(try await session.data(from: url).0 == Data(content))
                     #expect(proxy.demands.map(\.method) == ["CONNECT", "CONNECT"])
                     #expect(proxy.demands.first?.target == "files.test:\(server.port)")
-                    // The control connection's peer is the proxy: where the data go is the name that it was given.
+                    // The control connection's peer is the proxy, so the data connection uses the host name that was given for it.
                     #expect(proxy.demands.last?.target.hasPrefix("files.test:") == true, "\(proxy.demands.map(\.target))")
                     _ = try await session.upload(
                         for: URLRequest(url: try server.url("/b.bin", host: "files.test")), from: Data(content))
@@ -41,11 +41,11 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `a host that the proxy is not for has its data fetched directly, too`() async throws {
+    @Test func `a host excepted from the proxy has its data fetched directly, too`() async throws {
         try await withFTP(
             ["/home/a.bin": content],
             configure: {
-                // A port where nothing listens.
+                // No server listens on this port.
                 $0.connectionProxyDictionary = proxyDictionary(https: 1, ["ExceptionsList": ["localhost"]])
             }
         ) { (server, session) async throws in
@@ -54,7 +54,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `an address in a 227 is not asked of the proxy`() async throws {
+    @Test func `the proxy is not asked for the address in a 227`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             switch order.word {
             case "EPSV": try visit.say("500 what?")
@@ -99,7 +99,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `SOCKS is told the name of the control connection`() async throws {
+    @Test func `a SOCKS proxy gets the host name of the control connection for the data connection`() async throws {
         try await withFTP(["/home/a.bin": content]) { (server, _) async throws in
             let name = Array("files.test".utf8)
             let steps: [SOCKSProxy.Step] = [
@@ -111,7 +111,7 @@ struct FTPRouteTests {
                     $0.appTransportSecurity = ["NSAllowsArbitraryLoads": true]
                     $0.timeoutIntervalForRequest = 3
                 } test: { (session) async throws in
-                    // The proxy leads its data connection to the control port: no transfer, but the proxy was asked for it.
+                    // The proxy connects the data connection to the control port: the transfer fails, but the proxy was asked.
                     _ = try? await session.data(from: try server.url("/a.bin", host: "files.test"))
                     let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]
                     #expect(proxy.heard.first == [5, 1, 0, 5, 1, 0, 3, UInt8(name.count)] + name + port)
@@ -124,7 +124,7 @@ struct FTPRouteTests {
     }
 
     @Test(arguments: ["tinyproxy", "microsocks", "dante"])
-    func `proxies that were not written for this project`(kind: String) async throws {
+    func `real proxies carry loads`(kind: String) async throws {
         let proxy =
             switch kind {
             case "tinyproxy": try SmallServer.tinyproxy()
@@ -155,7 +155,7 @@ struct FTPRouteTests {
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `no redirect of http leads here`(status: Int) async throws {
+    func `a redirect from HTTP to FTP is not followed`(status: Int) async throws {
         try await withFTP { (server, _) async throws in
             let location = try server.url("/a.bin").absoluteString
             try await withScenario(reply: { _ in .status(status, [("Location", location)]) }) { (web, session) async throws in
@@ -165,7 +165,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `no cache is asked, and none is filled`() async throws {
+    @Test func `a load neither uses nor fills the cache`() async throws {
         let cache = URLCache(memoryCapacity: 10_000_000, diskCapacity: 0, directory: nil)
         try await withFTP(configure: { $0.urlCache = cache }) { (server, session) async throws in
             let url = try server.url("/a.bin")
@@ -197,7 +197,7 @@ struct FTPRouteTests {
     }
 
     @Test(arguments: [URLSession.ResponseDisposition.becomeStream, .cancel])
-    func `a data task does not become a stream`(disposition: URLSession.ResponseDisposition) async throws {
+    func `a data task cannot become a stream`(disposition: URLSession.ResponseDisposition) async throws {
         var answers = EventRecorder.Answers()
         answers.response = { _, _ in disposition }
         let recorder = EventRecorder(answers)
@@ -227,14 +227,14 @@ struct FTPRouteTests {
         override func stopLoading() {}
     }
 
-    @Test func `a class of the app comes first`() async throws {
+    @Test func `a URLProtocol class of the app takes precedence`() async throws {
         try await withFTP(configure: { $0.protocolClasses = [OwnFTP.self] }) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == Data("own".utf8))
             #expect(server.connectionCount == 0)
         }
     }
 
-    @Test func `metrics tell of the control connection`() async throws {
+    @Test func `metrics describe the control connection`() async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder) { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
@@ -256,7 +256,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `metrics tell the times in their order`() async throws {
+    @Test func `the times in metrics are in order`() async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder) { (server, session) async throws in
             let task = session.dataTask(with: try server.url("/a.bin"))
@@ -273,7 +273,7 @@ struct FTPRouteTests {
         }
     }
 
-    @Test func `a host that is not there`() async throws {
+    @Test func `a URL whose host is missing or refuses connections fails`() async throws {
         let port = try RefusingPort()
         try await withSession { (session) async throws in
             await expectFailure(.cannotConnectToHost) {

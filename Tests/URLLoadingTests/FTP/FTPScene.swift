@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// Runs a test with such a server and a session.
+/// Runs a test with a scripted FTP server and a session.
 func withFTP(
     _ files: [String: [UInt8]] = ["/home/a.bin": Array("hello".utf8)], delegate: (any URLSessionDelegate)? = nil,
     isSplit: Bool = false, isIPv6: Bool = false, configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -24,7 +24,7 @@ func withFTP(
     try await withSession(delegate: delegate, configure) { (session) async throws in try await test(server, session) }
 }
 
-/// The same with a rule and the usual greeting.
+/// The same, with a rule and the usual greeting.
 func withFTP(
     _ files: [String: [UInt8]] = ["/home/a.bin": Array("hello".utf8)], delegate: (any URLSessionDelegate)? = nil,
     configure: (URLSessionConfiguration) -> Void = { _ in }, _ rule: @escaping ScriptedFTP.Rule,

@@ -13,25 +13,25 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// An FTP server over TLS in another program (Python, OpenSSL), which does one thing wrong.
+/// An FTP server over TLS in another process (Python, OpenSSL) with one fault.
 ///
-/// It has one file, `a.bin`.
+/// It serves one file, `a.bin`.
 final class FTPSecurePeer: Sendable {
-    /// What it does wrong.
+    /// The server's fault.
     enum Fault: String, Sendable {
         case none
-        /// 502, or 534, for AUTH.
+        /// Replies 502, or 534, to AUTH.
         case unknownAuth, refusedAuth
-        /// A reply in clear behind the 234.
+        /// Sends a cleartext reply after the 234.
         case injection
-        /// Goes on in clear behind the 234.
+        /// Continues in cleartext after the 234.
         case clearReply
         case refusedProtection, refusedBuffer
-        /// PROT P is granted, and data are in clear.
+        /// Grants PROT P, but sends data in cleartext.
         case clearData
-        /// Data, or the control connection's farewell, end with no more than a FIN.
+        /// Ends the data, or the control connection, with a FIN but no close_notify.
         case cutData, cutHalf
-        /// Another certificate for data connections.
+        /// Uses another certificate for data connections.
         case otherCertificate
     }
 
@@ -70,9 +70,9 @@ final class FTPSecurePeer: Sendable {
 
     func stop() { process.stop(SIGKILL) }
 
-    /// What clients said: "clear WORD …" or "tls WORD …", a line each.
+    /// The commands of clients, one per line: "clear WORD …" or "tls WORD …".
     var orders: [String] { directory.text(of: "log").split(separator: "\n").map(String.init) }
-    /// What a server must not have been told in clear.
+    /// What clients must not send in cleartext.
     var secrets: [String] {
         orders.filter { line in ["USER", "PASS", "CWD", "RETR", "STOR", "LIST"].contains { line.hasPrefix("clear " + $0) } }
     }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// TLS of both connections, and App Transport Security.
+/// TLS for control and data connections, and App Transport Security.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPSecurityTests {
     private let certificates: TestCertificates
@@ -21,7 +21,7 @@ struct FTPSecurityTests {
     init() throws { certificates = try TestCertificates.shared.get() }
 
     @Test(arguments: [false, true])
-    func `everything that matters is said in TLS`(isImplicit: Bool) async throws {
+    func `the login, the commands and the data are sent over TLS`(isImplicit: Bool) async throws {
         try await withSecureFTP(certificates.valid, isImplicit: isImplicit) { (peer, session) async throws in
             let url = try peer.url(scheme: isImplicit ? "ftps" : "ftp")
             let (data, response) = try await session.data(from: url)
@@ -37,7 +37,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `ftps needs no setting`() async throws {
+    @Test func `ftps requires no setting`() async throws {
         try await withSecureFTP(certificates.valid, isImplicit: true, configure: { $0.requiresSecureFTP = false }) {
             (peer, session) async throws in
             #expect(try await session.data(from: try peer.url(scheme: "ftps")).0 == content)
@@ -48,7 +48,7 @@ struct FTPSecurityTests {
     @Test(arguments: [
         FTPSecurePeer.Fault.unknownAuth, .refusedAuth, .injection, .clearReply, .refusedProtection,
     ])
-    func `a server that is not secure is told nothing`(fault: FTPSecurePeer.Fault) async throws {
+    func `a server that does not secure the control connection gets no password`(fault: FTPSecurePeer.Fault) async throws {
         let recorder = EventRecorder()
         try await withSecureFTP(certificates.valid, fault: fault, delegate: recorder) { (peer, session) async throws in
             let task = session.dataTask(with: try peer.url())
@@ -63,7 +63,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `a server that does not secure its data is not told which file`() async throws {
+    @Test func `a server that refuses protected data does not learn which file is wanted`() async throws {
         try await withSecureFTP(certificates.valid, fault: .refusedProtection) { (peer, session) async throws in
             await expectFailure(.secureConnectionFailed) { try await session.data(from: try peer.url()) }
             let told = peer.orders.filter { $0.hasPrefix("clear") || $0.contains("RETR") || $0.contains("SIZE") }
@@ -71,7 +71,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `data in clear are not delivered, and are a failure of TLS`() async throws {
+    @Test func `data in cleartext is not delivered and fails as a TLS error`() async throws {
         let recorder = EventRecorder()
         try await withSecureFTP(certificates.valid, fault: .clearData, delegate: recorder) { (peer, session) async throws in
             let task = session.dataTask(with: try peer.url())
@@ -83,7 +83,7 @@ struct FTPSecurityTests {
     }
 
     @Test(arguments: [FTPSecurePeer.Fault.unknownAuth, .refusedProtection, .injection, .clearReply])
-    func `an upload is no different`(fault: FTPSecurePeer.Fault) async throws {
+    func `an upload sends nothing to a server that is not secure`(fault: FTPSecurePeer.Fault) async throws {
         try await withSecureFTP(certificates.valid, fault: fault) { (peer, session) async throws in
             await expectFailure(.secureConnectionFailed, in: "\(fault)") {
                 try await session.upload(for: URLRequest(url: try peer.url("/b")), from: content)
@@ -93,7 +93,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `a plain server where TLS is required is told nothing`() async throws {
+    @Test func `a server without TLS gets no login if TLS is required`() async throws {
         try await withFTP(configure: { $0.requiresSecureFTP = true }) { (server, session) async throws in
             await expectFailure(.secureConnectionFailed) {
                 try await session.data(from: try server.url("/a.bin", user: "ada:x@"))
@@ -104,7 +104,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `a plain server at an ftps URL is told nothing`() async throws {
+    @Test func `a server without TLS gets no login for an ftps URL`() async throws {
         try await withFTP { (server, session) async throws in
             await expectFailure(.secureConnectionFailed) {
                 try await session.data(from: try server.url("/a.bin", user: "ada:x@", scheme: "ftps"))
@@ -114,7 +114,7 @@ struct FTPSecurityTests {
     }
 
     @Test(arguments: [FTPSecurePeer.Fault.cutData, .cutHalf])
-    func `data that end without TLS's farewell are not whole`(fault: FTPSecurePeer.Fault) async throws {
+    func `data that ends without close_notify is incomplete`(fault: FTPSecurePeer.Fault) async throws {
         let recorder = EventRecorder()
         try await withSecureFTP(certificates.valid, fault: fault, delegate: recorder) { (peer, session) async throws in
             await expectFailure(.networkConnectionLost) { try await session.data(from: try peer.url()) }
@@ -127,7 +127,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `an untrusted certificate of the data connection delivers nothing`() async throws {
+    @Test func `data over a connection with an untrusted certificate is not delivered`() async throws {
         let codes: [URLError.Code] = [
             .serverCertificateUntrusted, .serverCertificateHasUnknownRoot, .serverCertificateHasBadDate,
         ]
@@ -150,8 +150,8 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `what a delegate said of one certificate is not said of another`() async throws {
-        // It trusts the control connection's alone.
+    @Test func `a delegate's trust in one certificate does not extend to another`() async throws {
+        // It trusts only the control connection's certificate.
         let leaf = certificates.unknownAuthority.chain.first
         let judge = Judge { question in
             guard question.kind == NSURLAuthenticationMethodServerTrust else {
@@ -176,7 +176,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `a delegate that cancels a server's trust keeps the password`() async throws {
+    @Test func `a delegate that cancels the server trust challenge prevents the login`() async throws {
         let judge = Judge.saying(.cancelAuthenticationChallenge)
         try await withSecureFTP(certificates.valid, delegate: SessionJudge(judge)) { (peer, session) async throws in
             await expectFailure(.cancelled) { try await session.data(from: try peer.url()) }
@@ -184,7 +184,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `an untrusted certificate is told nothing`() async throws {
+    @Test func `a server with an untrusted certificate gets no login`() async throws {
         for (identity, isImplicit) in [
             (certificates.unknownAuthority, false), (certificates.selfSigned, false), (certificates.wrongHost, false),
             (certificates.expired, false), (certificates.unknownAuthority, true), (certificates.wrongHost, true),
@@ -198,7 +198,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `metrics tell of TLS`() async throws {
+    @Test func `metrics describe TLS`() async throws {
         let recorder = EventRecorder()
         try await withSecureFTP(certificates.valid, delegate: recorder) { (peer, session) async throws in
             let task = session.dataTask(with: try peer.url())
@@ -210,7 +210,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `TLS goes through proxies`() async throws {
+    @Test func `TLS works through proxies`() async throws {
         let proxy = try SmallServer.tinyproxy()
         let socks = try SmallServer.microsocks()
         defer {
@@ -241,7 +241,7 @@ struct FTPSecurityTests {
         await names.close()
     }
 
-    @Test func `clear FTP is refused where App Transport Security covers the host`() async throws {
+    @Test func `cleartext FTP is refused if App Transport Security covers the host`() async throws {
         try await withPolicy([:]) { (server, session) async throws in
             for path in ["/a.bin", "/"] {
                 await expectFailure(.appTransportSecurityRequiresSecureConnection) {
@@ -257,7 +257,7 @@ struct FTPSecurityTests {
         }
     }
 
-    @Test func `an exception of App Transport Security lets clear FTP through`() async throws {
+    @Test func `an exception of App Transport Security permits cleartext FTP`() async throws {
         for policy: [String: Any] in [
             ["NSAllowsArbitraryLoads": true],
             ["NSExceptionDomains": ["example.com": ["NSIncludesSubdomains": true, "NSExceptionAllowsInsecureHTTPLoads": true]]],

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Three FTP servers of other makes, in clear and over TLS.
+/// Three real FTP servers, in cleartext and over TLS.
 @Suite(.timeLimit(.minutes(2)))
 struct FTPServersTests {
     enum Make: String, CaseIterable, Sendable {
@@ -26,7 +26,7 @@ struct FTPServersTests {
             }
         }
 
-        /// As whom one may log in there.
+        /// The user and password that can log in there.
         var login: String { self == .vsftpd ? "" : "ada:secret@" }
     }
 
@@ -35,7 +35,7 @@ struct FTPServersTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A server that has a file, a session that trusts it, and the beginning of its URLs.
+    /// Runs a test with a server that has a file, a session that trusts it, and the beginning of its URLs.
     private func withServer(
         _ make: Make, isSecure: Bool, _ change: (inout SmallServer.FTPOptions) -> Void = { _ in },
         test: (SmallServer, URLSession, String) async throws -> Void
@@ -55,7 +55,7 @@ struct FTPServersTests {
     }
 
     @Test(arguments: Make.allCases, [false, true])
-    func `a file is loaded, listed, stored and found missing`(_ make: Make, isSecure: Bool) async throws {
+    func `a file is loaded, listed, stored and reported missing`(_ make: Make, isSecure: Bool) async throws {
         try await withServer(make, isSecure: isSecure) { server, session, base in
             let (data, response) = try await session.data(from: try #require(URL(string: base + "/sub/big.bin")))
             #expect(data == content)
@@ -79,7 +79,9 @@ struct FTPServersTests {
     }
 
     @Test(arguments: [Make.vsftpd, .proftpd])
-    func `a server whose data must resume TLS's session fails the load and says why`(_ make: Make) async throws {
+    func `a server that requires data connections to resume the TLS session fails the load and says why`(
+        _ make: Make
+    ) async throws {
         try await withServer(make, isSecure: true) {
             $0.demandsReuse = true
         } test: { _, session, base in

@@ -15,12 +15,12 @@ import URLLoading
 
 private let content = ScriptedFile.pattern(100_000)
 
-/// When a transfer is complete, and where its data connection goes.
+/// When a transfer is complete, and where its data connection leads.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPTransferTests {
     struct Row: Sendable, CustomTestStringConvertible {
         var testDescription: String
-        /// After "150".
+        /// What the server does after "150".
         var transfer: @Sendable (ScriptedFTP.Visit) throws -> Void
 
         init(_ name: String, _ transfer: @escaping @Sendable (ScriptedFTP.Visit) throws -> Void) {
@@ -86,7 +86,7 @@ struct FTPTransferTests {
     }
 
     @Test(arguments: lost)
-    func `an end that is none loses the connection`(row: Row) async throws {
+    func `a transfer that ends incompletely fails as a lost connection`(row: Row) async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder, rule: Self.rule(row)) { (server, session) async throws in
             let url = try server.url("/a.bin")
@@ -102,7 +102,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `the control connection's end in the midst loses the connection`() async throws {
+    @Test func `closing the control connection during a transfer fails as a lost connection`() async throws {
         let recorder = EventRecorder()
         try await withFTP(
             ["/home/a.bin": content], delegate: recorder, configure: { $0.timeoutIntervalForRequest = 5 }
@@ -155,13 +155,13 @@ struct FTPTransferTests {
     ]
 
     @Test(arguments: whole)
-    func `the ends come in any order`(row: Row) async throws {
+    func `the end of the data and the final reply may come in any order`(row: Row) async throws {
         try await withFTP(["/home/a.bin": content], rule: Self.rule(row)) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin")).0 == Data(content), "\(row.testDescription)")
         }
     }
 
-    @Test func `more bytes than the size are the file's`() async throws {
+    @Test func `bytes beyond the reported size belong to the file`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "SIZE" else { return false }
             try visit.say("213 1000")
@@ -174,7 +174,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `125 begins a transfer too`() async throws {
+    @Test func `125 starts a transfer, too`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.say("125 it is open")
@@ -187,7 +187,7 @@ struct FTPTransferTests {
     }
 
     @Test(arguments: ["500 what?", "502 no", "522 no such protocol", "425 not now"])
-    func `PASV where EPSV is refused`(reply: String) async throws {
+    func `PASV is used if EPSV is refused`(reply: String) async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "EPSV" else { return false }
             try visit.say(reply)
@@ -202,7 +202,7 @@ struct FTPTransferTests {
         "227 Entering Passive Mode (10,213,77,1,%h,%l)", "227 Entering Passive Mode (127,0,0,2,%h,%l).",
         "227 Entering Passive Mode 127,0,0,1,%h,%l", "227 =127,0,0,1,%h,%l", "227 (999,0,0,1,%h,%l)", "227 ok (0,0,0,0,%h,%l)",
     ])
-    func `the address in a 227 is not asked`(form: String) async throws {
+    func `the address in a 227 is ignored`(form: String) async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             switch order.word {
             case "EPSV": try visit.say("500 what?")
@@ -219,12 +219,12 @@ struct FTPTransferTests {
                 #expect(try await session.data(from: try server.url("/a.bin")).0 == Data(content))
                 return
             }
-            // Whether it is a reply at all may be told either way; not where it leads.
+            // The reply may be accepted or refused; but its address must not be connected to.
             _ = try? await session.data(from: try server.url("/a.bin"))
         }
     }
 
-    @Test func `a 229 with signs of its own`() async throws {
+    @Test func `a 229 may use another delimiter`() async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "EPSV" else { return false }
             try visit.say("229 go (!!!\(try visit.open())!)")
@@ -241,7 +241,7 @@ struct FTPTransferTests {
         "227 nothing",
         "227 (127,0,0,1,-1,80)", "227 (127,0,0,1,,)", "227 (1,2,3,4,99999999999999999999,1)",
     ])
-    func `a port that is none fails the load at once`(reply: String) async throws {
+    func `an invalid port fails the load at once`(reply: String) async throws {
         try await withFTP(["/home/a.bin": content]) { visit, order in
             switch order.word {
             case "EPSV": try visit.say(reply.hasPrefix("229") ? reply : "500 what?")
@@ -258,7 +258,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `a data port that refuses fails the load`() async throws {
+    @Test func `a data port that refuses the connection fails the load`() async throws {
         let port = try RefusingPort()
         try await withFTP(["/home/a.bin": content]) { visit, order in
             guard order.word == "EPSV" else { return false }
@@ -271,7 +271,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `550 while the data connection is open`() async throws {
+    @Test func `550 after the data connection was opened fails the load`() async throws {
         try await withFTP { visit, order in
             guard order.word == "RETR" else { return false }
             try visit.take { _ in try visit.say("550 no such file") }
@@ -281,7 +281,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `bytes that come before the server refuses are not the file`() async throws {
+    @Test func `bytes received before a refusal are not delivered`() async throws {
         let recorder = EventRecorder()
         try await withFTP(["/home/a.bin": content], delegate: recorder) { visit, order in
             guard order.word == "RETR" else { return false }
@@ -300,7 +300,7 @@ struct FTPTransferTests {
         }
     }
 
-    @Test func `IPv6 knows EPSV alone`() async throws {
+    @Test func `over IPv6 only EPSV is used`() async throws {
         try await withFTP(["/home/a.bin": content], isIPv6: true) { (server, session) async throws in
             #expect(try await session.data(from: try server.url("/a.bin", host: "[::1]")).0 == Data(content))
             _ = try await session.upload(for: URLRequest(url: try server.url("/b", host: "[::1]")), from: Data(content))

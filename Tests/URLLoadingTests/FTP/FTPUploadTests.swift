@@ -14,14 +14,14 @@ import URLLoading
 
 private let content = ScriptedFile.pattern(300_000)
 
-/// What is stored on servers, and how the app hears of it.
+/// Uploads: what is stored on the server, and what the app is notified of.
 @Suite(.timeLimit(.minutes(1)))
 struct FTPUploadTests {
     /// The kinds of bodies.
     enum Kind: CaseIterable, Sendable { case data, file, stream, async, handler, body }
 
     @Test(arguments: Kind.allCases)
-    func `a body of any kind is stored as it is`(kind: Kind) async throws {
+    func `a body of any kind is stored unchanged`(kind: Kind) async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write(content, to: "body.bin")
         var answers = EventRecorder.Answers()
@@ -54,7 +54,7 @@ struct FTPUploadTests {
             task.resume()
             let record = try await recorder.completion(of: task)
             if kind == .body {
-                // Whether a PUT stores is not said; what it must not do is to say that it did and not to.
+                // A PUT by a data task may store or fail; but it must not succeed without storing.
                 guard record.error == nil, !server.orders("STOR").isEmpty else { return }
                 #expect(server.content("/home/new one.bin") == content)
                 return
@@ -73,14 +73,14 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `an empty body is an empty file`() async throws {
+    @Test func `an empty body is stored as an empty file`() async throws {
         try await withFTP { (server, session) async throws in
             _ = try await session.upload(for: URLRequest(url: try server.url("/empty")), from: Data())
             #expect(server.content("/home/empty") == [])
         }
     }
 
-    @Test func `what was there is replaced`() async throws {
+    @Test func `an existing file is replaced`() async throws {
         try await withFTP(["/home/a.bin": ScriptedFile.pattern(400_000, seed: 2)]) { (server, session) async throws in
             _ = try await session.upload(for: URLRequest(url: try server.url("/a.bin")), from: Data(content))
             #expect(server.content("/home/a.bin") == content)
@@ -103,7 +103,7 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `a server that says 226 in the midst of an upload has not stored it`() async throws {
+    @Test func `226 during an upload does not complete it`() async throws {
         let big = Data(ScriptedFile.pattern(20_000_000))
         try await withFTP { visit, order in
             guard order.word == "STOR" else { return false }
@@ -121,7 +121,7 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `a file that cannot be read stores nothing`() async throws {
+    @Test func `an upload from a file that cannot be read stores nothing`() async throws {
         try await withFTP { (server, session) async throws in
             await #expect(throws: URLError.self) {
                 try await session.upload(
@@ -131,7 +131,7 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `a stream that fails is no upload that succeeds`() async throws {
+    @Test func `an upload whose stream fails does not succeed`() async throws {
         var answers = EventRecorder.Answers()
         answers.bodyStream = { InputStream(fileAtPath: "/nonexistent/body") }
         let recorder = EventRecorder(answers)
@@ -142,9 +142,9 @@ struct FTPUploadTests {
         }
     }
 
-    // MARK: The rest of an upload
+    // MARK: Resumed uploads
 
-    /// Stores while the server has a part.
+    /// Uploads while the server already has a part of the file.
     private func withPart(
         _ part: [UInt8], kind: Kind = .data, _ rule: @escaping ScriptedFTP.Rule = { _, _ in false },
         test: (ScriptedFTP, URLSessionTask, EventRecorder.Record) async throws -> Void
@@ -178,7 +178,7 @@ struct FTPUploadTests {
     }
 
     @Test(arguments: [Kind.data, .file, .stream])
-    func `the rest alone is sent`(kind: Kind) async throws {
+    func `only the rest is sent`(kind: Kind) async throws {
         try await withPart(Array(content.prefix(120_000)), kind: kind) { server, task, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
@@ -190,7 +190,7 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `APPE where REST is refused`() async throws {
+    @Test func `APPE is used if REST is refused`() async throws {
         try await withPart(Array(content.prefix(120_000)), Self.refuse(["REST"])) { server, task, record in
             #expect(record.error == nil)
             #expect(server.content("/home/a.bin") == content)
@@ -200,13 +200,13 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `where neither is known nothing wrong is stored`() async throws {
+    @Test func `without REST and APPE no wrong content is stored`() async throws {
         try await withPart(Array(content.prefix(120_000)), Self.refuse(["REST", "APPE"])) { server, _, record in
             if record.error == nil { #expect(server.content("/home/a.bin") == content) }
         }
     }
 
-    @Test func `a file that is whole, longer, empty, missing or of no size ends as the body`() async throws {
+    @Test func `a file that is complete, longer, empty, missing or of unknown size is replaced by the body`() async throws {
         for part in [content, content + [1, 2, 3], []] {
             try await withPart(part) { server, _, record in
                 #expect(record.error == nil, "\(part.count)")
@@ -230,14 +230,14 @@ struct FTPUploadTests {
         }
     }
 
-    @Test func `a file that is not as long in the end fails the upload`() async throws {
+    @Test func `an upload fails if the file has another length in the end`() async throws {
         try await withPart(
             Array(content.prefix(120_000)),
             { visit, order in
                 guard order.word == "STOR" else { return false }
                 try visit.say("150 go ahead")
                 let bytes = try visit.take { $0.rest() }
-                // A server that does not know what REST means for STOR, and begins anew.
+                // A server that ignores REST before STOR, and starts over.
                 visit.server.change("/home/a.bin", ScriptedFTP.File(content: bytes))
                 visit.offset = 0
                 try visit.say("226 stored")
@@ -249,7 +249,7 @@ struct FTPUploadTests {
     }
 
     @Test(arguments: [FTPServersTests.Make.proftpd, .pyftpdlib], Kind.allCases.filter { [.data, .file, .stream].contains($0) })
-    func `real servers get the rest of an upload, and the whole of another`(make: FTPServersTests.Make, kind: Kind) async throws {
+    func `real servers receive the rest of one upload, and all of another`(make: FTPServersTests.Make, kind: Kind) async throws {
         let server = try make.start(SmallServer.FTPOptions())
         defer { server.stop() }
         try server.put(content.prefix(100_001), at: "sub/part.bin")
