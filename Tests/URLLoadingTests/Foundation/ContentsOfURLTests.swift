@@ -16,7 +16,7 @@ import URLLoading
 /// Foundation's initializers that load a URL and wait for it.
 @Suite(.timeLimit(.minutes(1)))
 struct ContentsOfURLTests {
-    /// Answers what it is asked for by path.
+    /// The reply for each path.
     private static let reply: @Sendable (RecordedRequest) throws -> ScriptedReply = { request in
         switch request.path {
         case "/text": .ok("grün", [("Content-Type", "text/plain; charset=utf-8")])
@@ -27,7 +27,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `each of them loads`() async throws {
+    @Test func `each initializer loads its URL`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             #expect(try Data(contentsOf: server.url("/a")) == Data("body of /a".utf8))
             #expect(try Data(contentsOf: server.url("/moved")) == Data("grün".utf8))
@@ -56,7 +56,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `a status that comes with no such content fails`() async throws {
+    @Test func `an error status fails the load`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             for status in [204, 304, 401, 407] {
                 #expect(try Data(contentsOf: server.url("/status/\(status)")).count == (status == 204 || status == 304 ? 0 : 4))
@@ -83,13 +83,13 @@ struct ContentsOfURLTests {
         let data: NSData? = NSData(contentsOf: refused)
         #expect(data == nil)
         #expect(XMLParser(contentsOf: refused)?.parse() != true)
-        // App Transport Security: nothing is looked up.
+        // App Transport Security refuses it: there is no host name lookup.
         await expectFailure(.appTransportSecurityRequiresSecureConnection) { try Data(contentsOf: clear) }
         await expectFailure(.unsupportedURL) { try Data(contentsOf: unknown) }
         #expect(try Data(contentsOf: URL(string: "data:,abc") ?? refused) == Data("abc".utf8))
     }
 
-    @Test func `it ends on the loop of a session, on its delegate queue and in a completion handler`() async throws {
+    @Test func `loading works on a session's event loop, on its delegate queue and in a completion handler`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             let url = server.url("/a")
             for session in [URLSession.shared, URLSession(configuration: .ephemeral)] {
@@ -103,7 +103,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `it ends where every thread of the cooperative pool waits for such a load`() async throws {
+    @Test func `loading works while every thread of the cooperative pool waits for such a load`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             let sizes = try await withThrowingTaskGroup(of: Int.self) { group in
                 for number in 0..<200 {
@@ -116,7 +116,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `a registered URLProtocol class answers`() throws {
+    @Test func `a registered URLProtocol class is used`() throws {
         let url = try #require(URL(string: "contents-of-url:x"))
         #expect(URLProtocol.registerClass(Answering.self))
         defer { URLProtocol.unregisterClass(Answering.self) }

@@ -16,7 +16,7 @@ import URLLoading
 @Suite(.timeLimit(.minutes(1)))
 struct FileHandleBytesTests {
     @Test(arguments: [0, 1, 16_383, 16_384, 16_385, 100_000])
-    func `the bytes of a file come to its end`(count: Int) async throws {
+    func `the bytes of a file are read to its end`(count: Int) async throws {
         let folder = try TemporaryDirectory()
         let content = Data((0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) })
         let file = folder.url.appending(path: "file")
@@ -25,11 +25,11 @@ struct FileHandleBytesTests {
         var read = Data()
         for try await byte in handle.bytes { read.append(byte) }
         #expect(read == content)
-        // Where it stands: at the end.
+        // The handle's offset is at the end.
         for try await byte in handle.bytes { Issue.record("\(byte)") }
     }
 
-    @Test func `the lines of a pipe come as they are written`() async throws {
+    @Test func `the lines of a pipe arrive as they are written`() async throws {
         let pipe = Pipe()
         var lines = pipe.fileHandleForReading.bytes.lines.makeAsyncIterator()
         for line in ["one", "two", "drei ü"] {
@@ -42,7 +42,7 @@ struct FileHandleBytesTests {
         #expect(try await lines.next() == nil)
     }
 
-    @Test func `cancelling ends a wait for bytes, and takes none that come later`() async throws {
+    @Test func `cancelling ends a wait for bytes and consumes none that arrive later`() async throws {
         let pipe = Pipe()
         let handle = pipe.fileHandleForReading
         let task = Task {
@@ -64,7 +64,7 @@ struct FileHandleBytesTests {
         }
     }
 
-    @Test func `what is always ready, and what is closed, keeps no reader waiting`() async throws {
+    @Test func `a handle that is always ready, or closed, does not block its reader`() async throws {
         let nothing = try #require(FileHandle(forReadingAtPath: "/dev/null"))
         for try await byte in nothing.bytes { Issue.record("\(byte)") }
         let zeros = try #require(FileHandle(forReadingAtPath: "/dev/zero"))
@@ -81,7 +81,7 @@ struct FileHandleBytesTests {
         }
     }
 
-    @Test func `a wait that is cancelled takes nothing of what comes later`() async throws {
+    @Test func `a cancelled wait consumes no bytes that arrive later`() async throws {
         let pipe = Pipe()
         let handle = pipe.fileHandleForReading
         for round in UInt8(0)..<20 {
