@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that fall silent, and connections that end, at each state of a connection and of a stream.
+/// Silent servers and closed connections, in each state of a connection and of a stream.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2BrokenConnectionTests {
-    /// What came of an answer before something happens.
+    /// How much of a response is sent before the failure.
     private static func states(_ stream: Int) -> [(name: String, isBetweenFrames: Bool, steps: [HTTP2Step])] {
         let head = HPACKBytes.literals([(":status", "200"), ("server", "a")])
         let headers = HTTP2Step.bytes(of: .headers, flags: .endHeaders, stream: stream, head)
@@ -41,7 +41,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// Asks for a state's path, with a request timeout.
+    /// Requests the path of a state, with a request timeout.
     private func load(
         _ number: Int, of server: HTTP2ScriptedServer, _ session: URLSession, timeout: TimeInterval = 20
     ) async throws {
@@ -66,7 +66,7 @@ struct HTTP2BrokenConnectionTests {
     }
 
     @Test(arguments: HTTP2Way.allCases, End.allCases)
-    func `a connection that ends fails its loads, and the next ones have another`(way: HTTP2Way, end: End) async throws {
+    func `a connection that ends fails its loads, and later loads open another`(way: HTTP2Way, end: End) async throws {
         try await withHTTP2Scenario(way, reply: Self.reply(end.step)) { (server, session) async throws in
             for (number, state) in Self.states(1).enumerated() {
                 await expectFailure(.networkConnectionLost, in: state.name) { try await load(number, of: server, session) }
@@ -78,7 +78,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a POST is not sent again when its connection ends`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Way.allCases) func `a POST is not retried when its connection ends`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(
             way, reply: { $0.method == "POST" ? [.awaitRequestEnd, .close] : .ok("good") }
         ) { (server, session) async throws in
@@ -89,7 +89,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `a GET on a connection that ends as it is used again is sent once more`() async throws {
+    @Test func `a GET on a reused connection that ends is retried once`() async throws {
         try await withHTTP2Scenario(
             reply: { $0.connection == 0 && $0.path == "/again" ? [.awaitRequestEnd, .close] : .ok($0.path) }
         ) { (server, session) async throws in
@@ -99,7 +99,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `a connection that ended while nobody used it is not used again`() async throws {
+    @Test func `an idle connection that ended is not reused`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
             for (number, step) in [HTTP2Step.close, .closeAbruptly, .resetConnection, .shutdownOutput].enumerated() {
                 #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
@@ -134,18 +134,18 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    // MARK: The beginning
+    // MARK: Connection setup
 
     @Test(arguments: [HTTP2Step.close, .closeAbruptly, .shutdownOutput])
     func `a connection that ends before SETTINGS fails its load`(step: HTTP2Step) async throws {
         try await withHTTP2Scenario(greeting: { _ in [step] }, reply: { _ in [] }) { (server, session) async throws in
-            // A reset may come in the midst of the handshake.
+            // A reset may arrive during the TLS handshake.
             await expectFailure(in: [.networkConnectionLost, .secureConnectionFailed]) { try await session.text(server.url()) }
             #expect(server.connectionCount <= 2)
         }
     }
 
-    @Test func `a server that says nothing at all is waited for until the request timeout`() async throws {
+    @Test func `a server that sends nothing fails the load at the request timeout`() async throws {
         for way in HTTP2Way.allCases {
             for greeting in [[], [HTTP2Step.settings()], [.stopReading]] {
                 try await withHTTP2Scenario(
@@ -158,7 +158,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `SETTINGS that are never acknowledged do not hold loads up`() async throws {
+    @Test func `unacknowledged SETTINGS do not delay loads`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.policy(.ackSettings, false), .settings()] }, reply: { .ok($0.path) }
         ) { (server, session) async throws in
@@ -167,12 +167,12 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// Section 3.4: the first frame has to be SETTINGS.
+    /// Section 3.4: the first frame must be SETTINGS.
     @Test(arguments: [
         [HTTP2Step.ping()], [.frame(.settings, flags: .ack, stream: 0)], [.windowUpdate(1, stream: 0)], [.goAway(last: 0)],
         [.frame(.headers, flags: .endHeaders, stream: 1, HPACKBytes.index(8))], [.frame(0xEE, [1])],
     ])
-    func `a connection that does not begin with SETTINGS is given up`(greeting: [HTTP2Step]) async throws {
+    func `a connection that does not begin with SETTINGS is closed`(greeting: [HTTP2Step]) async throws {
         try await withHTTP2Scenario(greeting: { _ in greeting }, reply: { _ in [.stall] }) { (server, session) async throws in
             await expectFailure(in: brokenProtocol) { try await session.text(server.url()) }
             try await server.waitForEnd(of: 0)
@@ -180,9 +180,9 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    /// What ALPN agreed on is not what is spoken.
+    /// The server does not speak the protocol that ALPN agreed on.
     @Test(arguments: ["an answer of HTTP/1.1", "an error of HTTP/1.1", "text", "zeros", "much"])
-    func `a server that agrees on HTTP/2 and speaks something else fails the load, and the error says so`(
+    func `a server that agrees on HTTP/2 but speaks something else fails the load, and the error says so`(
         row: String
     ) async throws {
         let texts = [
@@ -202,7 +202,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `a server of HTTP/1.1 that is taken for one of HTTP/2 fails the load`() async throws {
+    @Test func `a load with prior knowledge of HTTP/2 fails on an HTTP/1.1 server`() async throws {
         let answer = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
         try await withHTTP2Scenario(
             .clear, greeting: { _ in [.policy(.ackSettings, false), .write(answer), .close] }, reply: { _ in [] }
@@ -213,13 +213,13 @@ struct HTTP2BrokenConnectionTests {
 
     // MARK: Silence
 
-    @Test func `a stream that falls silent times out, is reset, and leaves its neighbours`() async throws {
+    @Test func `a stream that falls silent times out and is reset, and other streams continue`() async throws {
         let states = Self.states(1)
         try await withHTTP2Scenario(
             reply: Self.reply(.stall)
         ) { (server, session) async throws in
             for (number, state) in states.enumerated() {
-                // The connection is there when the time begins to run.
+                // The connection is already open when the timeout begins.
                 #expect(try await session.text(server.url("/good")) == "good", "\(state.name)")
                 await expectFailure(.timedOut, in: state.name) { try await load(number, of: server, session, timeout: 0.5) }
                 let request = try #require(server.requests.last { $0.path == "/\(number)" })
@@ -229,14 +229,14 @@ struct HTTP2BrokenConnectionTests {
                     #expect(try await session.text(server.url("/good")) == "good", "\(state.name)")
                     #expect(server.requests.last?.connection == request.connection, "\(state.name)")
                 }
-                // What stands in the middle of something keeps its connection from others.
+                // A connection with an unfinished frame or field block cannot be reused.
                 server.run(.close, on: request.connection)
                 try await server.waitForEnd(of: request.connection)
             }
         }
     }
 
-    @Test func `an upload into a connection that takes nothing times out, in bounded memory`() async throws {
+    @Test func `an upload to a server that does not read times out, in bounded memory`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write([], to: "large")
         try FileHandle(forWritingTo: file).truncate(atOffset: 1 << 30)
@@ -253,7 +253,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `each byte of DATA puts the request timeout off`() async throws {
+    @Test func `each byte of DATA restarts the request timeout`() async throws {
         try await withGrowingTimes { scale in
             var isRight = false
             let drip = (0..<8).flatMap { _ in [HTTP2Step.pause(milliseconds: Int(50 * scale)), .frame(.data, [0x78])] }
@@ -267,7 +267,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `PING and SETTINGS do not put the request timeout off`() async throws {
+    @Test func `PING and SETTINGS do not restart the request timeout`() async throws {
         let drip = (0..<400).flatMap { _ in [HTTP2Step.pause(milliseconds: 50), .ping(), .settings()] }
         try await withHTTP2Scenario(
             configure: { $0.timeoutIntervalForRequest = 0.5 }, reply: { _ in [.awaitRequestEnd, .head()] + drip }
@@ -276,7 +276,7 @@ struct HTTP2BrokenConnectionTests {
         }
     }
 
-    @Test func `nothing is left of connections that broke`() async throws {
+    @Test func `broken connections leave no file descriptor open`() async throws {
         try await withHTTP2Scenario(reply: { _ in [.awaitRequestEnd, .head(), .resetConnection] }) {
             (server, session) async throws in
             await expectFailure(.networkConnectionLost) { try await session.text(server.url()) }

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// One connection for all, its preface and settings, and how many streams it has at once (RFC 9113, sections 3.4, 5.1.2 and 6.5).
+/// Sharing one connection, its preface and settings, and the limit of concurrent streams (RFC 9113, sections 3.4, 5.1.2 and 6.5).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ConnectionTests {
-    /// Loads as many at once; the paths are `/0`, `/1` and so on.
+    /// Loads `count` resources concurrently; the paths are `/0`, `/1` and so on.
     private func load(_ count: Int, from server: HTTP2ScriptedServer, _ session: URLSession) async throws -> [String] {
         try await withThrowingTaskGroup(of: (Int, String).self) { group in
             for number in 0..<count {
@@ -28,10 +28,10 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a connection begins with SETTINGS that refuse pushes`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Way.allCases) func `a connection begins with SETTINGS that disable push`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(way, reply: { _ in .ok("good") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "good")
-            // Ours are acknowledged, and the client's are there before its first request.
+            // The client's SETTINGS precede its first request, and ours are acknowledged.
             let acknowledgement = try await server.frame(.settings) { $0.flags.contains(.ack) }
             #expect(acknowledgement.length == 0)
             let frames = server.frames()
@@ -60,8 +60,8 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// RFC 7541, section 4.2: the server's decoder fails on an entry, or a table size, that its SETTINGS rule out.
-    @Test func `field blocks keep within SETTINGS_HEADER_TABLE_SIZE, whatever it becomes`() async throws {
+    /// RFC 7541, section 4.2: the server's decoder fails on an entry, or a table size, beyond its SETTINGS.
+    @Test func `field blocks respect SETTINGS_HEADER_TABLE_SIZE whenever it changes`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.header("x-number") ?? "none") }) { (server, session) async throws in
             for (number, size) in [4096, 0, 4096, 100, 65_536, 50, 0].enumerated() {
                 for repetition in 0..<3 {
@@ -75,7 +75,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `a PING that is an acknowledgement is not answered`() async throws {
+    @Test func `a PING acknowledgement is not acknowledged`() async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.ping(Array("nobody's".utf8), ack: true), .ping(Array("question".utf8)), .awaitFrame(.ping)] + .ok() }
         ) { (server, session) async throws in
@@ -84,8 +84,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a hundred loads that start at once share one connection`(way: HTTP2Way) async throws
-    {
+    @Test(arguments: HTTP2Way.allCases) func `a hundred concurrent loads share one connection`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(
             way, reply: { [.awaitRequests(100)] + .ok($0.path) }
         ) { (server, session) async throws in
@@ -95,7 +94,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `a thousand loads at once are all answered, within the streams that there may be`() async throws {
+    @Test func `a thousand concurrent loads succeed within the limit of streams`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 100])] }, reply: { .ok($0.path) }
         ) { (server, session) async throws in
@@ -106,13 +105,15 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// The server holds the first ones until as many have come as may; one more would be an error of the client's.
-    @Test(arguments: [1, 3, 100]) func `no more streams are open than SETTINGS_MAX_CONCURRENT_STREAMS`(limit: Int) async throws {
+    /// The server holds its responses until the limit is reached; one more stream would be an error of the client.
+    @Test(arguments: [1, 3, 100]) func `the client opens no more streams than SETTINGS_MAX_CONCURRENT_STREAMS`(
+        limit: Int
+    ) async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: UInt32(limit)])] },
             reply: { request in ((1...limit).contains(request.order) ? [.awaitRequests(limit + 1)] : []) + .ok(request.path) }
         ) { (server, session) async throws in
-            // The limit is known from the first answer on.
+            // The client knows the limit after the first response.
             _ = try await session.text(server.url("/first"))
             #expect(try await load(limit * 2 + 1, from: server, session).count == limit * 2 + 1)
             #expect(server.requests.map(\.openCount).max() == limit)
@@ -120,7 +121,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `the number of streams is raised and lowered while loads wait`() async throws {
+    @Test func `the limit of streams may be raised and lowered while loads wait`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
             reply: { request in
@@ -142,11 +143,11 @@ struct HTTP2ConnectionTests {
             try await server.settle()
             #expect(server.requests.count == 2)
             server.run(.settings([.maxConcurrentStreams: 4]), on: 0)
-            // Three more beside the first, and no fourth.
+            // Three more besides the first, and no fourth.
             _ = try await server.head(4)
             try await server.settle()
             #expect(server.requests.count == 5)
-            // Below what is open: nothing begins until enough has ended.
+            // Below the number of open streams: none is opened until enough have ended.
             server.run(.settings([.maxConcurrentStreams: 2]), on: 0)
             try await server.settle()
             server.open("first")
@@ -159,8 +160,8 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    /// Section 6.5.2: a value of 0 holds requests back for as long as it lasts.
-    @Test func `a limit of no stream holds loads back until it is raised`() async throws {
+    /// Section 6.5.2: a value of 0 prevents new streams while it is in effect.
+    @Test func `a limit of zero streams holds loads until it is raised`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 0]), .gate("closed"), .settings([.maxConcurrentStreams: 10])] },
             reply: { .ok($0.path) }
@@ -168,14 +169,14 @@ struct HTTP2ConnectionTests {
             async let text = session.text(server.url("/later"))
             try await server.frame(.settings) { $0.flags.contains(.ack) }
             try await server.settle()
-            // One may have left before the limit was known.
+            // One request may have been sent before the client knew the limit.
             #expect(server.requests.count <= 1)
             server.open("closed")
             #expect(try await text == "/later")
         }
     }
 
-    @Test func `loads that wait for a stream go by priority`() async throws {
+    @Test func `loads that wait for a stream start in order of priority`() async throws {
         let recorder = EventRecorder()
         let other = try await ScriptedServer.start { _ in .ok() }
         try await withHTTP2Scenario(
@@ -193,7 +194,7 @@ struct HTTP2ConnectionTests {
                 task.resume()
                 return task
             }
-            // What was begun before is in line when this is there.
+            // The tasks resumed before this load are queued once it has finished.
             _ = try await session.text(other.url())
             server.open("held")
             for task in tasks { try await recorder.completion(of: task) }
@@ -202,8 +203,8 @@ struct HTTP2ConnectionTests {
         try await other.close()
     }
 
-    /// RFC 9218, section 4.1: urgency from 0, the highest, to 7; 3 is that of a request that says nothing.
-    @Test func `a task's priority is in its Priority field`() async throws {
+    /// RFC 9218, section 4.1: urgency from 0, the highest, to 7; the default is 3.
+    @Test func `a task's priority is sent in the Priority field`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(delegate: recorder, reply: { .ok($0.path) }) { (server, session) async throws in
             var urgencies: [Int] = []
@@ -227,7 +228,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `cancelling a load resets its stream with CANCEL, and leaves the others`() async throws {
+    @Test func `cancelling a load resets its stream with CANCEL, and other streams continue`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder,
@@ -258,7 +259,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `a load that is cancelled before it has a stream sends nothing`() async throws {
+    @Test func `a load that is cancelled while it waits for a stream sends nothing`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder, greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
@@ -278,7 +279,7 @@ struct HTTP2ConnectionTests {
         }
     }
 
-    @Test func `a session that ends says so, and leaves no connection`() async throws {
+    @Test func `an invalidated session closes its connection without an error`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withHTTP2Server(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
             try await withSession({ $0.speakHTTP2(.secure, certificates) }) { (session) async throws in
@@ -286,13 +287,13 @@ struct HTTP2ConnectionTests {
                 session.finishTasksAndInvalidate()
                 try await server.waitForEnd(of: 0)
             }
-            // Section 5.4.1 and 6.8: an orderly end is a GOAWAY without an error, if it is said.
+            // Sections 5.4.1 and 6.8: GOAWAY is optional in an orderly shutdown, and carries no error.
             let errors = server.frames(.goAway).compactMap(\.errorCode)
             #expect(errors.allSatisfy { $0 == .noError })
         }
     }
 
-    @Test func `sessions have connections of their own`() async throws {
+    @Test func `sessions do not share connections`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withHTTP2Server(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
             for number in 0..<2 {

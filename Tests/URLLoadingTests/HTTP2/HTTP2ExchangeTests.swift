@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a request looks like on a stream, and what of an answer is told (RFC 9113, section 8).
+/// What a request looks like on a stream, and what of a response the app sees (RFC 9113, section 8).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ExchangeTests {
-    @Test(arguments: HTTP2Way.allCases) func `a request has the parts of its URL in pseudo-header fields`(
+    @Test(arguments: HTTP2Way.allCases) func `a request carries the parts of its URL in pseudo-header fields`(
         way: HTTP2Way
     ) async throws {
         try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in
@@ -30,7 +30,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `fields go out in lower case, and those of the connection not at all`() async throws {
+    @Test func `field names are sent in lower case, and connection-specific fields are not sent`() async throws {
         try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
             let headers = [
                 "X-One": "1", "Connection": "close, X-Two", "Keep-Alive": "timeout=5", "Proxy-Connection": "keep-alive",
@@ -47,8 +47,8 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Section 8.3.1: `host` may not say anything other than `:authority`.
-    @Test func `a request's own Host is its authority`() async throws {
+    /// Section 8.3.1: `host` must not differ from `:authority`.
+    @Test func `a Host field set by the app becomes the authority`() async throws {
         try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.text(URLRequest(server.url(), headers: ["Host": "other.example"]))
             #expect(server.requests[0].authority == "other.example")
@@ -56,8 +56,8 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Section 8.2.3: several fields are one, joined by "; ".
-    @Test func `cookies are whole once their crumbs are joined, and those of answers are kept`() async throws {
+    /// Section 8.2.3: several cookie fields are concatenated with "; ".
+    @Test func `split cookie fields form one cookie header, and cookies of responses are stored`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 request.path == "/set"
@@ -72,7 +72,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `an answer has its fields, and no pseudo-header field among them`() async throws {
+    @Test func `a response has its fields, without pseudo-header fields`() async throws {
         let fields = [
             ("x-twice", "a"), ("x-twice", "b"), ("x-empty", ""), ("x-long", String(repeating: "v", count: 20_000)),
             ("content-type", "text/plain; charset=utf-8"), ("x-latin", "caf\u{E9}"),
@@ -90,7 +90,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `however an answer is cut into frames, it is the same`() async throws {
+    @Test func `the framing of a response makes no difference`() async throws {
         let fields = [(":status", "200"), ("x-field", "value of it"), ("content-length", "5")]
         let literals = HPACKBytes.literals(fields)
         let rows: [(String, [HTTP2Step])] = [
@@ -165,20 +165,20 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// RFC 7541, sections 2.3.2 and 4: one table for all answers of a connection, in order.
-    @Test func `the dynamic table is kept from answer to answer`() async throws {
+    /// RFC 7541, sections 2.3.2 and 4: all responses of a connection share one dynamic table, in order.
+    @Test func `the dynamic table is kept between responses`() async throws {
         let field = { (name: String) in HPACKBytes.index(8) + HPACKBytes.indexed([("x-field", name)]) }
         let none = HPACKBytes.tableSize(0) + HPACKBytes.tableSize(4096)
         let rows: [([UInt8], String)] = [
             (field("one"), "one"), (field("two"), "two"),
             (HPACKBytes.index(8) + HPACKBytes.index(62), "two"), (HPACKBytes.index(8) + HPACKBytes.index(63), "one"),
-            // The name of an entry with a value of its own.
+            // The name of an entry with a new value.
             (HPACKBytes.index(8) + [0x7E] + HPACKBytes.string("three"), "three"),
             (HPACKBytes.index(8) + HPACKBytes.index(62), "three"),
             (none + field("four"), "four"), (HPACKBytes.index(8) + HPACKBytes.index(62), "four"),
             // Huffman-coded (appendix B): "a", then the padding.
             (HPACKBytes.index(8) + [0x00] + HPACKBytes.string("x-field") + HPACKBytes.huffman([0x1F]), "a"),
-            // Never indexed (section 6.2.3), and larger than the table, which it empties (section 4.4).
+            // Never indexed (section 6.2.3); then an entry larger than the table, which empties it (section 4.4).
             (HPACKBytes.index(8) + [0x10] + HPACKBytes.string("x-field") + HPACKBytes.string("five"), "five"),
             (field(String(repeating: "6", count: 5000)), String(repeating: "6", count: 5000)),
         ]
@@ -193,8 +193,8 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    /// Section 5.1.1 and 4.1: the highest bit of a stream's number is ignored.
-    @Test func `a reserved bit is ignored`() async throws {
+    /// Sections 5.1.1 and 4.1: the highest bit of a stream identifier is ignored.
+    @Test func `the reserved bit is ignored`() async throws {
         let head = HPACKBytes.index(8)
         try await withHTTP2Scenario(
             reply: { request in
@@ -207,7 +207,7 @@ struct HTTP2ExchangeTests {
     }
 
     @Test(arguments: [("HEAD", 200), ("GET", 204), ("GET", 304)])
-    func `an answer that can have no body has none`(method: String, status: Int) async throws {
+    func `a response that must not have a body has none`(method: String, status: Int) async throws {
         let length = status == 204 ? [] : [("content-length", "5")]
         try await withHTTP2Scenario(
             reply: { request in
@@ -224,7 +224,7 @@ struct HTTP2ExchangeTests {
                 #expect(text.isEmpty && response.statusCode == status)
                 #expect(response.value(forHTTPHeaderField: "Content-Length") == length.first?.1)
             }
-            // Content that may not be there is not content: malformed, or left out.
+            // Such content makes the response malformed, or is ignored.
             do {
                 #expect(try await session.text(URLRequest(server.url("/body"), method: method)).text.isEmpty)
             } catch let error as URLError {
@@ -234,7 +234,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `interim responses are told of`() async throws {
+    @Test func `interim responses are reported to the delegate`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder,
@@ -250,7 +250,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `gzip is decoded`() async throws {
+    @Test func `gzip bodies are decoded`() async throws {
         let recorder = EventRecorder()
         let content = ScriptedFile.pattern(100_000)
         try await withHTTP2Scenario(
@@ -267,7 +267,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `metrics name h2, and a connection that was there already`(
+    @Test(arguments: HTTP2Way.allCases) func `metrics report h2 and the reuse of a connection`(
         way: HTTP2Way
     ) async throws {
         let recorder = EventRecorder()
@@ -289,7 +289,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `a redirect is followed on the same connection, and POST becomes GET`() async throws {
+    @Test func `a redirect is followed on the same connection, and a POST becomes a GET`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder,
@@ -307,7 +307,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `307 has the body sent again, from data, file and stream`() async throws {
+    @Test func `307 resends the body, from data, file and stream`() async throws {
         let content = ScriptedFile.pattern(300_000)
         let directory = try TemporaryDirectory()
         let file = try directory.write(content, to: "body")
@@ -329,7 +329,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `a fresh answer is stored, and a stale one revalidated`() async throws {
+    @Test func `a fresh response is served from the cache, and a stale one is revalidated`() async throws {
         let cache = URLCache(memoryCapacity: 10 << 20, diskCapacity: 0)
         try await withHTTP2Scenario(
             configure: { $0.urlCache = cache },
@@ -345,7 +345,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `a download is interrupted and goes on where it was`() async throws {
+    @Test func `an interrupted download resumes where it stopped`() async throws {
         let content = ScriptedFile.pattern(600_000)
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
@@ -380,7 +380,7 @@ struct HTTP2ExchangeTests {
         }
     }
 
-    @Test func `bytes come as they are sent`() async throws {
+    @Test func `bytes arrive as they are sent`() async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.head(), .data("first\nsec", ends: false), .gate("more"), .data("ond\nthird")] }
         ) { (server, session) async throws in

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Where HTTP/2 is not spoken, and where one connection serves several hosts.
+/// When HTTP/1.1 is spoken instead of HTTP/2, and when one connection serves several hosts.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2FallbackTests {
     private static let page = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\none"
@@ -23,7 +23,7 @@ struct HTTP2FallbackTests {
     }
 
     @Test(arguments: [["http/1.1"], ["h3", "http/1.1"], ["spdy/3"]])
-    func `HTTP/1.1 is spoken where ALPN agrees on nothing better`(offer: [String]) async throws {
+    func `HTTP/1.1 is spoken if ALPN does not agree on HTTP/2`(offer: [String]) async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             protocols: offer, delegate: recorder, greeting: { _ in [] }, reply: { _ in [.write(Self.page)] }
@@ -38,7 +38,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `HTTP/1.1 is spoken with a server that has no ALPN`() async throws {
+    @Test func `HTTP/1.1 is spoken to a server without ALPN`() async throws {
         let recorder = EventRecorder()
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
@@ -52,8 +52,8 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// RFC 9113, section 3.1: the upgrade by `h2c` is no more.
-    @Test func `in clear HTTP/1.1 is spoken, and no upgrade asked for`() async throws {
+    /// RFC 9113, section 3.1: the `h2c` upgrade is obsolete.
+    @Test func `HTTP/1.1 is spoken in cleartext, and no upgrade is requested`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in .ok("one") }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
@@ -64,7 +64,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `prior knowledge is for URLs in clear alone`() async throws {
+    @Test func `prior knowledge does not apply to https URLs`() async throws {
         try await withHTTP2Scenario(
             protocols: ["http/1.1"], configure: { $0.connectionOptions.httpVersions = .http2PriorKnowledge },
             greeting: { _ in [] }, reply: { _ in [.write(Self.page)] }
@@ -73,8 +73,10 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// RFC 9113, section 7: HTTP_1_1_REQUIRED, of a stream or of the connection.
-    @Test(arguments: [false, true]) func `a server that requires HTTP/1.1 is asked again in it`(isGoAway: Bool) async throws {
+    /// RFC 9113, section 7: HTTP_1_1_REQUIRED for a stream or for the connection.
+    @Test(arguments: [false, true]) func `a request is retried over HTTP/1.1 if the server requires it`(
+        isGoAway: Bool
+    ) async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder, greeting: { $0 == 0 ? [.settings()] : [] },
@@ -95,7 +97,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `a server that requires HTTP/1.1 and does not speak it fails the load`() async throws {
+    @Test func `a server that requires HTTP/1.1 but does not speak it fails the load`() async throws {
         try await withHTTP2Scenario(
             greeting: { $0 == 0 ? [.settings()] : [.close] }, reply: { _ in [.resetStream(.http11Required)] }
         ) { (server, session) async throws in
@@ -104,15 +106,15 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// RFC 9113, section 9.2.2 and appendix A: what is no ephemeral key exchange with authenticated encryption is prohibited.
+    /// RFC 9113, section 9.2.2 and appendix A: cipher suites without ephemeral key exchange and AEAD are prohibited.
     ///
-    /// nginx minds none.
+    /// nginx does not enforce this.
     @Test(
         arguments: [
             ("ECDHE-ECDSA-AES128-GCM-SHA256", 0xC02B, "h2"), ("ECDHE-ECDSA-CHACHA20-POLY1305", 0xCCA9, "h2"),
             ("ECDHE-ECDSA-AES128-SHA", 0xC009, "http/1.1"), ("ECDHE-ECDSA-AES256-SHA", 0xC00A, "http/1.1"),
         ])
-    func `HTTP/2 is not spoken over a cipher suite that is prohibited for it, and HTTP/1.1 is`(
+    func `over a cipher suite that is prohibited for HTTP/2, HTTP/1.1 is spoken`(
         name: String, suite: Int, version: String
     ) async throws {
         let certificates = try TestCertificates.shared.get()
@@ -137,8 +139,8 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// What NTLM authenticates is a connection of HTTP/1.1 (RFC 4559, section 6, for Negotiate; RFC 9113 has nothing of the kind).
-    @Test func `NTLM is spoken over HTTP/1.1, where the server offers it over HTTP/2`() async throws {
+    /// NTLM authenticates an HTTP/1.1 connection (for Negotiate see RFC 4559, section 6; RFC 9113 defines no such thing).
+    @Test func `NTLM uses HTTP/1.1 even if the server offers it over HTTP/2`() async throws {
         let script = NTLMScript()
         let answer = script.script()
         let interview = Interview(user: "ada", password: "lovelace")
@@ -182,7 +184,7 @@ struct HTTP2FallbackTests {
             }, reply: reply, test: test)
     }
 
-    @Test func `hosts of one certificate and one address share a connection`() async throws {
+    @Test func `hosts with one certificate and one address share a connection`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(hosts) { (server, session) async throws in
             for host in ["a.example.com", "b.example.com", "a.example.com"] {
@@ -192,18 +194,18 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `hosts of different addresses do not share a connection`() async throws {
+    @Test func `hosts with different addresses do not share a connection`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.2"]]
         try await withHosts(hosts) { (server, session) async throws in
             let first = server.url("/", host: "a.example.com")
             #expect(try await session.text(first) == "a.example.com:\(server.port) on 0")
-            // Nobody listens there.
+            // No server listens on that address.
             await expectFailure(.cannotConnectToHost) { try await session.text(server.url("/", host: "b.example.com")) }
             #expect(server.connectionCount == 1)
         }
     }
 
-    @Test func `a host that is not in the certificate does not share a connection, nor is it trusted`() async throws {
+    @Test func `a host that is not in the certificate neither shares the connection nor is trusted`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "a.b.example.com": ["127.0.0.1"], "example.com": ["127.0.0.1"]]
         try await withHosts(hosts) { (server, session) async throws in
             #expect(try await session.text(server.url("/", host: "a.example.com")) == "a.example.com:\(server.port) on 0")
@@ -214,8 +216,8 @@ struct HTTP2FallbackTests {
         }
     }
 
-    /// RFC 9110, section 15.5.20: the request may be sent again over a different connection.
-    @Test func `421 on a shared connection has the request sent again on one of its own`() async throws {
+    /// RFC 9110, section 15.5.20: the client may retry the request over a different connection.
+    @Test func `a request that gets 421 on a shared connection is retried on its own`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
             hosts,
@@ -229,14 +231,14 @@ struct HTTP2FallbackTests {
             let request = URLRequest(b, method: "POST", body: Data("body".utf8))
             #expect(try await session.text(request).text == "b.example.com:\(server.port) on 1")
             #expect(server.serverNames == ["a.example.com", "b.example.com"])
-            // And it stays there.
+            // Later requests use that connection, too.
             #expect(try await session.text(b) == "b.example.com:\(server.port) on 1")
             #expect(try await session.text(a) == "a.example.com:\(server.port) on 0")
             #expect(server.requests.map(\.bodyText) == ["", "body", "body", "", ""])
         }
     }
 
-    @Test func `a body that can be read once is asked for anew after a 421 that sharing brought`() async throws {
+    @Test func `a streamed body is requested again after a 421 on a shared connection`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
             hosts, delegate: StreamGiver(),
@@ -252,7 +254,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `a host that shared a connection is asked for by its own name after a flush`() async throws {
+    @Test func `a host that shared a connection gets its own after a flush`() async throws {
         let hosts = ["a.example.com": ["127.0.0.1"], "b.example.com": ["127.0.0.1"]]
         try await withHosts(
             hosts,
@@ -276,7 +278,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `421 on a connection of its own is the answer`() async throws {
+    @Test func `421 on an unshared connection is the response`() async throws {
         try await withHTTP2Scenario(reply: { _ in .status(421, body: Array("not here".utf8)) }) {
             (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -284,7 +286,7 @@ struct HTTP2FallbackTests {
         }
     }
 
-    @Test func `HTTP/2 goes through a proxy's tunnel`() async throws {
+    @Test func `HTTP/2 works through a proxy's tunnel`() async throws {
         let proxy = try SmallServer.tinyproxy()
         defer { proxy.stop() }
         let recorder = EventRecorder()
@@ -303,7 +305,7 @@ struct HTTP2FallbackTests {
     }
 }
 
-/// Gives a body again, and judges no server.
+/// Supplies a body stream again, and leaves server trust to the system.
 private final class StreamGiver: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask,

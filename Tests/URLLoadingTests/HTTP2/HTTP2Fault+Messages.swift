@@ -83,7 +83,7 @@ extension HTTP2Fault {
     /// `:status: 200` by Huffman-coded digits, which are in `digits`.
     private static func status(_ digits: [UInt8]) -> [UInt8] { [0x08] + HPACKBytes.huffman(digits) }
 
-    /// Field blocks that cannot be decoded (RFC 7541), which is an error of the connection (RFC 9113, section 4.3).
+    /// Field blocks that cannot be decoded (RFC 7541): a connection error (RFC 9113, section 4.3).
     static let compression: [HTTP2Fault] = [
         // RFC 7541, section 2.3.3.
         uncompressed("index 0", [0x80]),

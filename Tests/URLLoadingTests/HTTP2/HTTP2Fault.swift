@@ -9,18 +9,18 @@
 
 import LoadingTestKit
 
-/// One thing a server does that RFC 9113 or RFC 7541 forbids, in answer to a GET, and what the client owes for it.
+/// A violation of RFC 9113 or RFC 7541 by a server, in response to a GET, and how the client must react.
 struct HTTP2Fault: Sendable {
-    /// What is given up: by RST_STREAM the stream, by GOAWAY the connection.
+    /// What the client ends: the stream with RST_STREAM, or the connection with GOAWAY.
     ///
-    /// A stream error may be taken for one of the connection (RFC 9113, section 5.4.2).
+    /// A stream error may be treated as a connection error (RFC 9113, section 5.4.2).
     enum Scope: Sendable { case stream, connection }
 
     let name: String
     let scope: Scope
     let codes: Set<HTTP2Frame.ErrorCode>
     let steps: [HTTP2Step]
-    /// What nghttp2 says, where that is something else.
+    /// The error codes of nghttp2, if they differ.
     let peerCodes: Set<HTTP2Frame.ErrorCode>?
 
     init(
@@ -37,11 +37,11 @@ struct HTTP2Fault: Sendable {
 
 private let head = HTTP2Step.head(200, [("content-length", "5")])
 private let large: UInt32 = 0x7FFF_FFFF
-/// What a frame's head can say; nothing of it follows.
+/// The largest length that a frame header can declare; no such payload follows.
 private let longest = 0xFF_FFFF
 
 extension HTTP2Fault {
-    /// Frames that are wrong in themselves.
+    /// Frames that are malformed by themselves.
     static let frames: [HTTP2Fault] = [
         // Section 4.2.
         .init("a frame larger than SETTINGS_MAX_FRAME_SIZE", .stream, [.frameSizeError], head, .frame(.data, length: longest)),
@@ -121,7 +121,7 @@ extension HTTP2Fault {
             .frame(.headers, HPACKBytes.index(8)), .frame(.continuation, flags: .endHeaders, stream: 1001)),
     ]
 
-    /// Frames that come when they may not.
+    /// Frames that are not permitted in the current state.
     static let states: [HTTP2Fault] = [
         // Section 5.1.
         .init("DATA of an idle stream", .connection, [.protocolError], .frame(.data, stream: 1001, [1])),

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What servers do that they may not: the load fails, the client says by which error, and goes on to load.
+/// Violations by servers: the load fails, the client reports the error to the server, and further loads succeed.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2FaultTests {
     private static func reply(_ faults: [HTTP2Fault]) -> HTTP2ScriptedServer.Reply {
@@ -41,23 +41,23 @@ struct HTTP2FaultTests {
         }
     }
 
-    @Test func `a frame that is wrong in itself is answered by its error`() async throws {
+    @Test func `a malformed frame ends the stream or the connection with its error code`() async throws {
         try await expect(HTTP2Fault.frames, brokenProtocol)
     }
 
-    @Test func `a frame that comes when it may not is answered by its error`() async throws {
+    @Test func `a frame that is not permitted in its state ends the stream or the connection with its error code`() async throws {
         try await expect(HTTP2Fault.states, brokenProtocol)
     }
 
-    @Test func `a malformed response is a PROTOCOL_ERROR of its stream`() async throws {
+    @Test func `a malformed response resets its stream with PROTOCOL_ERROR`() async throws {
         try await expect(HTTP2Fault.messages, malformedResponse)
     }
 
-    @Test func `a field block that cannot be decoded is a COMPRESSION_ERROR of the connection`() async throws {
+    @Test func `a field block that cannot be decoded ends the connection with COMPRESSION_ERROR`() async throws {
         try await expect(HTTP2Fault.compression, brokenProtocol)
     }
 
-    @Test func `a malformed response leaves the other streams of its connection`() async throws {
+    @Test func `a malformed response does not affect the other streams of its connection`() async throws {
         let faults = HTTP2Fault.messages
         try await withHTTP2Scenario(reply: Self.reply(faults)) { (server, session) async throws in
             let url = server.url("/beside")
@@ -73,8 +73,8 @@ struct HTTP2FaultTests {
         }
     }
 
-    /// Section 5.1: what comes for a stream that has ended may end the connection, as STREAM_CLOSED, and nothing else.
-    @Test(arguments: ["DATA", "HEADERS", "CONTINUATION"]) func `frames of a stream that has ended harm no load`(
+    /// Section 5.1: a frame for a closed stream may end the connection, as STREAM_CLOSED, and has no other effect.
+    @Test(arguments: ["DATA", "HEADERS", "CONTINUATION"]) func `frames for a closed stream fail no load`(
         kind: String
     ) async throws {
         try await withHTTP2Scenario(
@@ -100,9 +100,9 @@ struct HTTP2FaultTests {
         }
     }
 
-    /// Whether rows are right is not for our client to say: nghttp2, by curl, is told the same.
+    /// Checks the tables against another implementation: nghttp2, through curl, receives the same faults.
     @Test(arguments: ["frames", "states", "messages", "compression"])
-    func `curl answers the same faults by the same errors`(table: String) async throws {
+    func `curl reports the same error codes for the same faults`(table: String) async throws {
         let all = [
             "frames": HTTP2Fault.frames, "states": HTTP2Fault.states, "messages": HTTP2Fault.messages,
             "compression": HTTP2Fault.compression,

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that send without end what costs them nothing.
+/// Servers that send endless cheap frames.
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2FloodTests {
     struct Flood: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// Whether the connection has to end, and not the load alone.
+        /// Whether the whole connection must end, not only the load.
         var endsConnection = true
         let steps: @Sendable (_ stream: Int) -> [HTTP2Step]
 
@@ -27,7 +27,7 @@ struct HTTP2FloodTests {
             self.steps = steps
         }
 
-        /// A frame a hundred times in each write, without end.
+        /// Sends a frame without end, a hundred times per write.
         static func endless(
             _ kind: HTTP2Frame.Kind, flags: HTTP2Frame.Flags = [], stream: Int = 0, _ payload: [UInt8] = []
         ) -> HTTP2Step {
@@ -76,7 +76,7 @@ struct HTTP2FloodTests {
         Flood("WINDOW_UPDATE", endsConnection: false) { _ in [Flood.endless(.windowUpdate, [0, 0, 0, 1])] },
     ]
 
-    /// What a load may fail with when it is drowned.
+    /// The error codes of a flooded load.
     private static let drowned = brokenProtocol.union([.dataLengthExceedsMaximum, .timedOut])
 
     @Test(arguments: floods) func `a flood ends its connection, in bounded memory`(flood: Flood) async throws {
@@ -96,15 +96,15 @@ struct HTTP2FloodTests {
             do {
                 #expect(try await session.text(server.url("/good")) == "good")
             } catch  where !flood.endsConnection {
-                // What was still under way of the flood has ended the connection all the same, with all that began there.
+                // The flood still in transit has ended the connection, with all loads that began there.
                 try await server.waitForEnd(of: request.connection)
                 #expect(try await session.text(server.url("/good")) == "good")
             }
         }
     }
 
-    /// 16 KiB on the wire that stand for 16 MiB and more (RFC 7541, section 7.3).
-    @Test func `a small field block that stands for a large list fails the load, in bounded memory`() async throws {
+    /// 16 KiB on the wire that decode to more than 16 MiB (RFC 7541, section 7.3).
+    @Test func `a small field block that decodes to a huge list fails the load, in bounded memory`() async throws {
         let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
         let bomb = HPACKBytes.index(8) + entry + [[UInt8]](repeating: HPACKBytes.index(62), count: 12_000).flatMap { $0 }
         try await withHTTP2Scenario(
@@ -123,8 +123,8 @@ struct HTTP2FloodTests {
         }
     }
 
-    /// Each of some seventy bytes that stand for 240,000.
-    @Test func `informational responses that stand for large lists fail the load, in bounded memory`() async throws {
+    /// Some seventy bytes each that decode to 240,000.
+    @Test func `informational responses that decode to huge lists fail the load, in bounded memory`() async throws {
         let status = HPACKBytes.literals([(":status", "103")])
         let entry = HPACKBytes.indexed([("x-bomb", String(repeating: "b", count: 4000))])
         let large = status + [[UInt8]](repeating: HPACKBytes.index(62), count: 60).flatMap { $0 }
@@ -141,16 +141,16 @@ struct HTTP2FloodTests {
         }
     }
 
-    /// The bounds of HTTP/1.1's heads.
+    /// The limits of HTTP/1.1 apply.
     @Test(arguments: ["a value of 300,000 bytes", "400 fields of 1,000 bytes", "20,000 fields"])
-    func `a head beyond the limit fails its load alone, and the client says so`(row: String) async throws {
+    func `a head beyond the limit fails only its load, and the client resets the stream`(row: String) async throws {
         let large: [(String, String)] =
             switch row {
             case "20,000 fields": (0..<20_000).map { ("x-\($0)", "v") }
             case "400 fields of 1,000 bytes": (0..<400).map { ("x-\($0)", String(repeating: "v", count: 1000)) }
             default: [("x-large", String(repeating: "v", count: 300_000))]
             }
-        // The last field goes into the table, which the next head counts on.
+        // The last field is added to the dynamic table, which the next head refers to.
         let block = HPACKBytes.literals([(":status", "200")] + large) + HPACKBytes.indexed([("x-kept", "kept")])
         try await withHTTP2Scenario(
             reply: { request in
@@ -175,7 +175,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    @Test func `a field block beyond a megabyte ends the connection`() async throws {
+    @Test func `a field block larger than a megabyte ends the connection`() async throws {
         let block = HPACKBytes.literals([(":status", "200"), ("x-large", String(repeating: "v", count: 1_100_000))])
         try await withHTTP2Scenario(
             reply: { $0.path == "/good" ? .ok("good") : [.awaitRequestEnd, .block(block), .data("hello")] }
@@ -186,7 +186,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    @Test func `a server that refuses thousands of streams floods nobody`() async throws {
+    @Test func `thousands of refused streams are retried without a flood of requests`() async throws {
         let seen = Watched<Set<String>>([])
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 100])] },
@@ -207,7 +207,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    @Test func `a head of 60,000 bytes is none too large`() async throws {
+    @Test func `a head of 60,000 bytes is accepted`() async throws {
         let fields = (0..<60).map { ("x-\($0)", String(repeating: "v", count: 1000)) }
         try await withHTTP2Scenario(reply: { _ in .ok("body", fields) }) { (server, session) async throws in
             let (text, response) = try await session.text(URLRequest(server.url()))
@@ -215,7 +215,7 @@ struct HTTP2FloodTests {
         }
     }
 
-    @Test func `one server that floods does not harm the loads from another`() async throws {
+    @Test func `a flooding server does not affect loads from another`() async throws {
         try await withHTTP2Scenario(
             reply: { [.awaitRequestEnd, .head(), Flood.endless(.data, stream: $0.stream)] }
         ) { (bad, session) async throws in

@@ -14,15 +14,15 @@ import URLLoading
 
 private let block = [UInt8](repeating: 0x61, count: 65_536)
 
-/// Windows of streams and connections, both ways (RFC 9113, sections 5.2 and 6.9).
+/// Windows of streams and connections, in both directions (RFC 9113, sections 5.2 and 6.9).
 @Suite(.timeLimit(.minutes(2)))
 struct HTTP2FlowControlTests {
-    /// A gigabyte, or something small; a gate before `/gate`.
+    /// A gigabyte for `/large`, otherwise the path.
     private static func reply(_ request: HTTP2Request) -> [HTTP2Step] {
         request.path == "/large" ? [.head(), .data(block, times: 16_384)] : .ok(request.path)
     }
 
-    /// Expects that a stream has no more on its way than its window, and that its neighbours go on.
+    /// Expects that the server sends no more on a stream than its window, and that other streams continue.
     private func expectHeld(
         _ task: URLSessionTask, of server: HTTP2ScriptedServer, _ session: URLSession, _ recorder: EventRecorder
     ) async throws {
@@ -35,12 +35,12 @@ struct HTTP2FlowControlTests {
         let widened = server.frames(.windowUpdate).filter { $0.stream == stream }.compactMap(\.increment).reduce(0, +)
         let taken = recorder.record(of: task).body.count
         #expect(sent <= window + widened)
-        // A window is large where the handshake took long, and no larger than that; the body is a gigabyte.
+        // A slow handshake makes the window large, but not larger than this; the body is a gigabyte.
         #expect(sent - taken <= 32 << 20, "\(sent) sent, \(taken) taken, a window of \(window)")
         #expect(server.connectionCount == 1)
     }
 
-    @Test func `a suspended task holds no more than its window, and none of its neighbours up`() async throws {
+    @Test func `a suspended task receives no more than its window and does not block other streams`() async throws {
         var answers = EventRecorder.Answers()
         answers.data = { task, _ in if task.state == .running { task.suspend() } }
         let recorder = EventRecorder(answers)
@@ -54,7 +54,9 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test func `an answer that is not allowed yet holds no more than its window, and none of its neighbours up`() async throws {
+    @Test func `a response that awaits its disposition receives no more than its window and does not block other streams`()
+        async throws
+    {
         let isAllowed = Watched(false)
         var answers = EventRecorder.Answers()
         answers.response = { _, response in
@@ -73,7 +75,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test func `a delegate that does not return holds its task's window, and none of its neighbours up`() async throws {
+    @Test func `a delegate that does not return limits only its own task's stream`() async throws {
         let mayGoOn = DispatchSemaphore(value: 0)
         let isFirst = Watched(true)
         var answers = EventRecorder.Answers()
@@ -92,7 +94,7 @@ struct HTTP2FlowControlTests {
             let url = server.url("/beside")
             let stream = try #require(server.requests.first).stream
             let sent = try await server.blocked(stream: stream)
-            // Other sessions' queues are not this delegate's, this session's loads are not all on its queue: the wire goes on.
+            // The delegate queue is blocked, but requests are still sent.
             async let beside = session.text(url)
             _ = try await server.request(1)
             #expect(sent - recorder.record(of: task).body.count <= 32 << 20)
@@ -104,7 +106,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test func `ten that are suspended leave room for the eleventh`() async throws {
+    @Test func `ten suspended tasks leave enough window for another`() async throws {
         var answers = EventRecorder.Answers()
         answers.data = { task, _ in
             if task.state == .running, task.originalRequest?.url?.path == "/large" { task.suspend() }
@@ -127,7 +129,8 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a large body comes whole, with and without padding`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Way.allCases) func `a large body arrives complete, with and without padding`(way: HTTP2Way) async throws
+    {
         let content = ScriptedFile.pattern(8_000_000)
         try await withHTTP2Scenario(
             way, reply: { request in [.head(), .data(content, padding: request.path == "/padded" ? 255 : nil)] }
@@ -141,8 +144,8 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Section 6.9: DATA counts against the connection's window whatever has become of its stream.
-    @Test func `what comes for loads that were cancelled gives the connection's window back`() async throws {
+    /// Section 6.9: DATA counts against the connection's window, even after its stream was reset.
+    @Test func `DATA for cancelled loads returns its credit to the connection's window`() async throws {
         let content = ScriptedFile.pattern(2_000_000)
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
@@ -188,17 +191,17 @@ struct HTTP2FlowControlTests {
 
     // MARK: Uploads
 
-    /// The DATA that came, padding included.
+    /// The amount of DATA received, including padding.
     private func received(_ server: HTTP2ScriptedServer) -> Int { server.frames(.data).map(\.length).reduce(0, +) }
 
     private static let content = ScriptedFile.pattern(1_000_000)
 
-    @Test func `an upload stops at a window of nothing, and times out where it is never opened`() async throws {
+    @Test func `an upload stops at a window of zero, and times out if it is never opened`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.initialWindowSize: 0])] },
             reply: { request in request.method == "GET" ? .ok("get") : [] }
         ) { (server, session) async throws in
-            // The window is known from the first answer on.
+            // The client knows the window after the first response.
             #expect(try await session.text(server.url()) == "get")
             var request = URLRequest(server.url("/up"), method: "PUT")
             request.timeoutInterval = 0.5
@@ -210,8 +213,8 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    /// Section 6.9.2: a change of SETTINGS_INITIAL_WINDOW_SIZE counts for open streams, whose windows may become negative.
-    @Test func `a window that SETTINGS make negative is waited for until it is positive`() async throws {
+    /// Section 6.9.2: a change of SETTINGS_INITIAL_WINDOW_SIZE applies to open streams, whose windows may become negative.
+    @Test func `an upload waits until a window that SETTINGS made negative is positive again`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.policy(.credit, false), .settings(), .windowUpdate(10_000_000)] },
             reply: { _ in
@@ -236,7 +239,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test func `an upload that has the connection's window leaves loads without a body alone`() async throws {
+    @Test func `an upload that exhausts the connection's window does not block loads without a body`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.policy(.credit, false), .settings([.initialWindowSize: 10_000_000])] },
             reply: { request in
@@ -256,7 +259,7 @@ struct HTTP2FlowControlTests {
         }
     }
 
-    @Test func `ten uploads at once share the connection's window, and all come whole`() async throws {
+    @Test func `ten concurrent uploads share the connection's window, and all arrive complete`() async throws {
         let contents = (0..<10).map { ScriptedFile.pattern(700_000, seed: UInt8($0)) }
         try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
             try await withThrowingTaskGroup(of: Void.self) { group in

@@ -12,19 +12,19 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Servers that leave, and servers that refuse: what was not processed is asked again, whatever its method (RFC 9113, sections 6.8 and 8.7).
+/// GOAWAY and refused streams: an unprocessed request is retried, whatever its method (RFC 9113, sections 6.8 and 8.7).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2GoAwayTests {
     private static let content = ScriptedFile.pattern(200_000)
 
-    @Test func `after GOAWAY the load under way is answered, and later ones have another connection`() async throws {
+    @Test func `after GOAWAY the load in flight finishes, and later loads use another connection`() async throws {
         try await withHTTP2Scenario(
             reply: { ($0.path == "/first" ? [.gate("first")] : []) + .ok($0.path) }
         ) { (server, session) async throws in
             let url = server.url("/first")
             async let first = session.text(url)
             let stream = try await server.head(0).stream
-            // In two steps, as a graceful server says it.
+            // In two steps, as a graceful server does.
             server.run(.goAway(last: 0x7FFF_FFFF), on: 0)
             try await server.settle()
             #expect(try await session.text(server.url("/second")) == "/second")
@@ -34,12 +34,12 @@ struct HTTP2GoAwayTests {
             server.open("first")
             #expect(try await first == "/first")
             #expect(server.requests.map(\.connection) == [0, 1, 1])
-            // Nothing is under way there any more, and nothing will be.
+            // No stream is open there any more, and none will be.
             try await server.waitForEnd(of: 0)
         }
     }
 
-    @Test func `requests above the last stream are sent again on another connection, POST and bodies too`() async throws {
+    @Test func `requests above the last stream are retried on another connection, including POST and bodies`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var answers = EventRecorder.Answers()
@@ -72,13 +72,13 @@ struct HTTP2GoAwayTests {
             #expect(Set(again.map(\.connection)) == [1] && again.count == 4)
             #expect(again.filter { $0.method == "POST" }.allSatisfy { $0.bodyHash == HTTP2Request.hash(of: Self.content) })
             #expect(recorder.letters(of: streamed).count { $0 == "n" } == 2)
-            // The refused have let go of it: it ends with the one that was answered.
+            // The refused loads have released the connection: it closes after the remaining response.
             try await server.waitForEnd(of: 0)
         }
     }
 
-    /// Bodies stop where their stream was refused, and what they hold of the connection's window is the others'.
-    @Test func `a body that is going up above the last stream stops, and begins again elsewhere`() async throws {
+    /// The bodies of refused streams stop, and release their part of the connection's window.
+    @Test func `a body being sent above the last stream stops, and is sent again on another connection`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         try await withHTTP2Scenario(
@@ -90,7 +90,7 @@ struct HTTP2GoAwayTests {
             let stream = try await server.head(0).stream
             async let data = session.upload(for: URLRequest(urls[1], method: "POST"), from: Data(Self.content)).0
             let second = try await server.head(1).stream
-            // All of the connection's window is used.
+            // The connection's window is exhausted.
             _ = try await server.frame(.data) { $0.stream == second }
             async let ofFile = session.upload(for: URLRequest(urls[2], method: "POST"), fromFile: file).0
             _ = try await server.head(2)
@@ -111,7 +111,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `what a server may have processed is not sent again when it leaves in anger`() async throws {
+    @Test func `a request that the server may have processed is not retried after GOAWAY with an error`() async throws {
         try await withHTTP2Scenario(
             reply: { $0.connection == 0 ? [] : .ok($0.path) }
         ) { (server, session) async throws in
@@ -129,7 +129,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a load that was promised an answer, and is left, fails`() async throws {
+    @Test func `a load whose stream was accepted fails if the connection closes before the response is complete`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 let partly: [HTTP2Step] = [.head(200, [("content-length", "10")]), .data("hello", ends: false)]
@@ -143,7 +143,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a connection that is left before its first request is not the last`() async throws {
+    @Test func `GOAWAY before the first request makes the load use another connection`() async throws {
         try await withHTTP2Scenario(
             greeting: { $0 < 2 ? [.settings(), .goAway(last: 0)] : [.settings()] },
             reply: { $0.connection < 2 ? [] : .ok($0.path) }
@@ -154,9 +154,9 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    /// What waited for a stream has one, and has not written to it yet.
+    /// The queued load has a stream, but has not written to it yet.
     @Test(arguments: [false, true])
-    func `a connection that is left when its stream becomes free is not used again, POST included`(
+    func `a connection that gets GOAWAY as its stream becomes free is not used again, including for POST`(
         isStreamed: Bool
     ) async throws {
         let settings = HTTP2Step.settings([.maxConcurrentStreams: 1])
@@ -176,11 +176,11 @@ struct HTTP2GoAwayTests {
             try await withThrowingTaskGroup(of: String.self) { group in
                 for number in 0..<20 {
                     var request = URLRequest(server.url("/\(number)"), method: "POST", body: Data("body".utf8))
-                    // There is no delegate that could give another one.
+                    // No delegate could supply another body stream.
                     if isStreamed { request.httpBodyStream = InputStream(data: Data("body".utf8)) }
                     group.addTask { [request] in try await session.text(request).text }
                 }
-                // What was ordered before is in line when this is answered.
+                // The tasks resumed before this load are queued once it has finished.
                 while await session.allTasks.count < 21 { await Task.yield() }
                 if let url = URL(string: "data:,there") { _ = try await session.data(from: url) }
                 server.open("leave")
@@ -193,7 +193,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a connection that is left while nobody uses it is closed, and not used again`() async throws {
+    @Test func `an idle connection that gets GOAWAY is closed and not reused`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
             for number in 0..<3 {
                 #expect(try await session.text(server.url("/\(number)")) == "/\(number)")
@@ -204,7 +204,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a thousand GOAWAYs are one`() async throws {
+    @Test func `a thousand GOAWAYs have the effect of one`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 let away = HTTP2Step.goAway(last: UInt32(request.stream))
@@ -217,7 +217,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a server that always leaves is not asked for ever`() async throws {
+    @Test func `a server that always sends GOAWAY fails the load after five connections`() async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.goAway(last: 0), .close] }
         ) { (server, session) async throws in
@@ -226,13 +226,13 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    /// It says that it has worked on nothing, sends an interim response before that, or says nothing.
+    /// GOAWAY for all streams, GOAWAY after an interim response, or a close without a frame.
     private static let departures: [[HTTP2Step]] = [
         [.goAway(last: 0), .close], [.headers([(":status", "103")]), .goAway(last: 0), .close], [.close],
     ]
 
     @Test(arguments: departures)
-    func `all loads for a server that always leaves fail after the same five connections`(departure: [HTTP2Step]) async throws {
+    func `all loads fail after the same five connections if the server leaves each time`(departure: [HTTP2Step]) async throws {
         let isWell = Watched(false)
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 1])] },
@@ -251,8 +251,8 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    /// As servers with a limit of requests for each connection do.
-    @Test func `what connections refuse that serve others is answered by the next, however often`() async throws {
+    /// As servers with a limit of requests per connection do.
+    @Test func `requests refused by connections that served others are retried until they succeed`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in [.settings([.maxConcurrentStreams: 100])] },
             reply: { request in
@@ -277,7 +277,7 @@ struct HTTP2GoAwayTests {
 
     // MARK: Streams that are reset
 
-    @Test func `a refused request is sent again, POST and bodies too`() async throws {
+    @Test func `a refused request is retried, including POST and bodies`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var answers = EventRecorder.Answers()
@@ -308,7 +308,7 @@ struct HTTP2GoAwayTests {
     }
 
     @Test(arguments: [true, false])
-    func `a stream that is not given again fails with what went wrong first`(isRefused: Bool) async throws {
+    func `a body stream that is not supplied again fails the load with the original error`(isRefused: Bool) async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.awaitRequestEnd, isRefused ? .resetStream(.refusedStream) : .goAway(last: 0)] }
         ) { (server, session) async throws in
@@ -319,7 +319,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a server that always refuses is not asked for ever`() async throws {
+    @Test func `a server that always refuses streams fails the load after a few retries`() async throws {
         try await withHTTP2Scenario(
             reply: { _ in [.resetStream(.refusedStream)] }
         ) { (server, session) async throws in
@@ -333,7 +333,7 @@ struct HTTP2GoAwayTests {
         .compressionError, .connectError, .enhanceYourCalm, .inadequateSecurity,
     ]
 
-    @Test func `any other reset fails the load, which is not sent again, and leaves its neighbours`() async throws {
+    @Test func `any other reset fails the load without a retry, and other streams continue`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 guard let code = UInt32(request.path.dropFirst()).flatMap(HTTP2Frame.ErrorCode.init) else {
@@ -356,7 +356,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a code that nobody knows is a failure like any other`() async throws {
+    @Test func `a reset with an unknown error code fails the load like any other`() async throws {
         try await withHTTP2Scenario(
             reply: { $0.path == "/odd" ? [.frame(.resetStream, [0xDE, 0xAD, 0xBE, 0xEF])] : .ok($0.path) }
         ) { (server, session) async throws in
@@ -368,7 +368,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a reset in the middle of an answer fails the load, whatever its code`() async throws {
+    @Test func `a reset during a response fails the load, whatever its code`() async throws {
         let recorder = EventRecorder()
         let codes = Self.otherCodes + [.refusedStream, .http11Required]
         try await withHTTP2Scenario(
@@ -391,7 +391,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `a reset after the whole answer changes nothing`() async throws {
+    @Test func `a reset after the complete response has no effect`() async throws {
         try await withHTTP2Scenario(
             reply: { .ok($0.path) + [.resetStream(.cancel), .windowUpdate(1), .frame(.priority, [0, 0, 0, 0, 1])] }
         ) { (server, session) async throws in
@@ -400,7 +400,7 @@ struct HTTP2GoAwayTests {
         }
     }
 
-    @Test func `two thousand requests that are reset at once all fail, in bounded memory`() async throws {
+    @Test func `two thousand concurrent requests that are reset all fail, in bounded memory`() async throws {
         try await withHTTP2Scenario(
             reply: { $0.path == "/good" ? .ok("good") : [.resetStream(.cancel)] }
         ) { (server, session) async throws in

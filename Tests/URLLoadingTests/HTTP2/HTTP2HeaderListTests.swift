@@ -11,11 +11,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// SETTINGS_MAX_HEADER_LIST_SIZE: how large a request may be (RFC 9113, section 6.5.2).
+/// SETTINGS_MAX_HEADER_LIST_SIZE: the maximum size of a request's header list (RFC 9113, section 6.5.2).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2HeaderListTests {
     @Test(arguments: HTTP2Way.allCases)
-    func `a request that is larger than the server takes fails at once, and harms no other`(way: HTTP2Way) async throws {
+    func `a request beyond the server's limit fails at once and does not affect others`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(
             way, greeting: { _ in [.settings([.maxHeaderListSize: 1_000])] },
             reply: { ($0.path == "/held" ? [.gate("held")] : []) + .ok($0.path) }
@@ -38,7 +38,7 @@ struct HTTP2HeaderListTests {
             }
             server.open("held")
             #expect(try await held == "/held")
-            // The fields that are sent later refer to a table that both sides have.
+            // Fields sent later refer to a dynamic table that both sides agree on.
             for path in ["/a", "/b"] {
                 #expect(try await session.text(URLRequest(server.url(path), headers: ["X-Long": "short"])).text == path)
             }
@@ -47,7 +47,7 @@ struct HTTP2HeaderListTests {
         }
     }
 
-    @Test func `the size is what the RFC says, to the byte`() async throws {
+    @Test func `the size is computed as in the RFC, to the byte`() async throws {
         try await withHTTP2Scenario(reply: { .ok($0.path) }) { (server, session) async throws in
             let headers = [
                 "Cookie": "a=b; c=\(String(repeating: "d", count: 30)); e=f", "X-Space": "  a  ", "Connection": "x-left",
@@ -66,12 +66,12 @@ struct HTTP2HeaderListTests {
         }
     }
 
-    @Test func `before the server has said it there is no limit`() async throws {
+    @Test func `there is no limit before the server's SETTINGS arrive`() async throws {
         try await withHTTP2Scenario(
             greeting: { _ in
                 [.policy(.ackSettings, false), .awaitFrame(.headers), .settings([.maxHeaderListSize: 500]), .settingsAck]
             },
-            // It is known when the answer comes.
+            // The client knows the limit when the response arrives.
             reply: { [.awaitFrame(.settings, .ack)] + .ok($0.path) }
         ) { (server, session) async throws in
             let request = URLRequest(server.url(), headers: ["X-Long": String(repeating: "x", count: 1_000)])

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// HTTP/2 with servers that were not written for this project.
+/// HTTP/2 with real servers.
 @Suite(.timeLimit(.minutes(2)))
 final class HTTP2RealServerTests {
-    /// A place on a server: a small file, a large one, and where nothing is.
+    /// A server, over TLS or in cleartext.
     enum Place: String, CaseIterable, CustomTestStringConvertible {
         case nginx, nginxInClear, apache, apacheInClear, nghttpd, nghttpdInClear, caddy, caddyInClear
 
@@ -30,7 +30,7 @@ final class HTTP2RealServerTests {
     }
 
     private static let large = ScriptedFile.pattern(5_000_000)
-    /// Compared here, as the difference of two large bodies, which a failed expectation shows, takes hours to find.
+    /// Compared here: a failed expectation takes hours to compute the difference of two large bodies.
     private static func isLarge(_ bytes: some Sequence<UInt8>) -> Bool { large.elementsEqual(bytes) }
     private let certificates: TestCertificates
     private let folder: TemporaryDirectory
@@ -50,7 +50,7 @@ final class HTTP2RealServerTests {
             delegate: delegate,
             {
                 $0.speakHTTP2(place.way, certificates)
-                // Each answer comes from the server.
+                // Each response comes from the server, not from a cache.
                 $0.urlCache = nil
             },
             test: { session in try await test(url, session) })
@@ -82,7 +82,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test(arguments: Place.allCases) func `files come whole, and what is not there is a 404`(place: Place) async throws {
+    @Test(arguments: Place.allCases) func `files arrive complete, and a missing file is a 404`(place: Place) async throws {
         let recorder = EventRecorder()
         try await withServer(place, delegate: recorder) { (url, session) async throws in
             let task = session.dataTask(with: url("/small.txt"))
@@ -100,7 +100,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test(arguments: Place.allCases) func `a thousand requests at once are all answered, on one connection`(
+    @Test(arguments: Place.allCases) func `a thousand concurrent requests succeed on one connection`(
         place: Place
     ) async throws {
         let ports = Watched<Set<Int>>([])
@@ -123,14 +123,14 @@ final class HTTP2RealServerTests {
     }
 
     @Test(arguments: [Place.nginx, .nginxInClear, .apache, .apacheInClear])
-    func `ranges are served`(place: Place) async throws {
+    func `range requests are served`(place: Place) async throws {
         try await withServer(place) { (url, session) async throws in
             let part = try await session.text(URLRequest(url("/small.txt"), headers: ["Range": "bytes=1-3"]))
             #expect(part.text == "mal" && part.response.statusCode == 206)
         }
     }
 
-    @Test(arguments: [false, true]) func `nginx takes uploads from data, file and stream`(isSecure: Bool) async throws {
+    @Test(arguments: [false, true]) func `nginx accepts uploads from data, file and stream`(isSecure: Bool) async throws {
         let nginx = try NginxServer.start(certificates.valid)
         defer { nginx.stop() }
         let file = try folder.write(Self.large, to: "body")
@@ -159,8 +159,8 @@ final class HTTP2RealServerTests {
         }
     }
 
-    // Its reflector answers at once with nothing where a body's first bytes are still under way, so a file is made.
-    @Test(arguments: [HTTP2Way.secure, .clear]) func `Apache takes an upload`(way: HTTP2Way) async throws {
+    // Its reflector responds with nothing if no body has arrived yet, so the upload creates a file.
+    @Test(arguments: [HTTP2Way.secure, .clear]) func `Apache accepts an upload`(way: HTTP2Way) async throws {
         let apache = try ApacheServer.start(certificates)
         defer { apache.stop() }
         try await withSession({ $0.speakHTTP2(way, certificates) }) { (session) async throws in
@@ -171,7 +171,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test func `nghttpd's trailers and pushes do not disturb`() async throws {
+    @Test func `nghttpd's trailers and pushes do no harm`() async throws {
         let options = ["--trailer", "x-sum: 1", "-p/small.txt=/large.bin"]
         let server = try NGHTTPServer.start(certificates.valid, options: options)
         defer { server.stop() }
@@ -184,7 +184,7 @@ final class HTTP2RealServerTests {
         #expect(!server.log.contains("PUSH_PROMISE"))
     }
 
-    @Test(arguments: [1, 3]) func `nghttpd's limit of streams is kept`(limit: Int) async throws {
+    @Test(arguments: [1, 3]) func `nghttpd's limit of streams is respected`(limit: Int) async throws {
         let server = try NGHTTPServer.start(certificates.valid, options: ["-m", "\(limit)"])
         defer { server.stop() }
         try server.put(Array("small".utf8), at: "/small.txt")
@@ -219,16 +219,16 @@ final class HTTP2RealServerTests {
                     peak = max(peak, try ProcessProbe.residentBytes())
                 }
             }
-            // A window, or a connection, of each one's own would be many times as much.
+            // A window, or a connection, per load would need many times as much.
             #expect(peak - before < 64 << 20)
         }
-        // Each line begins with the connection that it is about.
+        // Each line begins with the identifier of its connection.
         let requests = server.log.matches(of: /\[id=(\d+)\] .* recv HEADERS frame/).map { String($0.1) }
         #expect(requests.count == 2_001 && Set(requests).count == 1)
         #expect(!server.log.contains("REFUSED_STREAM"))
     }
 
-    @Test func `an nginx that takes a hundred requests of each connection answers thousands at once`() async throws {
+    @Test func `thousands of concurrent requests succeed on an nginx with a hundred requests per connection`() async throws {
         let nginx = try NginxServer.start(certificates.valid, requestsPerConnection: 100)
         defer { nginx.stop() }
         try nginx.put("page".utf8, at: "/page.txt")
@@ -247,7 +247,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test func `nginx and Caddy compress, and redirect`() async throws {
+    @Test func `compressed bodies and redirects of nginx and Caddy are handled`() async throws {
         let text = String(repeating: "compress me ", count: 10_000)
         let nginx = try NginxServer.start(certificates.valid)
         let caddy = try CaddyServer.start(certificates.valid)
@@ -271,7 +271,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test func `nginx and Apache authenticate by Basic and Digest`() async throws {
+    @Test func `Basic and Digest authentication work with nginx and Apache`() async throws {
         let nginx = try NginxServer.start(certificates.valid)
         let apache = try ApacheServer.start(certificates)
         defer {
@@ -294,7 +294,7 @@ final class HTTP2RealServerTests {
         }
     }
 
-    @Test func `a download from nginx is interrupted and goes on`() async throws {
+    @Test func `an interrupted download from nginx resumes`() async throws {
         let nginx = try NginxServer.start(certificates.valid)
         defer { nginx.stop() }
         try nginx.put(ScriptedFile.pattern(2_000_000), at: "/slow/file.bin")

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Uploads over HTTP/2 that are continued (draft-ietf-httpbis-resumable-upload).
+/// Resumable uploads over HTTP/2 (draft-ietf-httpbis-resumable-upload).
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ResumableUploadTests {
-    /// How a stream, or all of them, are lost.
+    /// How a stream, or the whole connection, is lost.
     enum Loss: CaseIterable, Sendable {
         case resetStream, cancelledStream, goAway, goAwayWithError, end, abruptEnd, connectionReset
 
@@ -47,7 +47,7 @@ struct HTTP2ResumableUploadTests {
 
     private static func done() -> [HTTP2Step] { .ok("whole", [version, ("upload-complete", "?1")]) }
 
-    @Test(arguments: Loss.allCases, HTTP2Way.allCases) func `an upload continues after a loss`(
+    @Test(arguments: Loss.allCases, HTTP2Way.allCases) func `an upload resumes after a loss`(
         loss: Loss, way: HTTP2Way
     ) async throws {
         let recorder = EventRecorder()
@@ -82,7 +82,7 @@ struct HTTP2ResumableUploadTests {
         }
     }
 
-    @Test func `an upload continues through one loss after another, from a file`() async throws {
+    @Test func `an upload from a file resumes after several losses`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         let asked = Watched(0)
@@ -109,7 +109,7 @@ struct HTTP2ResumableUploadTests {
         }
     }
 
-    @Test func `other loads of the connection are not disturbed by a stream that is lost`() async throws {
+    @Test func `a lost upload stream does not affect other loads of the connection`() async throws {
         try await withHTTP2Scenario(reply: { request in
             switch (request.method, request.path) {
             case ("POST", _): [Self.announcement, .awaitBody(1_000_000), .gate("lose"), .resetStream(.internalError)]
@@ -130,7 +130,7 @@ struct HTTP2ResumableUploadTests {
         }
     }
 
-    @Test func `an upload that is cancelled resets its stream, and the server is told to forget it`() async throws {
+    @Test func `a cancelled upload is deleted on the server`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(
             delegate: recorder,
@@ -150,7 +150,7 @@ struct HTTP2ResumableUploadTests {
         }
     }
 
-    @Test func `resume data of an upload over HTTP/2 continues it`() async throws {
+    @Test func `an upload over HTTP/2 resumes from resume data`() async throws {
         try await withHTTP2Scenario(reply: { request in
             switch request.method {
             case "POST": [Self.announcement, .awaitBody(500_000), .reach("middle")]
@@ -169,7 +169,7 @@ struct HTTP2ResumableUploadTests {
         }
     }
 
-    @Test func `an offset that cannot be fails the upload, and no byte is sent`() async throws {
+    @Test func `an impossible offset fails the upload, and no byte is sent`() async throws {
         try await withHTTP2Scenario(reply: { request in
             request.method == "POST"
                 ? [Self.announcement, .awaitBody(500_000), .resetStream(.internalError)] : Self.state(3_000_001)

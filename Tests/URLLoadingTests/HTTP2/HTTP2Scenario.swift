@@ -12,18 +12,18 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// How a client comes to HTTP/2.
+/// How a client starts HTTP/2.
 enum HTTP2Way: String, Sendable, CaseIterable, CustomTestStringConvertible {
     /// By ALPN, over TLS.
     case secure
-    /// With prior knowledge, in clear (RFC 9113, section 3.3).
+    /// With prior knowledge, in cleartext (RFC 9113, section 3.3).
     case clear
 
     var testDescription: String { self == .secure ? "TLS" : "prior knowledge" }
 }
 
 extension URLSessionConfiguration {
-    /// What a session needs to speak HTTP/2 with a server of the tests.
+    /// Configures a session to speak HTTP/2 with a server of the tests.
     func speakHTTP2(_ way: HTTP2Way, _ certificates: TestCertificates) {
         switch way {
         case .secure: tlsTrustRoots = [certificates.root]
@@ -57,10 +57,10 @@ func withHTTP2Scenario(
     }
 }
 
-/// The codes that say that the server broke the protocol, or left: which one it is depends on what was under way.
+/// The codes after a protocol violation or a closed connection: which one occurs depends on the state of the load.
 let brokenProtocol: Set<URLError.Code> = [.networkConnectionLost, .badServerResponse, .cannotParseResponse]
 
-/// The codes of a response that is not one.
+/// The codes for a malformed response.
 let malformedResponse: Set<URLError.Code> = [.cannotParseResponse, .badServerResponse]
 
 /// Expects a load to fail with one of a set of codes.
@@ -82,14 +82,14 @@ func expectFailure<Result>(
 }
 
 extension HTTP2ScriptedServer {
-    /// Waits until the client has taken all that was sent before: a PING comes back after it.
+    /// Waits until the client has processed everything sent before, by a PING.
     func settle(on connection: Int = 0) async throws {
         let bytes = HTTP2Step.bytes(of: UInt64.random(in: 0...UInt64.max))
         run(.ping(bytes), on: connection)
         try await frame(.ping, on: connection) { $0.flags.contains(.ack) && $0.data == bytes }
     }
 
-    /// As ``settle(on:)``, where the client may end the connection in place of that.
+    /// Like ``settle(on:)``, but the client may end the connection instead.
     func settleOrEnd(on connection: Int) async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             group.addTask { try await self.settle(on: connection) }
@@ -99,14 +99,14 @@ extension HTTP2ScriptedServer {
         }
     }
 
-    /// What the client's SETTINGS say first; nil where they say nothing.
+    /// The value in the client's first SETTINGS; nil if it is absent.
     func setting(_ setting: HTTP2Frame.Setting, on connection: Int = 0) -> Int? {
         frames(.settings, on: connection).first { !$0.flags.contains(.ack) }?.value(of: setting)
     }
 }
 
 extension HTTP2Step {
-    /// The head of a good answer.
+    /// The head of a well-formed response.
     static func head(_ status: Int = 200, _ headers: [(String, String)] = [], ends: Bool = false) -> HTTP2Step {
         .headers([(":status", "\(status)")] + headers, ends: ends)
     }

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The servers of the HTTP/2 tests, asked by curl: if these fail, it is not for our client's sake that the others do.
+/// Checks the servers of the HTTP/2 tests with curl: if these tests fail, the servers are at fault, not our client.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2ServersTests {
-    /// curl, which speaks HTTP/2 by nghttp2.
+    /// curl, which uses nghttp2 for HTTP/2.
     struct Curl {
         let certificates: TestCertificates
         let directory: TemporaryDirectory
@@ -75,7 +75,7 @@ struct HTTP2ServersTests {
         for isSecure in [true, false] { #expect(try await curl(caddy.url("/page.txt", secure: isSecure)) == good) }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `the scripted server answers, and tells what it was sent`(
+    @Test(arguments: HTTP2Way.allCases) func `the scripted server responds and records what it received`(
         _ way: HTTP2Way
     ) async throws {
         let curl = try Curl()
@@ -93,7 +93,7 @@ struct HTTP2ServersTests {
         }
     }
 
-    @Test func `the scripted server keeps within windows, however large a body is`() async throws {
+    @Test func `the scripted server respects windows, however large a body is`() async throws {
         let curl = try Curl()
         try await withHTTP2Server(
             identity: curl.certificates.valid,
@@ -105,7 +105,7 @@ struct HTTP2ServersTests {
         }
     }
 
-    @Test func `the scripted server takes HTTP/1.1 where ALPN says so`() async throws {
+    @Test func `the scripted server speaks HTTP/1.1 if ALPN selects it`() async throws {
         let curl = try Curl()
         try await withHTTP2Server(
             identity: curl.certificates.valid, protocols: ["http/1.1"], greeting: { _ in [] },
@@ -117,10 +117,10 @@ struct HTTP2ServersTests {
         }
     }
 
-    @Test func `the scripted server finds out who breaks the protocol`() async throws {
+    @Test func `the scripted server detects protocol violations`() async throws {
         let curl = try Curl()
         let server = try HTTP2ScriptedServer.start(reply: { _ in .ok() })
-        // Less than it says.
+        // Less than the declared length.
         _ = try? await curl(server.url("/"), "-H", "Content-Length: 7", "-d", "more")
         await #expect(throws: ScriptedServer.ScriptError.self) { try await server.close() }
     }

@@ -11,10 +11,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Connections whose server falls silent: no load begins there until it is known whether the server is there.
+/// Connections whose server falls silent: a PING decides whether new loads may use them.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2SilenceTests {
-    /// On the first connection the first request is answered, then nothing, not even PING.
+    /// The first connection responds to the first request only, not even to PING.
     private static func greeting(_ connection: Int) -> [HTTP2Step] {
         [.policy(.ackPings, connection > 0), .settings()]
     }
@@ -31,10 +31,10 @@ struct HTTP2SilenceTests {
     }
 
     @Test(arguments: HTTP2Way.allCases)
-    func `a connection whose server is gone is found out, and loads go by another`(way: HTTP2Way) async throws {
+    func `loads move to another connection if a silent one does not answer PING`(way: HTTP2Way) async throws {
         try await withHTTP2Scenario(way, greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
-            // One that a server may have begun to work on is lost, and one that may be sent again is.
+            // The POST, which may have been processed, fails; the GET is retried.
             let url = server.url("/silent")
             async let again = session.text(url)
             async let once: URLError? = {
@@ -45,7 +45,7 @@ struct HTTP2SilenceTests {
             }()
             try await server.reached("silent", times: 2)
             await timeOut(server, session)
-            // It has another connection, before the end of the doubt.
+            // A new load gets another connection while the PING is pending.
             #expect(try await session.text(server.url("/later")) == "1")
             #expect(server.openConnectionCount == 2)
             #expect(try await again != "0")
@@ -55,7 +55,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    @Test func `a connection whose server answers late is used again`() async throws {
+    @Test func `a connection whose server answers PING late is used again`() async throws {
         try await withHTTP2Scenario(greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
             await timeOut(server, session)
@@ -68,7 +68,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    @Test func `a server that allows no streams for the time being is spoken to over a second connection`() async throws {
+    @Test func `a second connection is opened if the server allows no streams on the first`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 let answer: [HTTP2Step] = .ok("\(request.connection)")
@@ -84,7 +84,7 @@ struct HTTP2SilenceTests {
         }
     }
 
-    @Test func `each load that times out in silence has the server asked again`() async throws {
+    @Test func `each load that times out in silence sends another PING`() async throws {
         try await withHTTP2Scenario(greeting: Self.greeting, reply: Self.reply) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "0")
             var asked: [[UInt8]] = []
@@ -92,7 +92,7 @@ struct HTTP2SilenceTests {
                 await timeOut(server, session)
                 let ping = try await server.frame(.ping, on: 0) { [asked] in !asked.contains($0.data) }
                 asked.append(ping.data)
-                // The server is there after all; what it says later is for the next doubt.
+                // The server answers; its answer to the next PING is checked, too.
                 server.run(.ping(ping.data, ack: true), on: 0)
                 #expect(try await session.text(server.url("/good")) == "0")
                 guard asked.count == 1 else { break }

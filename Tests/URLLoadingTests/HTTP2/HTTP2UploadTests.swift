@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Bodies that go up on streams: whole, held back by an expectation, and answered before their end.
+/// Request bodies on streams: sent whole, held back by `Expect`, and ended early by a response.
 @Suite(.timeLimit(.minutes(1)))
 struct HTTP2UploadTests {
     private static let content = ScriptedFile.pattern(3_000_000)
 
-    @Test(arguments: HTTP2Way.allCases) func `a body goes up whole, from data, file and stream`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Way.allCases) func `a body from data, file or stream arrives complete`(way: HTTP2Way) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         var answers = EventRecorder.Answers()
@@ -43,7 +43,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `an empty body has its length, and a request without a body ends with its head`() async throws {
+    @Test func `an empty body declares its length, and a request without a body ends with its head`() async throws {
         try await withHTTP2Scenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data())
             _ = try await session.text(server.url())
@@ -54,7 +54,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `progress is what has been sent, up to the last byte`() async throws {
+    @Test func `progress counts the bytes sent, up to the last one`() async throws {
         let recorder = EventRecorder()
         try await withHTTP2Scenario(delegate: recorder, reply: { .ok($0.path) }) { (server, session) async throws in
             let task = session.uploadTask(with: URLRequest(server.url(), method: "PUT"), from: Data(Self.content))
@@ -82,21 +82,21 @@ struct HTTP2UploadTests {
             task.resume()
             try await server.reached("full")
             try await server.settle()
-            // What the socket has not taken yet may be counted; not what no window allows.
+            // Bytes still queued for the socket may count, but not those beyond the window.
             #expect(task.countOfBytesSent <= 65_535)
             server.open("full")
             #expect(try await recorder.completion(of: task).error == nil)
         }
     }
 
-    @Test func `a body waits for 100, and goes up after it`() async throws {
+    @Test func `with Expect the body is sent after 100`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 guard request.header("expect") != nil else { return .ok("no expectation") }
                 return [.gate("continue"), .head(100)] + .ok("there")
             }
         ) { (server, session) async throws in
-            // Large enough to ask by itself where the client asks at all.
+            // Large enough for the client to send Expect by itself, if it ever does.
             let content = ScriptedFile.pattern(8 << 20)
             let request = URLRequest(server.url(), method: "PUT", headers: ["Expect": "100-continue"])
             async let answer = session.upload(for: request, from: Data(content)).0
@@ -113,7 +113,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `a body that is refused by expectation is not sent`() async throws {
+    @Test func `a body rejected by its expectation is not sent`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 guard request.path == "/up" else { return .ok("next") }
@@ -129,8 +129,8 @@ struct HTTP2UploadTests {
         }
     }
 
-    /// Section 8.1: a complete answer, then RST_STREAM with NO_ERROR, which asks to stop the upload; the answer counts.
-    @Test func `an upload that is answered early, and stopped, has its answer`() async throws {
+    /// Section 8.1: RST_STREAM with NO_ERROR after a complete response asks to stop the upload; the response counts.
+    @Test func `an upload that an early response stops delivers that response`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         try await withHTTP2Scenario(
@@ -156,8 +156,8 @@ struct HTTP2UploadTests {
         }
     }
 
-    /// The same while windows are wide open, so that pieces of the body are being read and written when their stream is over.
-    @Test func `an upload that is stopped while its body is being produced has its answer, from data, file and stream`()
+    /// The same with open windows, so that the body is being read and written when its stream ends.
+    @Test func `a response that stops an upload in progress is delivered, from data, file and stream`()
         async throws
     {
         let directory = try TemporaryDirectory()
@@ -191,7 +191,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test(arguments: HTTP2Way.allCases) func `a file is the first thing that goes over a connection`(way: HTTP2Way) async throws {
+    @Test(arguments: HTTP2Way.allCases) func `a file may be the first upload on a connection`(way: HTTP2Way) async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(Self.content, to: "body")
         try await withHTTP2Scenario(way, reply: { .ok($0.path) }) { (server, session) async throws in
@@ -201,7 +201,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `an early answer that is no success either way leaves the connection fit for use`() async throws {
+    @Test func `an early error response leaves the connection usable`() async throws {
         try await withHTTP2Scenario(
             reply: { request in
                 guard request.method == "PUT" else { return .ok("next") }
@@ -213,7 +213,7 @@ struct HTTP2UploadTests {
             #expect((response as? HTTPURLResponse)?.statusCode == 400 && data == Data("no".utf8))
             #expect(try await session.text(server.url("/next")) == "next")
             #expect(server.connectionCount == 1)
-            // Either all of it goes up, or the stream is given up (RFC 9113, section 8.1).
+            // The body is sent completely, or the stream is reset (RFC 9113, section 8.1).
             if !server.requests[0].isComplete {
                 let reset = try await server.frame(.resetStream)
                 #expect([.cancel, .noError].contains(reset.errorCode))
@@ -222,7 +222,7 @@ struct HTTP2UploadTests {
     }
 
     @Test(arguments: [HTTP2Frame.ErrorCode.noError, .cancel, .internalError])
-    func `an upload that is stopped without an answer fails`(code: HTTP2Frame.ErrorCode) async throws {
+    func `an upload that is reset without a response fails`(code: HTTP2Frame.ErrorCode) async throws {
         try await withHTTP2Scenario(
             reply: { $0.method == "PUT" ? [.awaitBody(16_384), .resetStream(code)] : .ok("next") }
         ) { (server, session) async throws in
@@ -251,7 +251,7 @@ struct HTTP2UploadTests {
         }
     }
 
-    @Test func `a file that shrinks while it goes up ends its stream with an error, never as if it were whole`() async throws {
+    @Test func `a file that shrinks during its upload resets the stream instead of ending it`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write(ScriptedFile.pattern(8_000_000), to: "body")
         try await withHTTP2Scenario(
