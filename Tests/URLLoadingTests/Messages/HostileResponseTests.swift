@@ -14,7 +14,7 @@ import URLLoading
 
 private let head = "HTTP/1.1 200 OK\r\n"
 
-/// Malformed HTTP/1.1.
+/// Malformed HTTP/1.1 responses.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileResponseTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -84,7 +84,7 @@ struct HostileResponseTests {
             "status line without end", [.write("HTTP/1.1 200 "), .repeat([UInt8](repeating: 97, count: 4096), count: .max)],
             .dataLengthExceedsMaximum),
         Row(
-            "101 that nobody asked for",
+            "unsolicited 101",
             [.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n")], .badServerResponse),
         Row("HTTP/0.9", [.write("hello world, this is plain text\r\nand more of it\r\n\r\n"), .close], .badServerResponse),
         Row("HTTP/2 preface", [.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), .close], .badServerResponse),
@@ -98,8 +98,7 @@ struct HostileResponseTests {
 
     private static let line = Array("X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n".utf8)
 
-    @Test(arguments: rows) func `a malformed response fails the load, and the connection is not used again`(row: Row) async throws
-    {
+    @Test(arguments: rows) func `a malformed response fails the load, and the connection is not reused`(row: Row) async throws {
         let isBad = "/bad"
         try await withScenario(reply: { $0.path == isBad ? ScriptedReply(row.effects) : .ok("good") }) {
             (server, session) async throws in
@@ -124,7 +123,7 @@ struct HostileResponseTests {
         ("HTTP/1.1 200 OK\r\nname: \t v \t\r\nContent-Length: 2\r\n\r\nok", "v"),
         ("HTTP/1.1 200 OK\r\nName:\r\nContent-Length: 2\r\n\r\nok", ""),
     ])
-    func `what can be understood is`(text: String, value: String) async throws {
+    func `a response with tolerable deviations is accepted`(text: String, value: String) async throws {
         try await withScenario(reply: { _ in .raw(text) }) { (server, session) async throws in
             let (body, response) = try await session.text(URLRequest(server.url()))
             #expect(body == "ok")
@@ -145,7 +144,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `the bytes that came before the loss are delivered, and then the error`() async throws {
+    @Test func `a load delivers the bytes received before the connection was lost, and then fails`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { _ in [.write(head + "Content-Length: 10\r\n\r\n12345"), .gate("read"), .close] }
@@ -161,7 +160,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `with both framings the chunks win and the connection is closed after`() async throws {
+    @Test func `chunked framing overrides Content-Length, and the connection is closed afterwards`() async throws {
         let both = head + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
         try await withScenario(reply: { $0.order == 0 ? .raw(both) : .ok("2") }) { (server, session) async throws in
             #expect(try await session.text(server.url()) == "hello")
@@ -170,7 +169,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `a second response that nobody asked for is never delivered`() async throws {
+    @Test func `an unsolicited second response is never delivered`() async throws {
         try await withScenario(
             reply: {
                 $0.order == 0 ? .raw(head + "Content-Length: 3\r\n\r\none" + head + "Content-Length: 4\r\n\r\nevil") : .ok("two")
@@ -188,7 +187,7 @@ struct HostileResponseTests {
         ("GET", "HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nhello"),
         ("HEAD", "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"),
     ])
-    func `a body where none may be is dropped with its connection`(method: String, text: String) async throws {
+    func `a body that is not permitted is dropped, and its connection is closed`(method: String, text: String) async throws {
         try await withScenario(reply: { $0.order == 0 ? .raw(text) : .ok("next") }) { (server, session) async throws in
             #expect(try await session.text(URLRequest(server.url(), method: method)).text.isEmpty)
             #expect(try await session.text(server.url()) == "next")
@@ -197,7 +196,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `a GET on a connection that the server drops is sent again once`() async throws {
+    @Test func `a GET whose reused connection is closed is retried once`() async throws {
         try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok("\($0.connection)") }) {
             (server, session) async throws in
             #expect(try await session.text(server.url("/1")) == "0")
@@ -206,7 +205,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `a GET is not sent for ever`() async throws {
+    @Test func `a GET is not retried more than once`() async throws {
         try await withScenario(reply: { $0.order == 0 ? .ok() : [.close] }) { (server, session) async throws in
             _ = try await session.data(from: server.url())
             await expectFailure(.networkConnectionLost) { try await session.data(from: server.url()) }
@@ -214,7 +213,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `however many connections went stale, the second try is over a new one`() async throws {
+    @Test func `a retry uses a new connection, however many idle ones are stale`() async throws {
         let count = 20
         try await withScenario(
             configure: { $0.httpMaximumConnectionsPerHost = count },
@@ -234,7 +233,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `a POST on a connection that the server drops is not sent again`() async throws {
+    @Test func `a POST whose reused connection is closed is not retried`() async throws {
         try await withScenario(reply: { $0.connection == 0 && $0.number == 1 ? [.close] : .ok() }) {
             (server, session) async throws in
             _ = try await session.data(from: server.url("/1"))
@@ -244,7 +243,7 @@ struct HostileResponseTests {
         }
     }
 
-    @Test func `a response byte by byte is a response`() async throws {
+    @Test func `a response that arrives byte by byte is parsed`() async throws {
         let text =
             "HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + head
             + "X: y\r\nTransfer-Encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\nT: v\r\n\r\n"

@@ -12,16 +12,16 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What an app hands over must not forge what goes on the wire.
+/// What the app sets on a request must not forge anything on the wire.
 @Suite(.timeLimit(.minutes(1)))
 struct InjectionTests {
-    /// What becomes of a request.
+    /// The expected outcome for a request.
     enum Outcome: Sendable {
         /// It fails before anything is sent.
         case refused
-        /// It is sent with these fields among its own.
+        /// It is sent with these fields.
         case sent(with: [String: String])
-        /// It is sent as if the field had not been set.
+        /// It is sent as if the field were not set.
         case sentWithout(String)
     }
 
@@ -42,7 +42,7 @@ struct InjectionTests {
                 _ = try await session.data(for: request)
                 #expect(try await server.request(0).header(name) == nil, sourceLocation: sourceLocation)
             }
-            // The next load shows that the connection was left clean.
+            // The next load shows that the connection was left in a clean state.
             #expect(try await session.text(URLRequest(server.url("/clean"))).response.statusCode == 200)
             for request in server.requests {
                 #expect(request.header("X-Forged") == nil, sourceLocation: sourceLocation)
@@ -62,7 +62,7 @@ struct InjectionTests {
             ("a\r\n", .sentWithout("X-Value")), ("a\r\n X-Forged: 1", .refused),
             ("a\u{560D}\u{560A}X-Forged: 1", .sent(with: ["X-Value": "a\u{560D}\u{560A}X-Forged: 1"])),
         ] as [(String, Outcome)])
-    func `a field value with a line break or NUL does not go on the wire`(value: String, outcome: Outcome) async throws {
+    func `a field value with a line break or NUL is not sent`(value: String, outcome: Outcome) async throws {
         try await expect(outcome) { url in
             var request = URLRequest(url: url)
             request.setValue(value, forHTTPHeaderField: "X-Value")
@@ -75,7 +75,7 @@ struct InjectionTests {
             ("X\r\nX-Forged: 1\r\nY", .refused), ("X-Forged:", .refused), ("X-Forged: 1\r\nY", .refused), ("X Y", .refused),
             ("X\tY", .refused), ("X\0", .refused), ("\u{FC}ber", .refused), (" X-Forged", .refused), ("", .sentWithout("")),
         ] as [(String, Outcome)])
-    func `a field name that is no token does not go on the wire`(name: String, outcome: Outcome) async throws {
+    func `a field name that is not a token is not sent`(name: String, outcome: Outcome) async throws {
         try await expect(outcome) { url in
             var request = URLRequest(url: url)
             request.setValue("1", forHTTPHeaderField: name)
@@ -87,11 +87,11 @@ struct InjectionTests {
         "GET /forged HTTP/1.1\r\nX-Forged: 1\r\n\r\nGET", "GET\r\nX-Forged: 1", "G T", "GET\n", "GET\0", "G\u{C4}T",
         "GET /forged",
     ])
-    func `a method that is no token does not go on the wire`(method: String) async throws {
+    func `a method that is not a token is not sent`(method: String) async throws {
         try await expect(.refused) { URLRequest($0, method: method) }
     }
 
-    @Test func `the framing of a body is ours`() async throws {
+    @Test func `the app cannot override the framing of a body`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let forged = [
                 "Content-Length": "1", "Transfer-Encoding": "chunked", "Connection": "Upgrade", "Upgrade": "websocket",
@@ -108,7 +108,7 @@ struct InjectionTests {
         }
     }
 
-    @Test func `a request without a body gets no forged framing`() async throws {
+    @Test func `the app cannot add framing to a request without a body`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let request = URLRequest(server.url("/x"), headers: ["Content-Length": "10", "Host": "forged.example"])
             _ = try await session.data(for: request)
@@ -123,7 +123,7 @@ struct InjectionTests {
     @Test(
         arguments: [("1", nil), ("5", "Content-Length"), ("10", nil), ("x", "Transfer-Encoding"), ("-1", "Transfer-Encoding")]
             as [(String, String?)])
-    func `a streamed body has one framing, and a length that is not its own forges no request`(
+    func `a streamed body has one framing, and a wrong length forges no request`(
         length: String, framing: String?
     ) async throws {
         try await withScenario(reply: { .ok($0.bodyText) }) { (server, session) async throws in
@@ -134,13 +134,13 @@ struct InjectionTests {
                 let sent = try await server.request(0)
                 #expect(["Content-Length", "Transfer-Encoding"].filter { sent.header($0) != nil } == [framing])
             } else {
-                // The connection of a request whose length turns out wrong is not used again.
+                // A connection is not reused after a request whose length was wrong.
                 let wrong = request
                 await expectFailure(.requestBodyStreamExhausted) { try await session.data(for: wrong) }
             }
             #expect(try await session.text(server.url("/after")).isEmpty)
             let paths = server.requests.map(\.path).sorted()
-            // A cut request may be seen, at any time, or not.
+            // The server may or may not see the cut request.
             #expect(paths == ["/after", "/x"] || framing == nil && paths == ["/after"])
             #expect(server.errors.isEmpty)
         }
@@ -150,7 +150,7 @@ struct InjectionTests {
         "/%0d%0aX-Forged:1", "/a%20b", "/a?q=%0D%0AX-Forged:1", "/%00", "/a%2Fb", "/%2e%2e/b", "/@evil.example/", "/a\\b",
         "//evil.example/b", "/a b", "/?a=b c",
     ])
-    func `URL and wire agree on host and path`(path: String) async throws {
+    func `the request on the wire has the host and path of its URL`(path: String) async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let url = try #require(URL(string: "http://127.0.0.1:\(server.port)\(path)"))
             _ = try await session.data(from: url)
@@ -167,7 +167,7 @@ struct InjectionTests {
         arguments: [
             ("http://127.0.0.1%0d%0aX-Forged:1/", .badURL), ("http://", .badURL), ("http:", .badURL),
             ("http://127.0.0.1:70000/", .badURL), ("nonsense", .unsupportedURL), ("unknown://127.0.0.1/", .unsupportedURL),
-            // Nobody listens at this port of the host that stands behind the sign.
+            // No server listens on this port of the host, which is the part after the "@".
             ("http://127.0.0.1\\@localhost/", .cannotConnectToHost),
         ] as [(String, URLError.Code)])
     func `a URL that cannot be loaded fails at once`(text: String, code: URLError.Code) async throws {
@@ -178,5 +178,5 @@ struct InjectionTests {
     }
 
     @Test(arguments: ["http://[::1", "http://127.0.0.1:port/"])
-    func `what is no URL is none before it is loaded`(text: String) { #expect(URL(string: text) == nil) }
+    func `a string that is not a URL is rejected by Foundation`(text: String) { #expect(URL(string: text) == nil) }
 }

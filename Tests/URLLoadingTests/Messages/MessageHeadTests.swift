@@ -13,7 +13,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Heads as they were on the wire, which Apple's API does not show.
+/// Request and response heads as on the wire, which Apple's API does not expose.
 @Suite(.timeLimit(.minutes(1)))
 struct MessageHeadTests {
     private final class Reader: NSObject, URLSessionTaskDelegate, Sendable {
@@ -24,7 +24,7 @@ struct MessageHeadTests {
         }
     }
 
-    @Test func `the delegate is told each head that is sent, as it is sent`() async throws {
+    @Test func `the delegate receives each request head as it is sent`() async throws {
         let reader = Reader()
         try await withScenario(
             delegate: reader,
@@ -38,7 +38,7 @@ struct MessageHeadTests {
         }
     }
 
-    @Test func `what the cache answers has no head that was sent`() async throws {
+    @Test func `a response from the cache has no request head`() async throws {
         let reader = Reader()
         let cache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0)
         try await withScenario(
@@ -50,7 +50,7 @@ struct MessageHeadTests {
         }
     }
 
-    @Test func `a response has its lines in the server's order`() async throws {
+    @Test func `the header lines of a response keep the server's order`() async throws {
         let head =
             "HTTP/1.0 299 Quite  Well\r\nz-last: 1\r\nA-First:2\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nEmpty:\r\nContent-Length: 0\r\n\r\n"
         try await withScenario(reply: { _ in .raw(head) }) { (server, session) async throws in
@@ -63,14 +63,14 @@ struct MessageHeadTests {
         }
     }
 
-    @Test func `a response that the app made has its fields by name`() throws {
+    @Test func `a response made by the app lists its fields by name`() throws {
         let url = try #require(URL(string: "http://example.com/"))
         let response = try #require(
             HTTPURLResponse(url: url, statusCode: 404, httpVersion: "HTTP/1.1", headerFields: ["B": "2", "A": "1"]))
         #expect(response.headLines == ["HTTP/1.1 404", "A: 1", "B: 2"])
     }
 
-    @Test func `a download is resumed with a request of its own, and resume data can do without the first one's fields`()
+    @Test func `a download resumes with a new request, and resume data works without the first request's fields`()
         async throws
     {
         let file = ScriptedFile(ScriptedFile.pattern(600_000))
@@ -88,7 +88,7 @@ struct MessageHeadTests {
             #expect(["sesame", "hunter2"].allSatisfy(String(decoding: data, as: UTF8.self).contains))
             let bare = try #require(URLSessionDownloadTask.resumeDataWithoutHeaderFields(data))
             #expect(!["sesame", "hunter2"].contains(where: String(decoding: bare, as: UTF8.self).contains))
-            // Two files may have equal validators; what is of one is not joined with the other.
+            // Two files may have equal validators, but parts of different URLs must not be joined.
             let count = server.requests.count
             let other = session.downloadTask(with: URLRequest(server.url("/other")), resumeFrom: bare)
             other.resume()

@@ -12,21 +12,21 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Octets that are no UTF-8 go back as they came, whatever an app is shown in their place.
+/// Octets that are not UTF-8 are sent back unchanged, whatever text the app sees.
 @Suite(.timeLimit(.minutes(2)))
 struct OctetTests {
-    /// A reply whose field has these octets.
+    /// A response whose field has these octets.
     static func reply(_ name: String, _ value: [UInt8], _ more: String = "") -> ScriptedReply {
         [.write(Array("HTTP/1.1 200 OK\r\n\(name): ".utf8) + value + Array("\r\n\(more)Content-Length: 2\r\n\r\nok".utf8))]
     }
 
     private static let values: [[UInt8]] = [
         Array("a=caf".utf8) + [0xE9], Array("a=".utf8) + [0xFF, 0xFE, 0x80], Array("a=caf".utf8) + [0xC3, 0xA9],
-        // What is made up to stand for octets is none of a server's.
+        // A server sends the code points that represent such octets internally.
         Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9], Array("a=".utf8) + [0xF4, 0x8F, 0xBF, 0xA9, 0xE9],
     ]
 
-    @Test(arguments: values) func `a cookie goes back as it came`(_ value: [UInt8]) async throws {
+    @Test(arguments: values) func `a cookie is sent back octet for octet`(_ value: [UInt8]) async throws {
         try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
             (server, session) async throws in
             _ = try await session.text(server.url())
@@ -35,7 +35,7 @@ struct OctetTests {
         }
     }
 
-    @Test func `a cookie is shown as ISO 8859-1 where it is no UTF-8`() async throws {
+    @Test func `a cookie that is not UTF-8 is shown as ISO 8859-1`() async throws {
         try await withScenario(reply: { _ in Self.reply("Set-Cookie", Self.values[0]) }) { (server, session) async throws in
             _ = try await session.text(server.url())
             let cookie = try #require(session.configuration.httpCookieStorage?.cookies?.first)
@@ -45,7 +45,7 @@ struct OctetTests {
         }
     }
 
-    @Test func `as many octets as a cookie may have are as many, whatever they are`() async throws {
+    @Test func `the size limit of a cookie counts octets, whatever their encoding`() async throws {
         let value = Array("a=".utf8) + [UInt8](repeating: 0xE9, count: 4_095)
         try await withScenario(reply: { $0.order == 0 ? Self.reply("Set-Cookie", value) : .ok() }) {
             (server, session) async throws in
@@ -55,7 +55,7 @@ struct OctetTests {
         }
     }
 
-    @Test func `a cookie goes back as it came from the disk, and by an app's own hand`() async throws {
+    @Test func `a cookie that was stored on disk, or copied by the app, is sent back octet for octet`() async throws {
         let home = try TemporaryDirectory()
         let value = Self.values[0]
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
@@ -95,7 +95,7 @@ struct OctetTests {
         }
     }
 
-    @Test func `an entity tag is asked about as it came`() async throws {
+    @Test func `an entity tag is sent back octet for octet`() async throws {
         let tag = Array("\"caf".utf8) + [0xE9, 0x22]
         try await withScenario(
             configure: { $0.urlCache = URLCache(memoryCapacity: 1 << 20, diskCapacity: 0) },

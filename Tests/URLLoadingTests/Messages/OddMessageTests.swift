@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What is odd in messages, and is no failure.
+/// Unusual but permitted messages.
 @Suite(.timeLimit(.minutes(1)))
 struct OddMessageTests {
     // MARK: Content-Type
 
     @Test(arguments: ["garbage", "text", "text/", "/plain", "te xt/plain", "text/pl ain", "text/plain/x", "*", "text/\"x\""])
-    func `a Content-Type that is no media type has no MIME type`(_ field: String) async throws {
+    func `an invalid Content-Type yields no MIME type`(_ field: String) async throws {
         try await withScenario(reply: { _ in .ok("a", [("Content-Type", field)]) }) { (server, session) async throws in
             let response = try await session.text(URLRequest(server.url("/a.txt"))).response
             #expect(response.mimeType == nil)
@@ -30,7 +30,7 @@ struct OddMessageTests {
     // MARK: Location
 
     @Test(arguments: ["http:///PLACE/b", "HTTP:////PLACE/b", "///PLACE/b", "/////PLACE/b"])
-    func `a Location with more slashes leads to the host that browsers find in it`(_ location: String) async throws {
+    func `a Location with extra slashes leads to the host that browsers would use`(_ location: String) async throws {
         let secrets = ["Authorization": "Basic c2VjcmV0", "Cookie": "own=secret"]
         try await withScriptedServer(reply: { _ in .ok("there") }) { (other) async throws in
             let target = location.replacingOccurrences(of: "PLACE", with: "127.0.0.1:\(other.port)")
@@ -45,7 +45,7 @@ struct OddMessageTests {
 
     // MARK: Range
 
-    @Test func `a part is asked for without a coding, unless the app wants one`() async throws {
+    @Test func `a range request asks for the identity coding unless the app sets another`() async throws {
         try await withScenario(reply: { _ in .ok("a") }) { (server, session) async throws in
             _ = try await session.text(URLRequest(server.url(), headers: ["Range": "bytes=0-"]))
             _ = try await session.text(URLRequest(server.url(), headers: ["Range": "bytes=0-", "Accept-Encoding": "br"]))
@@ -79,7 +79,7 @@ struct OddMessageTests {
 
     // MARK: Trust
 
-    @Test func `a certificate for other addresses names them as people do`() async throws {
+    @Test func `the error for a certificate of other addresses prints them in readable form`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScenario(
             identity: certificates.valid,
@@ -96,14 +96,14 @@ struct OddMessageTests {
         }
     }
 
-    @Test func `a machine without roots is named, and its package, in place of the server`() async throws {
+    @Test func `without root certificates the error names the missing package instead of blaming the server`() async throws {
         for file in ["/dev/null", "/nonexistent/roots.pem"] {
             try await OwnProcess.run("MissingRootTests", environment: ["SSL_CERT_FILE": file, "SSL_CERT_DIR": nil])
         }
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func `a system without roots is named, and its package, in place of the server`() async throws {
+    func `without system root certificates the error names the missing package instead of blaming the server`() async throws {
         let script = """
             for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/ca-bundle.pem /etc/ssl/cert.pem; do \
             [ ! -e $file ] || mount --bind /dev/null $file; done; exec "$@"
@@ -115,7 +115,7 @@ struct OddMessageTests {
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("MissingRootTests")), .timeLimit(.minutes(1))) struct MissingRootTests {
-    @Test func `whoever the server is`() async throws {
+    @Test func `the error is the same whatever certificate the server has`() async throws {
         let certificates = try TestCertificates.shared.get()
         for identity in [certificates.valid, certificates.selfSigned, certificates.missingIntermediate] {
             try await withScenario(identity: identity, reply: { _ in .ok() }) { (server, session) async throws in
@@ -126,7 +126,7 @@ struct OddMessageTests {
                 #expect(text.contains("no root certificates") && text.contains("ca-certificates"), "\(text)")
             }
         }
-        // What the session itself trusts is enough.
+        // Roots configured on the session suffice.
         try await withScenario(
             identity: certificates.valid, configure: { $0.tlsTrustRoots = [certificates.root] }, reply: { _ in .ok("there") }
         ) { (server, session) async throws in

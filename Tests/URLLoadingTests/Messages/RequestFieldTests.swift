@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What of a request's and a configuration's header fields is sent, and what is not theirs to say.
+/// Which header fields of requests and configurations are sent, and which are reserved.
 @Suite(.timeLimit(.minutes(1)))
 struct RequestFieldTests {
-    @Test func `a request's own Host is sent in place of the URL's`() async throws {
+    @Test func `a Host field set by the app replaces the URL's host`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let task = session.dataTask(with: URLRequest(server.url("/x"), headers: ["host": "virtual.example"]))
             task.resume()
@@ -26,7 +26,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `a request's own Host stays with its origin on redirects`() async throws {
+    @Test func `a Host field set by the app follows redirects only within its origin`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/c").absoluteString
             try await withScenario(reply: { .redirect(302, to: $0.order == 0 ? "/b" : target) }) {
@@ -39,7 +39,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `what the cache has of a URL is not for a request that names another server by its Host`() async throws {
+    @Test func `a stored response is not used for a request with another Host field`() async throws {
         try await withScenario(
             reply: { .ok("of \($0.header("Host") ?? "nobody")", [("Cache-Control", "max-age=1000")]) }
         ) { (server, session) async throws in
@@ -49,13 +49,13 @@ struct RequestFieldTests {
                 #expect(try await session.text(server.url()) == own)
                 #expect(try await session.text(other).text == "of virtual.example")
             }
-            // The URL's own Host says nothing new.
+            // A Host field equal to the URL's host makes no difference.
             #expect(try await session.text(URLRequest(server.url(), headers: ["Host": "127.0.0.1:\(server.port)"])).text == own)
             #expect(server.requests.map { $0.header("Host") == "virtual.example" } == [false, true, true])
         }
     }
 
-    @Test func `what a request says to a proxy reaches no origin`() async throws {
+    @Test func `Proxy-Authorization is not sent to an origin server`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(
                 for: URLRequest(server.url(), headers: ["Proxy-Authorization": "Basic secret", "X-Own": "1"]))
@@ -80,7 +80,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `an empty body is of no type`() async throws {
+    @Test func `an empty body has no Content-Type`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             _ = try await session.data(for: URLRequest(server.url(), method: "POST", body: Data()))
             _ = try await session.upload(for: URLRequest(server.url(), method: "POST"), from: Data())
@@ -96,7 +96,7 @@ struct RequestFieldTests {
 
     // MARK: Requests that cannot be sent
 
-    @Test func `a request without a URL is unsupported, however it is made`() async throws {
+    @Test func `every kind of task fails with unsupportedURL if its request has no URL`() async throws {
         var request = URLRequest(url: URL(filePath: "/"))
         request.url = nil
         let nowhere = request
@@ -112,7 +112,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `a GET with a body is offered to the app's classes before it fails`() async throws {
+    @Test func `a GET with a body is offered to URLProtocol classes before it fails`() async throws {
         try await withScenario(
             configure: { $0.protocolClasses = [EchoProtocol.self] }, reply: { _ in .ok("sent") }
         ) { (server, session) async throws in
@@ -131,7 +131,7 @@ struct RequestFieldTests {
         }
     }
 
-    @Test func `a redirect that the delegate answers with a GET with a body fails as any`() async throws {
+    @Test func `a redirect fails if the delegate adds a body to its GET`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
             var request = request
@@ -148,7 +148,7 @@ struct RequestFieldTests {
     }
 }
 
-/// Answers a request for `/echo` with its body.
+/// Responds to `/echo` with the body of the request.
 private final class EchoProtocol: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.path == "/echo" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

@@ -34,7 +34,7 @@ import URLLoading
         #expect(request.cookiePartitionIdentifier == nil)
     }
 
-    @Test func `raw values are Apple's`() {
+    @Test func `raw values match Apple's`() {
         #expect(URLRequest.CachePolicy.reloadIgnoringCacheData.rawValue == 1)
         #expect(URLRequest.CachePolicy.returnCacheDataElseLoad.rawValue == 2)
         #expect(URLRequest.CachePolicy.returnCacheDataDontLoad.rawValue == 3)
@@ -45,7 +45,7 @@ import URLLoading
         #expect(URLRequest.Attribution.user.rawValue == 1)
     }
 
-    @Test func `a timeout counts as set only when it was set, even to sixty seconds`() {
+    @Test func `a timeout counts as explicit once it is set, even to sixty seconds`() {
         var request = URLRequest(url: swift)
         #expect(!request.hasExplicitTimeout && request.loadRequest.timeout == nil)
         request.timeoutInterval = 60
@@ -58,7 +58,7 @@ import URLLoading
         ("Connect", "CONNECT"), ("options", "options"), ("trace", "trace"), ("patch", "patch"), ("PATCH", "PATCH"),
         ("foo", "foo"),
     ])
-    func `well-known methods are written in capitals`(given: String, expected: String) {
+    func `well-known methods are converted to upper case`(given: String, expected: String) {
         var request = URLRequest(url: swift)
         request.httpMethod = given
         #expect(request.httpMethod == expected)
@@ -66,7 +66,7 @@ import URLLoading
         #expect(request.httpMethod == "GET")
     }
 
-    @Test func `header fields compare without case, keep their first spelling and join with a comma`() {
+    @Test func `field names are case-insensitive, keep their first spelling, and values are joined with a comma`() {
         var request = URLRequest(url: swift)
         request.setValue("application/json", forHTTPHeaderField: "Accept")
         request.setValue("application/xml", forHTTPHeaderField: "accept")
@@ -83,20 +83,20 @@ import URLLoading
     }
 
     @Test(arguments: ["\r\nevil: 1", "a\0b", "a\rb", "a\n", "a\r\n", "a\r\r b"])
-    func `values that would break the message are ignored`(value: String) {
+    func `field values that would break the message are ignored`(value: String) {
         var request = URLRequest(url: swift)
         request.setValue("Bar\(value)", forHTTPHeaderField: "Foo")
         request.addValue("Bar\(value)", forHTTPHeaderField: "Foo")
         #expect(request.value(forHTTPHeaderField: "Foo") == nil)
     }
 
-    @Test func `folded values are kept, as on Apple's platforms`() {
+    @Test func `folded field values are kept, as on Apple's platforms`() {
         var request = URLRequest(url: swift)
         request.setValue("Bar\r\n\tBuz", forHTTPHeaderField: "Foo")
         #expect(request.value(forHTTPHeaderField: "Foo") == "Bar\r\n\tBuz")
     }
 
-    @Test func `a body and a body stream exclude each other`() {
+    @Test func `setting a body removes the body stream, and vice versa`() {
         var request = URLRequest(url: swift)
         request.httpBody = Data("x".utf8)
         request.httpBodyStream = InputStream(data: Data())
@@ -117,7 +117,7 @@ import URLLoading
         #expect(copy != request)
     }
 
-    @Test func `equal requests hash alike, and header order does not count`() {
+    @Test func `equal requests have equal hashes, and the order of fields does not matter`() {
         var left = URLRequest(url: swift)
         var right = left
         left.setValue("1", forHTTPHeaderField: "A")
@@ -127,7 +127,7 @@ import URLLoading
         #expect(left == right && left.hashValue == right.hashValue)
     }
 
-    @Test func `requests are compared by the timeout that they show`() {
+    @Test func `requests are compared by their visible timeouts`() {
         var request = URLRequest(url: swift)
         request.timeoutInterval = 60
         #expect(request == URLRequest(url: swift))
@@ -135,7 +135,7 @@ import URLLoading
         #expect(request != URLRequest(url: swift))
     }
 
-    @Test func `a relative URL is made absolute at first and kept when set`() throws {
+    @Test func `a relative URL is made absolute by the initializer, but kept when set`() throws {
         let relative = try #require(URL(string: "/get", relativeTo: swift))
         var request = URLRequest(url: relative)
         #expect(request.url?.baseURL == nil)
@@ -146,7 +146,7 @@ import URLLoading
         #expect(request.description == "url: nil")
     }
 
-    @Test func `requests bridge to objects and back`() throws {
+    @Test func `requests bridge to NSURLRequest and back`() throws {
         var request = URLRequest(url: swift)
         request.setValue("1", forHTTPHeaderField: "A")
         let object = request as NSURLRequest
@@ -162,7 +162,7 @@ import URLLoading
         #expect(object.isEqual(request as NSURLRequest) && !object.isEqual(copy))
     }
 
-    @Test func `archived requests come back without their stream`() throws {
+    @Test func `an unarchived request equals the original`() throws {
         var request = URLRequest(url: swift, cachePolicy: .returnCacheDataElseLoad, timeoutInterval: 7)
         request.httpMethod = "POST"
         request.allHTTPHeaderFields = ["A": "1", "B": "2"]
@@ -175,7 +175,7 @@ import URLLoading
     }
 
     @Test(arguments: [true, false], [nil, [:], ["A": "1"]] as [[String: String]?])
-    func `archived requests come back with header fields, without, and with none at all`(
+    func `a request is archived with fields, without fields and with an empty dictionary of them`(
         securely: Bool, fields: [String: String]?
     ) throws {
         var request = URLRequest(url: swift)
@@ -192,7 +192,7 @@ import URLLoading
         }
     }
 
-    @Test func `an archived request without a URL comes back without one`() throws {
+    @Test func `an unarchived request without a URL has none`() throws {
         var request = URLRequest(url: swift)
         request.url = nil
         let data = try NSKeyedArchiver.archivedData(withRootObject: request as NSURLRequest, requiringSecureCoding: true)
@@ -200,7 +200,7 @@ import URLLoading
         #expect(back.url == nil && back.allHTTPHeaderFields == nil)
     }
 
-    @Test func `a request from the engine keeps what the engine does not know`() throws {
+    @Test func `a request returned by the engine keeps the properties that the engine ignores`() throws {
         let mutable = NSMutableURLRequest(url: swift)
         URLProtocol.setProperty("seen", forKey: "mark", in: mutable)
         mutable.allowsCellularAccess = false

@@ -20,7 +20,7 @@ import URLLoading
         try #require(HTTPURLResponse(url: url, statusCode: status, httpVersion: "HTTP/1.1", headerFields: fields))
     }
 
-    @Test func `well-known names are spelt as in the RFCs and others as they came`() throws {
+    @Test func `well-known field names use the spelling of the RFCs, and others that of the server`() throws {
         let response = try response([
             "location": "/new", "conTent-lenGTH": "123", "CONTENT-type": "text/plAIn; charset=ISO-8891-1",
             "x-extra-HEADER": "my Header", "etag": "\"a\"",
@@ -36,7 +36,7 @@ import URLLoading
         #expect(response.expectedContentLength == 123)
     }
 
-    @Test func `a response without fields knows nothing`() throws {
+    @Test func `a response without fields has default properties`() throws {
         let response = try response(nil)
         #expect(response.allHeaderFields.isEmpty)
         #expect(response.expectedContentLength == NSURLResponseUnknownLength)
@@ -48,11 +48,11 @@ import URLLoading
         ("attachment; filename=\"fname.ext\"", "fname.ext"), ("attachment; filename=\";.ext\"", ";.ext"),
         ("inline", "www.swift.org"), ("attachment; filename=\"/a/b/name\"", "_a_b_name"),
     ])
-    func `the suggested name comes from Content-Disposition`(field: String, name: String) throws {
+    func `the suggested file name is taken from Content-Disposition`(field: String, name: String) throws {
         #expect(try response(["Content-Disposition": field]).suggestedFilename == name)
     }
 
-    @Test func `fields that would break a message make no response`() {
+    @Test func `fields that would break a message are rejected`() {
         for fields in [["": "1"], ["A": "x\r\ny"], ["A\n": "1"], ["A": "\0"]] {
             #expect(HTTPURLResponse(url: url, statusCode: 200, httpVersion: nil, headerFields: fields) == nil)
         }
@@ -70,7 +70,7 @@ import URLLoading
         #expect(response.value(forHTTPHeaderField: "x-A") == "1, 2")
     }
 
-    @Test func `local and app-made responses keep what they are`() {
+    @Test func `local responses keep their properties, and the app's responses their identity`() {
         let local = URLResponse.make(
             LoadResponse(url: url, kind: .local(mimeType: "text/css", textEncoding: "utf-8"), expectedLength: 4)
         )
@@ -83,11 +83,11 @@ import URLLoading
         (100, "continue"), (150, "informational"), (200, "no error"), (207, "success"), (302, "found"), (399, "redirected"),
         (404, "not found"), (418, "client error"), (500, "internal server error"), (599, "server error"), (999, "server error"),
     ])
-    func `status texts are Apple's`(status: Int, text: String) {
+    func `status texts match Apple's`(status: Int, text: String) {
         #expect(HTTPURLResponse.localizedString(forStatusCode: status) == text)
     }
 
-    @Test func `responses are equal when they say the same`() throws {
+    @Test func `responses with equal content are equal`() throws {
         let fields = ["A": "1"]
         #expect(try response(fields).isEqual(try response(fields)))
         #expect(try response(fields).hash == response(fields).hash)
@@ -97,7 +97,7 @@ import URLLoading
             try !response(nil).isEqual(URLResponse(url: url, mimeType: nil, expectedContentLength: -1, textEncodingName: nil)))
     }
 
-    @Test func `archived responses come back`() throws {
+    @Test func `an unarchived response equals the original`() throws {
         let first = try response(["Content-Type": "text/html", "Content-Disposition": "attachment; filename=a.b"], status: 404)
         let data = try NSKeyedArchiver.archivedData(withRootObject: first, requiringSecureCoding: true)
         let second = try #require(try NSKeyedUnarchiver.unarchivedObject(ofClass: HTTPURLResponse.self, from: data))
