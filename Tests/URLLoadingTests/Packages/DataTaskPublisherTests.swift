@@ -14,10 +14,10 @@ import OpenCombine
 import Testing
 import URLLoading
 
-/// Publishers of OpenCombine.
+/// The publisher for OpenCombine.
 @Suite(.timeLimit(.minutes(1)))
 struct DataTaskPublisherTests {
-    /// What a subscriber heard.
+    /// What a subscriber received.
     private struct Heard: Sendable {
         var values: [String] = []
         var ends: [URLError.Code?] = []
@@ -33,7 +33,7 @@ struct DataTaskPublisherTests {
             receiveValue: { @Sendable value in heard.change { $0.values.append(String(decoding: value.data, as: UTF8.self)) } })
     }
 
-    @Test func `each subscriber has a load of its own, its value and the end`() async throws {
+    @Test func `each subscriber has its own load, and receives a value and the completion`() async throws {
         try await withScriptedServer(reply: { _ in .status(404, body: "body") }) { (server) async throws in
             try await withSession { (session) async throws in
                 let publisher = session.dataTaskPublisher(for: server.url())
@@ -52,7 +52,7 @@ struct DataTaskPublisherTests {
         }
     }
 
-    @Test func `a failed load is the end`() async throws {
+    @Test func `a failed load completes with a failure`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withSession { (session) async throws in
@@ -65,7 +65,7 @@ struct DataTaskPublisherTests {
         }
     }
 
-    @Test func `cancelling ends the load, and nothing is heard of it`() async throws {
+    @Test func `cancelling a subscription cancels the load, and nothing is received`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             try await withSession { (session) async throws in
                 let heard = Watched(Heard())
@@ -73,7 +73,7 @@ struct DataTaskPublisherTests {
                 _ = try await server.waitForRequests(1)
                 subscription.cancel()
                 try await server.waitForClose(0)
-                // The task ends on its own queue, after the connection.
+                // The task ends on its own queue, after the connection is closed.
                 while await !session.allTasks.isEmpty { await Task.yield() }
                 #expect(heard.read(\.ends).isEmpty)
             }

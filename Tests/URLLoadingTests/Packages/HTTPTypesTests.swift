@@ -21,7 +21,7 @@ struct HTTPTypesTests {
         HTTPRequest(method: method, scheme: "http", authority: "127.0.0.1:\(server.port)", path: path)
     }
 
-    @Test func `each kind of load takes a request and gives a response`() async throws {
+    @Test func `each kind of load accepts an HTTPRequest and returns an HTTPResponse`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.target) \($0.bodyText)", [("X-Answer", "1")]) }) {
             (server) async throws in
             try await withSession { (session) async throws in
@@ -51,7 +51,7 @@ struct HTTPTypesTests {
         }
     }
 
-    @Test func `fields of one name are joined, and a task shows its requests`() async throws {
+    @Test func `fields with the same name are joined, and a task exposes its HTTPRequest`() async throws {
         try await withScriptedServer(reply: { _ in .status(404) }) { (server) async throws in
             try await withSession { (session) async throws in
                 var request = Self.request(.get, server, "/")
@@ -73,7 +73,7 @@ struct HTTPTypesTests {
         }
     }
 
-    @Test func `a response has its fields line by line, and a path is no part of an authority`() async throws {
+    @Test func `a response keeps its field lines separate, and a path cannot extend the authority`() async throws {
         try await withScriptedServer(reply: { _ in .ok("", [("Set-Cookie", "a=1"), ("Set-Cookie", "b=2")]) }) {
             (server) async throws in
             try await withSession { (session) async throws in
