@@ -13,7 +13,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// What `URLProtocol` classes answer is stored for the app and for themselves, and answers no load of the session's own.
+/// Responses from `URLProtocol` classes are stored for the app and for the class, and never answer the session's own loads.
 @Suite(.timeLimit(.minutes(1)))
 struct CustomProtocolCachingTests {
     private let folder: TemporaryDirectory
@@ -22,13 +22,13 @@ struct CustomProtocolCachingTests {
 
     private func cache() -> URLCache { URLCache(memoryCapacity: 1 << 20, diskCapacity: 4 << 20, directory: folder.url) }
 
-    /// As another process would see it, once what was stored has reached the files.
+    /// The cache as another process would see it, after all writes have reached the files.
     private func cache(after other: URLCache) -> URLCache {
         _ = other.currentDiskUsage
         return cache()
     }
 
-    /// A server of the network, whose answers are fresh for a day, and a request that a class claims or not.
+    /// A server whose responses are fresh for a day, and a request that can be marked for a class.
     private func withServer(_ test: (ScriptedServer, URLRequest) async throws -> Void) async throws {
         try await withScriptedServer(reply: { .ok("server \($0.order)", [("Cache-Control", "max-age=86400")]) }) {
             (server) async throws in
@@ -54,7 +54,7 @@ struct CustomProtocolCachingTests {
     private func text(_ entry: CachedURLResponse?) -> String? { entry.map { String(decoding: $0.data, as: UTF8.self) } }
 
     @Test(arguments: [URLCache.StoragePolicy.allowed, .allowedInMemoryOnly, .notAllowed])
-    func `an answer is stored as its policy says`(policy: URLCache.StoragePolicy) async throws {
+    func `a response is stored according to its storage policy`(policy: URLCache.StoragePolicy) async throws {
         try await withServer { (server, request) async throws in
             let request = Maker.marked(request, policy)
             let cache = cache()
@@ -71,7 +71,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `what a class answered answers no load that no class takes, in this process or a later one`() async throws {
+    @Test func `a class's response is not used for loads without the class, in this process or a later one`() async throws {
         try await withServer { (server, request) async throws in
             let cache = cache()
             _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
@@ -84,7 +84,7 @@ struct CustomProtocolCachingTests {
             }
             #expect(
                 try await load(request, by: nil, from: later) { $0.requestCachePolicy = .returnCacheDataElseLoad } == "server 0")
-            // The later one is shown to the app, and each is given what is its own.
+            // The app sees the later response, and each side gets its own.
             #expect(text(later.cachedResponse(for: request)) == "server 0")
             let given = try await load(Maker.marked(request, .notAllowed), by: Maker.self, from: later)
             #expect(given == "made, given made, given nothing")
@@ -93,7 +93,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `a class is given neither what the session loaded nor what another class answered`() async throws {
+    @Test func `a class gets neither the session's stored responses nor another class's`() async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             #expect(try await load(request, by: nil, from: cache) == "server 0")
@@ -102,7 +102,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `what the class says is still valid is delivered`() async throws {
+    @Test func `a response that the class declares valid is delivered`() async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             for _ in 0..<3 {
@@ -117,7 +117,7 @@ struct CustomProtocolCachingTests {
         URLRequest.CachePolicy.useProtocolCachePolicy, .reloadIgnoringLocalCacheData, .returnCacheDataElseLoad,
         .returnCacheDataDontLoad, .reloadIgnoringLocalAndRemoteCacheData, .reloadRevalidatingCacheData,
     ])
-    func `the cache policy decides whether the class is given what is stored`(policy: URLRequest.CachePolicy) async throws {
+    func `the cache policy decides whether the class gets the stored response`(policy: URLRequest.CachePolicy) async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             let ignores = policy == .reloadIgnoringLocalCacheData || policy == .reloadIgnoringLocalAndRemoteCacheData
@@ -133,7 +133,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `without a cache, for other methods and for downloads nothing is given or stored`() async throws {
+    @Test func `no response is passed or stored without a cache, for other methods, or for downloads`() async throws {
         try await withServer { (_, request) async throws in
             let request = Maker.marked(request, .allowed)
             #expect(try await load(request, by: Maker.self, from: nil) == "made, given nothing")
@@ -159,7 +159,7 @@ struct CustomProtocolCachingTests {
     }
 
     @Test(arguments: ["fail", "twice", "large", "no-store"])
-    func `what is not whole, too large or not to be stored is not stored`(mode: String) async throws {
+    func `responses that are incomplete, too large or no-store are not stored`(mode: String) async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             _ = try? await load(Maker.marked(request, .allowed, mode: mode), by: Maker.self, from: cache)
@@ -168,7 +168,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `the delegate is asked before an answer is stored`() async throws {
+    @Test func `the delegate is asked before a response is stored`() async throws {
         let chooser = Chooser()
         try await withServer { (server, request) async throws in
             let cache = cache()
@@ -190,7 +190,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `an answer that was obtained with a credential is given to requests with the same one`() async throws {
+    @Test func `a response obtained with a credential is only passed to requests with the same one`() async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             func load(_ user: String?, _ policy: URLCache.StoragePolicy) async throws -> String {
@@ -202,12 +202,12 @@ struct CustomProtocolCachingTests {
             #expect(try await load("ali", .notAllowed) == "made, given made, given nothing")
             #expect(try await load("bob", .notAllowed) == "made, given nothing")
             #expect(try await load(nil, .notAllowed) == "made, given nothing")
-            // What is on disk is not compared.
+            // Credentials are not compared with entries on disk, so it is not stored there.
             #expect(self.cache(after: cache).entries().isEmpty)
         }
     }
 
-    @Test func `removing a URL's responses removes its class's, too`() async throws {
+    @Test func `removing a URL's stored responses removes its class's, too`() async throws {
         try await withServer { (_, request) async throws in
             let cache = cache()
             _ = try await load(Maker.marked(request, .allowed), by: Maker.self, from: cache)
@@ -218,7 +218,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `what a request has with it is let go when its load is over, although its answer is stored`() async throws {
+    @Test func `the properties of a request are released after its load, although its response is stored`() async throws {
         let gone = Delivered<Void>()
         try await withServer { (_, request) async throws in
             let cache = cache()
@@ -235,7 +235,7 @@ struct CustomProtocolCachingTests {
     // MARK: The app's own cache
 
     @Test(arguments: [true, false])
-    func `a cache of the app's is neither given answers nor asked for them`(keepsItself: Bool) async throws {
+    func `a URLCache subclass neither stores nor supplies responses of classes`(keepsItself: Bool) async throws {
         try await withServer { (_, request) async throws in
             let cache = OwnCache(keepsItself: keepsItself)
             for _ in 0..<2 {
@@ -247,7 +247,7 @@ struct CustomProtocolCachingTests {
         }
     }
 
-    @Test func `a cache of the app's finds what the session loaded behind a later answer of a class`() async throws {
+    @Test func `a URLCache subclass finds the session's response behind a later one of a class`() async throws {
         try await withServer { (server, request) async throws in
             let cache = cache()
             #expect(try await load(request, by: nil, from: cache) == "server 0")
@@ -261,7 +261,7 @@ struct CustomProtocolCachingTests {
     }
 }
 
-/// Says when it is gone.
+/// Reports its own release.
 private final class Companion: Sendable {
     private let gone: Delivered<Void>
 
@@ -270,7 +270,7 @@ private final class Companion: Sendable {
     deinit { gone(()) }
 }
 
-/// Keeps another body of `/a`, and nothing of others.
+/// Replaces the stored body of `/a`, and prevents storing others.
 private final class Chooser: NSObject, URLSessionDataDelegate, Sendable {
     let proposed = Delivered<String>()
     let ended = Delivered<Void>()
@@ -288,7 +288,7 @@ private final class Chooser: NSObject, URLSessionDataDelegate, Sendable {
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) { ended(()) }
 }
 
-/// Answers that it made them, and what it was given.
+/// Responds that it made the response, and with which cached response it was created.
 private class Maker: URLProtocol, @unchecked Sendable {
     private static let policyKey = "policy"
     private static let modeKey = "mode"
@@ -334,7 +334,7 @@ private class Maker: URLProtocol, @unchecked Sendable {
 
 private final class OtherMaker: Maker, @unchecked Sendable {}
 
-/// Notes what it is asked, and keeps the parts of responses itself, or responses by its superclass.
+/// Records its calls; stores the responses itself, or through its superclass.
 private final class OwnCache: URLCache, @unchecked Sendable {
     let events = Delivered<String>()
     private let keepsItself: Bool

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The life of a `URLProtocol` instance: what it is given, when it is stopped, and who answers what it asks.
+/// The life of a `URLProtocol` instance: what it receives, when it is stopped, and who answers its challenges.
 @Suite(.timeLimit(.minutes(1)))
 struct CustomProtocolLifeTests {
     private func withTracedSession(
@@ -22,25 +22,25 @@ struct CustomProtocolLifeTests {
             delegate: delegate, { $0.protocolClasses = [RefusingProtocol.self, TracedProtocol.self] }, test: test)
     }
 
-    /// A URL for a behaviour, and the name under which its instance leaves its traces.
+    /// A URL for a behaviour, and the name under which its instance records its traces.
     private func address(_ behaviour: String) throws -> (url: URL, name: String) {
         let name = UUID().uuidString
         return (try #require(URL(string: "traced://host/\(behaviour)?\(name)")), name)
     }
 
     @Test(arguments: ["data", "silent", "fail", "redirect", "cached", "nothing", "more-after-end"])
-    func `however a load ends, its instance is stopped once`(behaviour: String) async throws {
+    func `an instance is stopped exactly once, however its load ends`(behaviour: String) async throws {
         try await withTracedSession { (session) async throws in
             let (url, name) = try address(behaviour)
             _ = try? await session.data(from: url)
             try await TracedProtocol.traces.value { $0[name]?.contains("stop") == true ? () : nil }
-            // The next load's instance comes after whatever the first one might still do.
+            // The next load's instance is created after anything the first one may still do.
             _ = try await session.data(from: try address("data").url)
             #expect(TracedProtocol.traces.read { $0[name] } == ["start", "stop"])
         }
     }
 
-    @Test func `an instance that redirects once too often is stopped like the others`() async throws {
+    @Test func `every instance is stopped when there are too many redirects`() async throws {
         try await withTracedSession { (session) async throws in
             let (url, name) = try address("circle")
             await expectFailure(.httpTooManyRedirects) { try await session.data(from: url) }
@@ -52,7 +52,7 @@ struct CustomProtocolLifeTests {
         }
     }
 
-    @Test func `a cancelled load's instance is stopped once, and what it reports later is dropped`() async throws {
+    @Test func `a cancelled load's instance is stopped once, and its later reports are dropped`() async throws {
         try await withTracedSession { (session) async throws in
             let (url, name) = try address("stall")
             let done = Delivered<URLError.Code?>()
@@ -65,7 +65,7 @@ struct CustomProtocolLifeTests {
         }
     }
 
-    @Test func `a protocol has the body of every kind of upload as a stream`() async throws {
+    @Test func `a protocol gets the body of every kind of upload as a stream`() async throws {
         let directory = try TemporaryDirectory()
         let file = try directory.write("from a file".utf8, to: "body")
         try await withTracedSession { (session) async throws in
@@ -93,13 +93,13 @@ struct CustomProtocolLifeTests {
         }
     }
 
-    @Test func `a class that refuses the task is passed over, whatever it says of the request`() async throws {
+    @Test func `a class that refuses the task is skipped, even if it accepts the request`() async throws {
         try await withTracedSession { (session) async throws in
             #expect(try await session.data(from: try address("data").url).0 == Data("data".utf8))
         }
     }
 
-    @Test func `a protocol's challenge is answered by the task's delegate, also for a task with a handler`() async throws {
+    @Test func `the task's delegate answers a protocol's challenge, even if the task has a completion handler`() async throws {
         let delegate = ChallengeDelegate()
         try await withTracedSession(delegate: delegate) { (session) async throws in
             let done = Delivered<String>()
@@ -110,7 +110,7 @@ struct CustomProtocolLifeTests {
         }
     }
 
-    @Test func `a cached response that is valid is delivered`() async throws {
+    @Test func `a cached response that the protocol declares valid is delivered`() async throws {
         try await withTracedSession { (session) async throws in
             let (data, response) = try await session.data(from: try address("cached").url)
             #expect(data == Data("from the cache".utf8))
@@ -118,7 +118,7 @@ struct CustomProtocolLifeTests {
         }
     }
 
-    @Test func `downloads and their delegate get what a protocol loads`() async throws {
+    @Test func `downloads and their delegate get the data that a protocol loads`() async throws {
         let recorder = EventRecorder()
         try await withTracedSession(delegate: recorder) { (session) async throws in
             let task = session.downloadTask(with: try address("data").url)
@@ -134,14 +134,14 @@ struct CustomProtocolLifeTests {
     }
 }
 
-/// Wants every request and no task.
+/// Accepts every request, but no task.
 private final class RefusingProtocol: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { true }
     override class func canInit(with task: URLSessionTask) -> Bool { false }
 }
 
 private final class TracedProtocol: URLProtocol, URLAuthenticationChallengeSender, @unchecked Sendable {
-    /// What the instances did, by the name in their URL's query.
+    /// What the instances did, by the name in the query of their URL.
     static let traces = Watched<[String: [String]]>([:])
 
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "traced" }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Loads by classes of the app: `URLProtocol` in a session's `protocolClasses`.
+/// Loads by the app's `URLProtocol` classes in a session's `protocolClasses`.
 @Suite(.timeLimit(.minutes(1)))
 struct CustomProtocolTests {
     private func withCustomSession(
@@ -23,7 +23,7 @@ struct CustomProtocolTests {
 
     private func url(_ path: String) throws -> URL { try #require(URL(string: "custom://host/\(path)")) }
 
-    @Test func `all data that a protocol loads arrives, in every way of calling`() async throws {
+    @Test func `all data that a protocol loads arrives, with every API`() async throws {
         let recorder = EventRecorder()
         try await withCustomSession(delegate: recorder) { (session) async throws in
             let url = try url("three")
@@ -56,7 +56,7 @@ struct CustomProtocolTests {
         }
     }
 
-    @Test func `the app's own error reaches the app`() async throws {
+    @Test func `the protocol's own error reaches the app`() async throws {
         try await withCustomSession { (session) async throws in
             do {
                 _ = try await session.data(from: try url("fail"))
@@ -68,7 +68,7 @@ struct CustomProtocolTests {
         }
     }
 
-    @Test func `a protocol's redirect is followed and asked about`() async throws {
+    @Test func `a protocol's redirect is followed, and the delegate is asked first`() async throws {
         let recorder = EventRecorder()
         try await withCustomSession(delegate: recorder) { (session) async throws in
             let task = session.dataTask(with: try url("redirect"))
@@ -80,7 +80,7 @@ struct CustomProtocolTests {
         }
     }
 
-    @Test func `cancelling stops the protocol's loading`() async throws {
+    @Test func `cancelling a load stops its protocol`() async throws {
         let recorder = EventRecorder()
         try await withCustomSession(delegate: recorder) { (session) async throws in
             let id = UUID().uuidString
@@ -94,13 +94,13 @@ struct CustomProtocolTests {
         }
     }
 
-    @Test func `http URLs that no protocol wants are loaded as ever`() async throws {
+    @Test func `http URLs that no protocol accepts are loaded as usual`() async throws {
         try await withScenario(
             configure: { $0.protocolClasses = [PathProtocol.self] },
             reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("net") }
         ) { (server, session) async throws in
             #expect(try await session.text(server.url("/a")) == "net")
-            // Without the class nobody knows the scheme.
+            // Without the class the scheme is unknown.
             try await withSession { (other) async throws in
                 await expectFailure(.unsupportedURL) { try await other.data(from: try url("three")) }
             }
@@ -108,7 +108,7 @@ struct CustomProtocolTests {
     }
 }
 
-/// Loads what the path says.
+/// Loads what its path names.
 private final class PathProtocol: URLProtocol, @unchecked Sendable {
     static let events = Watched<[String]>([])
 

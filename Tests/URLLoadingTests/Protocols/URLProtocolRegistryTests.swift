@@ -41,7 +41,7 @@ private final class Client: NSObject, URLProtocolClient {
 @Suite struct URLProtocolRegistryTests {
     private func request(_ text: String) throws -> URLRequest { URLRequest(url: try #require(URL(string: text))) }
 
-    @Test func `an instance of any subclass is made, with its own state`() throws {
+    @Test func `an instance of any subclass is created, with its own state`() throws {
         let request = try request("plain://x")
         let client = Client()
         let plain = URLProtocol.make(Plain.self, task: nil, request: request, cachedResponse: nil, client: client)
@@ -50,14 +50,14 @@ private final class Client: NSObject, URLProtocolClient {
         #expect((overriding as? Overriding)?.own == "set")
     }
 
-    @Test func `an instance knows its task`() throws {
+    @Test func `an instance has its task`() throws {
         let task = URLSessionDataTask()
         let request = try request("plain://x")
         let made = URLProtocol.make(Plain.self, task: task, request: request, cachedResponse: nil, client: Client())
         #expect(made.task === task)
     }
 
-    @Test func `the last class registered is asked first, and once`() {
+    @Test func `the last registered class comes first, and each class is listed once`() {
         #expect(!URLProtocol.registerClass(NSObject.self))
         #expect(URLProtocol.registerClass(Plain.self))
         #expect(URLProtocol.registerClass(Overriding.self))
@@ -76,7 +76,7 @@ private final class Client: NSObject, URLProtocolClient {
         #expect((client.failures.first as? URLError)?.code == .unsupportedURL)
     }
 
-    @Test func `properties stay with a request and its copies`() throws {
+    @Test func `properties are copied with a request`() throws {
         let mutable = NSMutableURLRequest(url: try #require(URL(string: "http://a/")))
         URLProtocol.setProperty(42, forKey: "k", in: mutable)
         let copy = mutable as URLRequest
@@ -86,7 +86,7 @@ private final class Client: NSObject, URLProtocolClient {
         #expect(URLProtocol.property(forKey: "k", in: copy) as? Int == 42)
     }
 
-    @Test func `requests for the same URL are the same to a cache`() throws {
+    @Test func `requests for the same URL are cache-equivalent`() throws {
         #expect(URLProtocol.requestIsCacheEquivalent(try request("HTTP://A/b"), to: try request("http://a:80/b#c")))
         #expect(!URLProtocol.requestIsCacheEquivalent(try request("http://a/b?1"), to: try request("http://a/b?2")))
     }
