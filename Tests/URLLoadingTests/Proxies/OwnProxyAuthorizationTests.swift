@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `Proxy-Authorization` that the app sets on a request: for the proxy that the task turns to first, and for nobody else.
+/// A `Proxy-Authorization` field that the app sets on a request is only for the first proxy of the task.
 @Suite(.timeLimit(.minutes(1)))
 struct OwnProxyAuthorizationTests {
     private static let mine = "Basic own-secret"
@@ -30,7 +30,7 @@ struct OwnProxyAuthorizationTests {
         request(try #require(URL(string: text)), value)
     }
 
-    /// A session whose http requests a scripted server forwards, as far as it says so.
+    /// Runs a test with a scripted server as the proxy of a session's http requests.
     private func withProxy(
         delegate: (any URLSessionDelegate)? = nil, _ more: [String: Any] = [:],
         reply: @escaping @Sendable (RecordedRequest) -> ScriptedReply, test: (ScriptedServer, URLSession) async throws -> Void
@@ -45,7 +45,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    /// Two proxies, and a session whose script says which one is asked for what.
+    /// Runs a test with two proxies, and a session whose script chooses between them.
     private func withTwoProxies(
         delegate: (any URLSessionDelegate)? = nil, script: @escaping (_ one: Int, _ two: Int) -> String,
         one: @escaping @Sendable (RecordedRequest) -> ScriptedReply, two: @escaping @Sendable (RecordedRequest) -> ScriptedReply,
@@ -80,7 +80,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    /// A secure server, a proxy that makes tunnels to it, and a session that goes through it.
+    /// Runs a test with a secure server, a proxy that makes tunnels to it, and a session that uses the proxy.
     private func withTunnel(
         delegate: (any URLSessionDelegate)? = nil,
         proxy answer: @escaping @Sendable (TunnelProxy.Demand, _ port: Int) -> TunnelProxy.Answer = { .tunnel(to: $1) },
@@ -101,7 +101,7 @@ struct OwnProxyAuthorizationTests {
 
     // MARK: Redirects
 
-    @Test func `it stays with the request as long as redirects lead through the same proxy`() async throws {
+    @Test func `the field stays with the request while redirects lead through the same proxy`() async throws {
         let recorder = EventRecorder()
         try await withProxy(
             delegate: recorder,
@@ -119,13 +119,13 @@ struct OwnProxyAuthorizationTests {
             #expect(
                 proxy.requests.map(\.target) == ["/a", "/b"].map { "http://origin.invalid" + $0 } + ["http://other.invalid/c"])
             #expect(proxy.requests.map { $0.values(of: "Proxy-Authorization") } == [[Self.mine], [Self.mine], [Self.mine]])
-            // A delegate that passes on what it is shown takes nothing away.
+            // A delegate that returns the proposed request does not remove the field.
             #expect(
                 record.redirectRequests.map { $0.value(forHTTPHeaderField: "Proxy-Authorization") } == [Self.mine, Self.mine])
         }
     }
 
-    @Test func `a host that is reached directly does not get it, and it does not come back`() async throws {
+    @Test func `the field is dropped for a host that is reached directly, and does not come back`() async throws {
         let back = "http://origin.invalid/c"
         try await withScriptedServer(reply: { _ in .redirect(302, to: back) }) { (server) async throws in
             let target = server.url("/b").absoluteString
@@ -139,7 +139,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a request that goes directly keeps it for no proxy that a redirect leads through`() async throws {
+    @Test func `the field of a request without a proxy is not sent to a proxy after a redirect`() async throws {
         try await withScriptedServer(reply: { _ in .redirect(302, to: "http://origin.invalid/") }) { (server) async throws in
             try await withProxy(["ExceptionsList": ["127.0.0.1"]], reply: { _ in .ok("end") }) { (proxy, session) async throws in
                 #expect(try await session.text(request(server.url())).text == "end")
@@ -148,7 +148,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `another proxy does not get it, and it does not come back`() async throws {
+    @Test func `the field is dropped for another proxy, and does not come back`() async throws {
         try await withTwoProxies(
             script: { "'PROXY 127.0.0.1:' + (host === 'two.invalid' ? \($1) : \($0))" },
             one: { $0.order == 0 ? .redirect(302, to: "http://two.invalid/") : .ok("end") },
@@ -160,7 +160,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `what answered one proxy's challenge is not said to another`() async throws {
+    @Test func `a credential for one proxy's challenge is not sent to another`() async throws {
         let gate: @Sendable (RecordedRequest, ScriptedReply) -> ScriptedReply = { request, reply in
             request.proxyAuthorization == Self.ada ? reply : .proxyUnauthorized("Basic realm=\"gate\"")
         }
@@ -178,7 +178,7 @@ struct OwnProxyAuthorizationTests {
     }
 
     @Test(arguments: [URLCredential.Persistence.none, .forSession])
-    func `what was said to a proxy over TLS is not said to it in clear`(persistence: URLCredential.Persistence) async throws {
+    func `a credential for a proxy over TLS is not sent to it in cleartext`(persistence: URLCredential.Persistence) async throws {
         let interview = Interview(.ada(persistence))
         try await withScriptedServer(
             identity: certificates.valid, isClear: { $0 > 0 },
@@ -207,7 +207,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `what a class redirects keeps it for the first proxy`() async throws {
+    @Test func `the field is sent to the first proxy when a URLProtocol class redirects the request`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (proxy) async throws in
             try await withSession {
                 $0.protocolClasses = [Mover.self]
@@ -221,7 +221,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a value that the app gives when it is asked about a redirect is for the next proxy`() async throws {
+    @Test func `a field that the delegate sets on a redirected request is for the next proxy`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
             var request = request
@@ -241,7 +241,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `the proxy that takes the place of one that cannot be reached does not get it`() async throws {
+    @Test func `the field is not sent to a fallback proxy`() async throws {
         let gone = try RefusingPort()
         try await withTwoProxies(
             script: { one, _ in "'PROXY 127.0.0.1:\(gone.number); PROXY 127.0.0.1:\(one)'" },
@@ -252,7 +252,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `what is asked behind a stale answer knows which proxy it was for`() async throws {
+    @Test func `a background revalidation sends the field only to the proxy that it was for`() async throws {
         let lenient = [("Cache-Control", "max-age=60, stale-while-revalidate=600"), ("Age", "100")]
         try await withTwoProxies(
             script: { "'PROXY 127.0.0.1:' + (url.endsWith('/two') ? \($1) : \($0))" },
@@ -266,7 +266,7 @@ struct OwnProxyAuthorizationTests {
 
     // MARK: Tunnels
 
-    @Test func `CONNECT has it, and what goes through the tunnel has not, over redirects too`() async throws {
+    @Test func `the field is sent with CONNECT but not through the tunnel, even after redirects`() async throws {
         let target = Delivered<String>()
         try await withTunnel(reply: { $0.order == 0 ? .redirect(302, to: target.all.first ?? "") : .ok("in") }) {
             (server, proxy, session) async throws in
@@ -279,7 +279,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a proxy that makes tunnels for http is told it in CONNECT alone`() async throws {
+    @Test func `for http through a tunnel the field is only sent with CONNECT`() async throws {
         try await withScriptedServer(reply: { _ in .ok("in") }) { (server) async throws in
             try await withTunnelProxy({ [port = server.port] _ in .tunnel(to: port) }) { (proxy) async throws in
                 try await withSession {
@@ -294,7 +294,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a tunnel is for requests that say the same to the proxy`() async throws {
+    @Test func `a tunnel is only shared by requests with the same field`() async throws {
         try await withTunnel { (server, proxy, session) async throws in
             for _ in 0..<2 {
                 #expect(try await session.text(request(server.url())).text == "in")
@@ -306,7 +306,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `HTTP/2 is spoken through such a tunnel as through any`() async throws {
+    @Test func `HTTP/2 works through a tunnel that was opened with the field`() async throws {
         try await withHTTP2Server(
             identity: certificates.valid, reply: { .ok("\($0.isHTTP2) \($0.header("proxy-authorization") ?? "nothing")") }
         ) { (server) async throws in
@@ -322,7 +322,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `many at once have tunnels of their own`() async throws {
+    @Test func `concurrent requests with different fields use different tunnels`() async throws {
         try await withTunnel(reply: { .ok($0.path) }) { (server, proxy, session) async throws in
             try await withThrowingTaskGroup(of: Bool.self) { group in
                 for number in 0..<40 {
@@ -331,7 +331,7 @@ struct OwnProxyAuthorizationTests {
                 }
                 for try await isRight in group { #expect(isRight) }
             }
-            // Each connection served those that opened it.
+            // Each connection only served requests with the same field.
             let served = Dictionary(grouping: server.requests, by: \.connection).mapValues { requests in
                 Set(requests.compactMap { Int($0.path.dropFirst()).map { $0 % 4 } })
             }
@@ -342,7 +342,7 @@ struct OwnProxyAuthorizationTests {
 
     // MARK: Challenges
 
-    @Test func `a proxy that refuses it asks as any, and later requests say their own first`() async throws {
+    @Test func `a refused field leads to a challenge, and later requests send their own field first`() async throws {
         let interview = Interview(.ada())
         try await withTunnel(
             delegate: TaskInterviewer(interview),
@@ -357,7 +357,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a refusal that nobody answers fails the load, and does not tell the value`() async throws {
+    @Test func `a refusal without an answer fails the load, and the error does not reveal the field`() async throws {
         try await withTunnel(proxy: { _, _ in .say(Self.refusal) }) { (server, proxy, session) async throws in
             let error = await expectFailure(.userAuthenticationRequired) { try await session.data(for: request(server.url())) }
             var text = ""
@@ -368,7 +368,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a proxy that closes before it answers is told the same over the next connection`() async throws {
+    @Test func `after a refusal that closes the connection, the credential is sent on the next one`() async throws {
         try await withTunnel(
             delegate: TaskInterviewer(Interview(.ada())),
             proxy: { demand, port in
@@ -381,8 +381,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `of a forwarding proxy, too, the credential that it accepted before does not take its place unasked`() async throws
-    {
+    @Test func `a credential that a forwarding proxy accepted does not replace the field without a challenge`() async throws {
         let interview = Interview(.ada())
         try await withProxy(
             delegate: TaskInterviewer(interview),
@@ -399,7 +398,7 @@ struct OwnProxyAuthorizationTests {
         }
     }
 
-    @Test func `a forwarding proxy that knows the connection by NTLM is not told what it refused`() async throws {
+    @Test func `a field refused before NTLM is not sent again on the authenticated connection`() async throws {
         let script = NTLMScript(isProxy: true)
         try await withProxy(
             delegate: Interviewer(Interview(.ada())),
@@ -416,7 +415,7 @@ struct OwnProxyAuthorizationTests {
     }
 }
 
-/// Redirects what is asked of one host to another.
+/// Redirects requests for one host to another.
 private final class Mover: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.host == "move.invalid" }
     override class func canonicalRequest(for request: URLRequest) -> URLRequest { request }

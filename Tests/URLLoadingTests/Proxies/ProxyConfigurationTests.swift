@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `proxyConfigurations`: CONNECT for everything, domains, failover, credentials.
+/// `proxyConfigurations`: CONNECT for all schemes, domains, failover, credentials.
 @Suite(.timeLimit(.minutes(1)))
 struct ProxyConfigurationTests {
     private static func connect(_ port: Int, failover: Bool = false) -> ProxyConfiguration {
@@ -33,7 +33,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `http goes through a tunnel, too, with what the request says unseen`() async throws {
+    @Test func `http goes through a tunnel, too`() async throws {
         try await withServer { (server, proxies) async throws in
             try await withSession {
                 $0.proxyConfigurations = [Self.connect(proxies[0].port)]
@@ -46,7 +46,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `domains say for whom a proxy is`() async throws {
+    @Test func `domains decide which proxy a request uses`() async throws {
         try await withServer(proxies: [{ .tunnel(to: $1) }, { .tunnel(to: $1) }]) { (server, proxies) async throws in
             var (one, two) = (Self.connect(proxies[0].port), Self.connect(proxies[1].port))
             one.matchDomains = ["one.test"]
@@ -66,13 +66,13 @@ struct ProxyConfigurationTests {
         }
     }
 
-    /// Ways in which a proxy does not work as one.
+    /// Responses of broken proxies.
     private static let broken: [@Sendable (TunnelProxy.Demand, Int) -> TunnelProxy.Answer] = [
         { _, _ in .say("", closes: true) }, { _, _ in .say("HTTP/1.1 200 OK\r\nX: ", closes: true) },
         { _, _ in .say("SSH-2.0-OpenSSH_9.2\r\n") },
     ]
 
-    @Test(arguments: 0..<3) func `another takes the place of one that does not work, and is tried first from then on`(
+    @Test(arguments: 0..<3) func `the next proxy replaces a broken one, and is tried first from then on`(
         _ row: Int
     ) async throws {
         try await withServer(proxies: [Self.broken[row], { .tunnel(to: $1) }]) { (server, proxies) async throws in
@@ -90,7 +90,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `no proxy at all takes its place where the last one allows it`() async throws {
+    @Test func `a direct connection replaces the last proxy if it allows failover`() async throws {
         try await withServer { (server, _) async throws in
             let gone = try RefusingPort()
             try await withSession {
@@ -108,7 +108,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `nothing goes around a proxy that refuses`() async throws {
+    @Test func `a proxy that refuses a request is not bypassed`() async throws {
         let refusals = ["403 No", "407 Who", "502 Bad"]
         for refusal in refusals {
             try await withServer(proxies: [{ _, _ in .say("HTTP/1.1 \(refusal)\r\nContent-Length: 0\r\n\r\n") }]) {
@@ -125,7 +125,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `a credential is its proxy's alone`() async throws {
+    @Test func `a credential is only sent to its own proxy`() async throws {
         let gate: @Sendable (TunnelProxy.Demand, Int) -> TunnelProxy.Answer = {
             $0.authorization == nil
                 ? .say("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic realm=\"g\"\r\nContent-Length: 0\r\n\r\n") : .tunnel(to: $1)
@@ -146,7 +146,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `SOCKS 5 takes names, users and passwords`() async throws {
+    @Test func `SOCKS 5 supports host names, users and passwords`() async throws {
         let socks = try SmallServer.microsocks(user: "ada", password: "lovelace")
         defer { socks.stop() }
         try await withServer { (server, _) async throws in
@@ -168,7 +168,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `what is no host or port fails the load`() async throws {
+    @Test func `an invalid host or port fails the load`() async throws {
         try await withServer { (server, _) async throws in
             for endpoint: NWEndpoint in [
                 .hostPort(host: "", port: 80), .hostPort(host: "http://127.0.0.1", port: 80),
@@ -187,7 +187,7 @@ struct ProxyConfigurationTests {
         }
     }
 
-    @Test func `a configuration keeps them, and its copies do`() {
+    @Test func `a configuration and its copies keep the proxies`() {
         let configuration = URLSessionConfiguration.ephemeral
         #expect(configuration.proxyConfigurations.isEmpty)
         configuration.proxyConfigurations = [Self.connect(8_080, failover: true)]
@@ -195,7 +195,7 @@ struct ProxyConfigurationTests {
         #expect(copy?.proxyConfigurations.map(\.debugDescription) == ["HTTP CONNECT proxy 127.0.0.1:8080, allows failover"])
     }
 
-    @Test func `an answer to CONNECT that is cut anywhere fails the load`() async throws {
+    @Test func `a response to CONNECT that is cut anywhere fails the load`() async throws {
         let answer = "HTTP/1.1 200 Fine\r\nVia: x\r\n\r\n"
         for cut in 0..<answer.count {
             try await withServer(proxies: [{ _, _ in .say(String(answer.prefix(cut)), closes: true) }]) {
@@ -212,7 +212,7 @@ struct ProxyConfigurationTests {
     }
 
     @Test(arguments: [false, true])
-    func `what would go through a relay fails, and goes no other way`(failover: Bool) async throws {
+    func `a load through a relay fails, and does not bypass it`(failover: Bool) async throws {
         let relay = ProxyConfiguration.RelayHop(http2RelayEndpoint: .hostPort(host: "127.0.0.1", port: 9))
         var relays = ProxyConfiguration(relayHops: [relay])
         relays.allowFailover = failover

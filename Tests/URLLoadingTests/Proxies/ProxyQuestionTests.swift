@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// `URLSession.proxies(for:)`: what loads would do, without any.
+/// `URLSession.proxies(for:)`: the proxies that a load would use, without loading.
 @Suite struct ProxyQuestionTests {
     private func proxies(
         of text: String, _ configure: (URLSessionConfiguration) -> Void
@@ -24,7 +24,7 @@ import URLLoading
         return found
     }
 
-    @Test func `the environment, lists and scripts are asked`() async throws {
+    @Test func `environment, dictionaries and scripts are evaluated`() async throws {
         #expect(try await proxies(of: "https://a.test/") { $0.proxyEnvironment = [:] } == [nil])
         #expect(
             try await proxies(of: "https://a.test/") { $0.proxyEnvironment = ["all_proxy": "[::1]:3128"] } == [
@@ -46,7 +46,7 @@ import URLLoading
         #expect(try await proxies(of: "https://b.test/") { $0.connectionProxyDictionary = dictionary } == [nil])
     }
 
-    @Test func `what a load would fail with is thrown`() async throws {
+    @Test func `the error that a load would fail with is thrown`() async throws {
         let rows: [([AnyHashable: Any], String, URLError.Code)] = [
             (["HTTPSEnable": 1, "HTTPSProxy": "p.test", "HTTPSPort": 99_999], "https://a.test/", .cannotConnectToHost),
             (["ProxyAutoConfigEnable": 1, "ProxyAutoConfigJavaScript": "7"], "https://a.test/", .cannotConnectToHost),
@@ -64,7 +64,7 @@ import URLLoading
         }
     }
 
-    /// The script is had from a server that holds it back.
+    /// Runs a test with a script whose server holds it back.
     private func withHeldScript(test: (_ shop: ScriptedServer, URLSession, URL) async throws -> Void) async throws {
         let script = ScriptedReply.ok("function FindProxyForURL() { return 'PROXY p.test:1' }")
         try await withScriptedServer(reply: { _ in ScriptedReply([.gate("script")] + script.effects) }) { (shop) async throws in
@@ -77,7 +77,7 @@ import URLLoading
         }
     }
 
-    @Test(arguments: [true, false]) func `a cancelled task ends the question`(isUnderWay: Bool) async throws {
+    @Test(arguments: [true, false]) func `cancelling the Swift task ends the call`(isUnderWay: Bool) async throws {
         try await withHeldScript { (shop, session, url) async throws in
             let question = Task {
                 if !isUnderWay { withUnsafeCurrentTask { $0?.cancel() } }
@@ -91,7 +91,7 @@ import URLLoading
         }
     }
 
-    @Test func `a script that is had while the session is reset is not kept`() async throws {
+    @Test func `a script that arrives after a reset is not kept`() async throws {
         try await withHeldScript { (shop, session, url) async throws in
             async let first = session.proxies(for: url)
             try await shop.reached("script")
@@ -104,7 +104,7 @@ import URLLoading
         }
     }
 
-    @Test func `a session asked by many, and one that is over, answer`() async throws {
+    @Test func `concurrent calls succeed, and calls after invalidation throw`() async throws {
         let session = URLSession(configuration: .ephemeral)
         let url = try #require(URL(string: "https://a.test/"))
         await withTaskGroup(of: Int.self) { group in

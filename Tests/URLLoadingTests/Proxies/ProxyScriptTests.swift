@@ -29,7 +29,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `the script says which way each request goes`() async throws {
+    @Test func `the script chooses the proxy of each request`() async throws {
         try await withServers { (server, proxy) async throws in
             let script = """
                 function FindProxyForURL(url, host) {
@@ -48,7 +48,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script is had once, past all proxies, and by many at once`() async throws {
+    @Test func `a script is loaded once, without proxies, for all concurrent loads`() async throws {
         try await withServers { (server, proxy) async throws in
             let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(proxy.port)' }"
             try await withScriptedServer(reply: {
@@ -76,7 +76,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script may be a file or in its URL`() async throws {
+    @Test func `a script may be a file or part of its URL`() async throws {
         try await withServers { (server, proxy) async throws in
             let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(proxy.port)' }"
             let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString + ".pac")
@@ -105,7 +105,7 @@ struct ProxyScriptTests {
             "function FindProxyForURL() { return 'DIRECT;'.repeat(100000) }", "var FindProxyForURL = 7",
             "function FindProxyForURL(u, h) { return FindProxyForURL(u, h) + 1 }",
         ])
-    func `a script that is none, or answers nonsense, fails the load`(_ script: String) async throws {
+    func `a script that is invalid or returns nonsense fails the load`(_ script: String) async throws {
         try await withServers { (server, _) async throws in
             try await withSession {
                 $0.connectionProxyDictionary = Self.dictionary(script)
@@ -118,7 +118,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `null, and no text, mean directly`() async throws {
+    @Test func `null and an empty string mean a direct connection`() async throws {
         try await withServers { (server, _) async throws in
             for answer in ["null", "''", "' ; '", "'direct'"] {
                 try await withSession {
@@ -130,7 +130,7 @@ struct ProxyScriptTests {
         }
     }
 
-    /// A script that never ends, or takes a minute, holds up its own session's loads alone, and those not for ever.
+    /// A script that never ends, or takes a minute, only blocks the loads of its own session, and only until its time limit.
     @Test(
         arguments: [
             "function FindProxyForURL() { while (true) {} }", "while (true) {}",
@@ -155,7 +155,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script that does not end is ended, and answers the next load`() async throws {
+    @Test func `a script is interrupted if it does not end, and serves the next load`() async throws {
         let script = "var count = 0; function FindProxyForURL() { if (count++ == 0) { while (true) {} } return 'DIRECT' }"
         try await withServers { (server, _) async throws in
             try await withSession {
@@ -167,14 +167,14 @@ struct ProxyScriptTests {
         }
     }
 
-    /// What a script leaves for later would otherwise run for ever, each piece with a time of its own, before the load has its answer.
+    /// The script's pending jobs could otherwise run forever, each with a time limit of its own, before the load gets its result.
     @Test(
         arguments: [
             "async function g() { for (;;) { await null; } }", "function g() { Promise.resolve().then(g) }",
             "function g() { Promise.resolve().then(g); Promise.resolve().then(g) }",
             "async function g() { for (;;) { try { await null } catch (e) { g() } finally { g() } } }",
         ])
-    func `what a script leaves for later is dropped, and its answer counts`(_ script: String) async throws {
+    func `a script's pending jobs are dropped, and its result counts`(_ script: String) async throws {
         try await withServers { (server, _) async throws in
             for (begin, end) in [("", "g(); "), ("g(); ", "")] {
                 let script = "\(script) \(begin) var count = 0; function FindProxyForURL() { \(end)count++; return 'DIRECT' }"
@@ -187,7 +187,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `timeouts and cancelling end a load whose script goes on`() async throws {
+    @Test func `a timeout or cancellation ends a load while its script runs`() async throws {
         try await withServers { (server, _) async throws in
             try await withSession {
                 $0.timeoutIntervalForRequest = 0.3
@@ -205,7 +205,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `a script that cannot be loaded fails the load, and is asked for again`() async throws {
+    @Test func `a script that cannot be loaded fails the load, and is requested again`() async throws {
         let gone = try RefusingPort()
         try await withServers { (server, _) async throws in
             try await withScriptedServer(reply: { request in
@@ -239,7 +239,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `of a list the next one takes the place of a proxy that is not there`() async throws {
+    @Test func `the next proxy of a list replaces one that cannot be reached`() async throws {
         let gone = try RefusingPort()
         try await withServers { (server, proxy) async throws in
             let script = "function FindProxyForURL() { return 'PROXY 127.0.0.1:\(gone.number); PROXY 127.0.0.1:\(proxy.port)' }"
@@ -257,7 +257,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `what is stored does not stand in for a proxy that there is another for`() async throws {
+    @Test func `a stale response is not used while another proxy can be tried`() async throws {
         let gone = try RefusingPort()
         let count = Watched(0)
         try await withScriptedServer(reply: { _ in
@@ -280,7 +280,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `of https the script learns no path`() async throws {
+    @Test func `the script does not see the path of an https URL`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("secret") }) { (server) async throws in
             let whole = "https://127.0.0.1:\(server.port)/"
@@ -294,7 +294,7 @@ struct ProxyScriptTests {
         }
     }
 
-    @Test func `scripts find their helper functions`() async throws {
+    @Test func `scripts can call the standard helper functions`() async throws {
         let facts = [
             "isPlainHostName('a') && !isPlainHostName('a.b')",
             "dnsDomainIs('www.a.test', '.a.test') && !dnsDomainIs('a.test', '.b.test')",

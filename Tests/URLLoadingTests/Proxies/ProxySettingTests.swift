@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Settings that name a proxy and cannot be followed: nothing goes past it.
+/// Proxy settings that are invalid: no load bypasses the proxy.
 @Suite(.timeLimit(.minutes(1)))
 struct ProxySettingTests {
     struct Row: Sendable, CustomTestStringConvertible {
@@ -54,7 +54,7 @@ struct ProxySettingTests {
         Row("kCFProxyTypeKey") { ["kCFProxyTypeKey": "kCFProxyTypeHTTP", "kCFProxyHostNameKey": "127.0.0.1"] },
     ]
 
-    @Test(arguments: rows) func `what cannot be followed fails the load, and the server is not asked`(_ row: Row) async throws {
+    @Test(arguments: rows) func `an invalid setting fails the load, and nothing is sent to the server`(_ row: Row) async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             try await withSession {
                 $0.connectionProxyDictionary = row.make()
@@ -75,7 +75,7 @@ struct ProxySettingTests {
             "gopher://127.0.0.1:80", "http://127.0.0.1:0", "http://127.0.0.1:99999", "http://:80", "127.0.0.1:80/path",
             "[::1", "http://a b:80", "http://ada:lovelace@:80", "::1:80:",
         ])
-    func `variables that cannot be followed fail the load, and passwords are not told`(_ value: String) async throws {
+    func `an invalid variable fails the load, and the error reveals no password`(_ value: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             try await withSession {
                 $0.proxyEnvironment = ["http_proxy": value]
@@ -88,7 +88,7 @@ struct ProxySettingTests {
         }
     }
 
-    @Test func `what is disabled, or excepted, goes directly`() async throws {
+    @Test func `disabled proxies and exceptions mean a direct connection`() async throws {
         let dictionaries: [[String: Any]] = [
             [:], ["HTTPEnable": 0, "HTTPProxy": "127.0.0.1", "HTTPPort": 0],
             ["HTTPSEnable": 1, "HTTPSProxy": "", "HTTPSPort": 0],
@@ -108,7 +108,7 @@ struct ProxySettingTests {
         }
     }
 
-    @Test func `the environment names the proxy, and exceptions of it`() async throws {
+    @Test func `the environment names the proxy and its exceptions`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { (server) async throws in
             try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { (proxy) async throws in
                 let rows: [([String: String], isDirect: Bool)] = [

@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Proxies that were not written for this project, in clear and over TLS.
+/// Real proxies, in cleartext and over TLS.
 @Suite(.timeLimit(.minutes(1)))
 struct RealProxyTests {
     private let certificates: TestCertificates
-    /// squid does not send the certificate of its issuer.
+    /// squid does not send the issuer's certificate.
     private var roots: [Data] { [certificates.root, Data(certificates.valid.chainPEM.utf8)] }
 
     init() throws { certificates = try TestCertificates.shared.get() }
@@ -46,7 +46,7 @@ struct RealProxyTests {
         }
     }
 
-    @Test(arguments: ["socks4", "socks5", "socks5h"]) func `dante in its versions`(_ scheme: String) async throws {
+    @Test(arguments: ["socks4", "socks5", "socks5h"]) func `dante carries every SOCKS version`(_ scheme: String) async throws {
         let proxy = try SmallServer.dante()
         defer { proxy.stop() }
         try await withServers {
@@ -56,7 +56,7 @@ struct RealProxyTests {
         }
     }
 
-    @Test func `microsocks, with a password`() async throws {
+    @Test func `microsocks accepts a password`() async throws {
         let proxy = try SmallServer.microsocks(user: "ada", password: "love:lace")
         defer { proxy.stop() }
         try await withServers {
@@ -66,7 +66,7 @@ struct RealProxyTests {
         }
     }
 
-    @Test func `tinyproxy`() async throws {
+    @Test func `tinyproxy carries http and https`() async throws {
         let proxy = try SmallServer.tinyproxy()
         defer { proxy.stop() }
         try await withServers {
@@ -76,7 +76,7 @@ struct RealProxyTests {
         }
     }
 
-    @Test(arguments: [[], [SquidServer.Scheme.basic], [.digest]]) func `squid over TLS, for http and for tunnels in TLS`(
+    @Test(arguments: [[], [SquidServer.Scheme.basic], [.digest]]) func `squid over TLS carries http and tunnels`(
         _ schemes: [SquidServer.Scheme]
     ) async throws {
         let squid = try SquidServer.start(schemes, identity: certificates.valid)
@@ -88,7 +88,7 @@ struct RealProxyTests {
             }, delegate: recorder
         ) { (urls, session) async throws in
             try await check(urls, session)
-            // What the kernel could hand from file to socket, and back, has to go through TLS.
+            // Bytes that the kernel could move between file and socket must go through TLS here.
             let body = Data(repeating: 65, count: 6_000_000)
             let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
             try body.write(to: file)
@@ -99,13 +99,14 @@ struct RealProxyTests {
             #expect(try await recorder.all.value.allSatisfy(\.isProxyConnection))
         }
         #expect(try squid.logs("GET http://127.0.0.1"), "\(squid.accessLog)")
-        // Written when the tunnel is closed.
+        // Logged when the tunnel is closed.
         #expect(try squid.logs("CONNECT 127.0.0.1"), "\(squid.accessLog)")
     }
 
-    /// Passed on by the proxy, or through a tunnel that it makes.
-    @Test(arguments: [false, true]) func `a large body comes through a proxy over TLS into a file`(isTunnelled: Bool) async throws
-    {
+    /// Forwarded by the proxy, or through a tunnel.
+    @Test(arguments: [false, true]) func `a large body is downloaded to a file through a proxy over TLS`(
+        isTunnelled: Bool
+    ) async throws {
         let squid = try SquidServer.start(identity: certificates.valid)
         defer { squid.stop() }
         let body = String(repeating: "0123456789abcdef", count: 600_000)
@@ -126,7 +127,7 @@ struct RealProxyTests {
         }
     }
 
-    @Test func `a proxy over TLS by proxyConfigurations, with a credential`() async throws {
+    @Test func `proxyConfigurations supports a proxy over TLS with a credential`() async throws {
         let squid = try SquidServer.start([.basic], identity: certificates.valid)
         defer { squid.stop() }
         try await withServers {
@@ -141,7 +142,7 @@ struct RealProxyTests {
         #expect(!squid.accessLog.contains("GET"))
     }
 
-    @Test func `a proxy that the roots do not vouch for is told nothing, whatever the delegate trusts`() async throws {
+    @Test func `a proxy with an untrusted certificate gets no request, whatever the delegate trusts`() async throws {
         let squid = try SquidServer.start(identity: certificates.expired)
         defer { squid.stop() }
         let interview = Interview(.useCredential)

@@ -11,17 +11,17 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A SOCKS proxy that says what a test has it say, with a thread for each connection, so that it shares nothing with what it tests.
+/// A scripted SOCKS proxy with a thread per connection, so that it shares no code with the library under test.
 final class SOCKSProxy: Sendable {
     enum Step: Sendable {
-        /// Waits for so many bytes and records them.
+        /// Waits for this number of bytes, and records them.
         case take(Int)
         /// Waits for bytes up to a NUL, `count` times.
         case takeStrings(Int)
         case say([UInt8])
-        /// Connects to a port of 127.0.0.1 and hands bytes to and fro.
+        /// Connects to a port of 127.0.0.1, and forwards bytes in both directions.
         case tunnel(Int)
-        /// Waits until the client has closed.
+        /// Waits until the client has closed the connection.
         case waitForClose
     }
 
@@ -42,11 +42,11 @@ final class SOCKSProxy: Sendable {
         Thread.detachNewThread { [self] in listen() }
     }
 
-    /// What each connection said.
+    /// The bytes received on each connection.
     var heard: [[UInt8]] { state.read(\.heard) }
     var connectionCount: Int { state.read(\.connections) }
 
-    /// Waits until so many connections have said so much.
+    /// Waits until this number of connections have each sent this number of bytes.
     func waitForBytes(_ count: Int, connections: Int = 1) async throws {
         try await state.value { $0.heard.count { $0.count >= count } >= connections ? () : nil }
     }

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// SOCKS proxies by `connectionProxyDictionary` and by the environment.
+/// SOCKS proxies from `connectionProxyDictionary` and from the environment.
 @Suite(.timeLimit(.minutes(1)))
 struct SOCKSProxyTests {
-    /// What a proxy of version 5 that wants no password says and hears.
+    /// The steps of a SOCKS 5 proxy that requires no password.
     private static func five(to port: Int, requestLength: Int) -> [SOCKSProxy.Step] {
         [.take(3), .say([5, 0]), .take(requestLength), .say([5, 0, 0, 1, 127, 0, 0, 1, 0, 80]), .tunnel(port)]
     }
@@ -26,7 +26,7 @@ struct SOCKSProxyTests {
         return dictionary
     }
 
-    @Test func `http goes through, and the proxy is told the name`() async throws {
+    @Test func `http goes through the proxy, which receives the host name`() async throws {
         try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
             let name = Array("origin.test".utf8)
             try await withSOCKSProxy({ _ in Self.five(to: server.port, requestLength: 7 + name.count) }) { proxy in
@@ -42,7 +42,7 @@ struct SOCKSProxyTests {
         }
     }
 
-    @Test func `https goes through, to an address, with a password, and metrics say so`() async throws {
+    @Test func `https to an address goes through the proxy with a password, and metrics report it`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("secret") }) { (server) async throws in
             let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]
@@ -67,7 +67,7 @@ struct SOCKSProxyTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `SOCKS 4a is told the name, SOCKS 4 the address`(_ isNamed: Bool) async throws {
+    @Test(arguments: [true, false]) func `SOCKS 4a receives the host name, SOCKS 4 the address`(_ isNamed: Bool) async throws {
         try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
             let port = [UInt8(server.port >> 8), UInt8(server.port & 255)]
             try await withSOCKSProxy({ _ in
@@ -94,7 +94,7 @@ struct SOCKSProxyTests {
         }
     }
 
-    @Test func `names are looked up here for socks5, and a name that is not there is no fault of the proxy`() async throws {
+    @Test func `socks5 looks up host names locally, and an unknown name is not blamed on the proxy`() async throws {
         try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
             try await withSOCKSProxy({ _ in Self.five(to: server.port, requestLength: 10) }) { proxy in
                 try await withSession {
@@ -129,7 +129,7 @@ struct SOCKSProxyTests {
         }
     }
 
-    @Test func `a password that is wanted or not accepted has its own code`() async throws {
+    @Test func `a password that is missing or wrong fails the load with its own code`() async throws {
         let scripts: [[SOCKSProxy.Step]] = [
             [.take(3), .say([5, 0xFF]), .waitForClose], [.take(4), .say([5, 2]), .take(14), .say([1, 1]), .waitForClose],
         ]
@@ -149,8 +149,8 @@ struct SOCKSProxyTests {
         }
     }
 
-    /// The replies of a proxy, cut after each byte: it closes there, or says nothing more.
-    @Test(arguments: [false, true]) func `replies that are cut anywhere end the load, and leave no connection`(
+    /// The proxy's replies, cut after each byte: it closes the connection there, or falls silent.
+    @Test(arguments: [false, true]) func `replies that are cut anywhere fail the load, and leave no connection open`(
         _ stalls: Bool
     ) async throws {
         let (method, verdict, reply): ([UInt8], [UInt8], [UInt8]) = ([5, 2], [1, 0], [5, 0, 0, 1, 127, 0, 0, 1, 0, 80])
@@ -195,7 +195,7 @@ struct SOCKSProxyTests {
             [.take(3), .say([5, 0]), .take(10), .say([5, 0, 0, 1, 0, 0, 0, 0, 0, 0] + Array("HTTP".utf8)), .waitForClose],
             [.say([5, 0, 5, 0]), .waitForClose],
         ] as [[SOCKSProxy.Step]])
-    func `what is not SOCKS fails the load`(_ script: [SOCKSProxy.Step]) async throws {
+    func `replies that are not SOCKS fail the load`(_ script: [SOCKSProxy.Step]) async throws {
         try await withSOCKSProxy({ _ in script }) { proxy in
             try await withSession {
                 $0.connectionProxyDictionary = Self.dictionary(proxy.port)
@@ -206,7 +206,7 @@ struct SOCKSProxyTests {
         }
     }
 
-    @Test func `a connection through one proxy, or with one user, is not used for another`() async throws {
+    @Test func `a connection through one proxy, or for one user, is not used for another`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.connection)") }) { (server) async throws in
             try await withSOCKSProxy({ _ in Self.five(to: server.port, requestLength: 10) }) { proxy in
                 try await withSession {

@@ -12,12 +12,12 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Scripts at a URL, and networks that are not there.
+/// Scripts at a URL while there is no network.
 @Suite(.timeLimit(.minutes(2)))
 struct ScriptConnectivityTests {
     private static let proxied = "the proxy's"
 
-    /// A server that only the script's proxy leads to, and a session with that script.
+    /// A server that is only reachable through the script's proxy, and a session with that script.
     private func withScript(
         _ network: TestNetwork, delegate: (any URLSessionDelegate)? = nil,
         _ configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -39,7 +39,7 @@ struct ScriptConnectivityTests {
         }
     }
 
-    @Test func `tasks whose script is out of reach wait for a network, say so once, and go on`() async throws {
+    @Test func `tasks wait for a network if their script is unreachable, report it once, and then continue`() async throws {
         let network = TestNetwork(nil)
         let waiting = WaitingRecorder()
         try await withScript(network, delegate: waiting) {
@@ -64,7 +64,7 @@ struct ScriptConnectivityTests {
         }
     }
 
-    @Test func `they fail for want of a network where the session does not wait`() async throws {
+    @Test func `loads fail without a network if the session does not wait for connectivity`() async throws {
         try await withScript(TestNetwork(nil)) { (session, url, shop) async throws in
             let error = await expectFailure(.notConnectedToInternet) { try await session.data(from: url) }
             #expect(error?.failingURL == url)
@@ -79,7 +79,7 @@ struct ScriptConnectivityTests {
         }
     }
 
-    @Test func `the request timeout stands still while they wait, the resource timeout does not`() async throws {
+    @Test func `waiting for the script suspends the request timeout, but not the resource timeout`() async throws {
         try await withScript(TestNetwork(nil)) {
             $0.waitsForConnectivity = true
             $0.timeoutIntervalForRequest = 0.05

@@ -12,20 +12,20 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Proxies that are sent whole requests and say nothing.
+/// Forwarding proxies that fall silent.
 ///
-/// In a process of its own, whose clock the tests put forward.
+/// Runs in its own process, whose clock the tests advance.
 @Suite(.timeLimit(.minutes(5))) struct SilentForwarderProcessTests {
-    @Test func `a proxy that is silent is passed by where there is another way`() async throws {
+    @Test func `a silent proxy is bypassed if there is another way`() async throws {
         let library = try PreloadedLibrary(source: TestClock.source)
         try await OwnProcess.run(
             "SilentForwarderTests", environment: library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 })
     }
 }
 
-/// Proxies that are sent whole requests, for `localhost` alone.
+/// Forwarding proxies, used for `localhost` only.
 @Suite(.enabled(if: OwnProcess.isHere("SilentForwarderTests")), .timeLimit(.minutes(3))) struct SilentForwarderTests {
-    /// More than the kernel takes.
+    /// More than the socket buffers hold.
     private static let large = Data(repeating: 7, count: 48_000_000)
 
     private struct Place {
@@ -34,7 +34,7 @@ import URLLoading
 
         func url(_ path: String = "/a") -> URL { server.url(path, host: "localhost") }
 
-        /// Goes to and fro, so that what was due has happened.
+        /// Loads twice from the server, so that all due events have been processed.
         func settle() async throws {
             for _ in 0..<2 { #expect(try await session.text(server.url("/beside")) == "direct") }
         }
@@ -65,7 +65,7 @@ import URLLoading
     }
 
     @Test(arguments: ["GET", "HEAD", "PUT", "DELETE"])
-    func `a request that may be sent twice goes to the next proxy, and others go there at once`(method: String) async throws {
+    func `an idempotent request moves to the next proxy, and later ones go there at once`(method: String) async throws {
         try await withProxies(first: { _ in [.stall] }) { place in
             let body = method == "PUT" ? Data("body".utf8) : nil
             let request = URLRequest(place.url(), method: method, body: body)
@@ -85,7 +85,7 @@ import URLLoading
     enum Waiting: CaseIterable { case post, stream, informational, onlyWay, suspended }
 
     @Test(arguments: Waiting.allCases)
-    func `otherwise the proxy is waited for`(waiting: Waiting) async throws {
+    func `other loads wait for the proxy`(waiting: Waiting) async throws {
         let answer = ScriptedReply.ok("first").effects
         let early: [SocketEffect] = waiting == .informational ? [.write("HTTP/1.1 103 Early Hints\r\n\r\n")] : []
         try await withProxies(
@@ -117,7 +117,7 @@ import URLLoading
         }
     }
 
-    @Test func `a proxy that answers others waits for its server, and is the first still when it is left once`() async throws {
+    @Test func `a proxy that serves other requests gets more time, and stays first if only one request leaves it`() async throws {
         let slow = ScriptedReply([.gate("answer")])
         try await withProxies(first: { $0.target.hasSuffix("/slow") ? slow : .ok("other") }) { place in
             async let text = place.session.text(place.url("/slow"))
@@ -133,7 +133,7 @@ import URLLoading
         }
     }
 
-    @Test func `as long as a body moves its proxy is not silent`() async throws {
+    @Test func `a proxy is not silent while a body is being sent`() async throws {
         try await withProxies(
             early: {
                 guard $0.method == "PUT" else { return nil }
@@ -156,7 +156,7 @@ import URLLoading
         }
     }
 
-    @Test func `a body that is not taken goes to the next proxy`() async throws {
+    @Test func `a body that the proxy does not read is sent to the next proxy`() async throws {
         try await withProxies(
             early: { $0.method == "PUT" ? [.stopReading, .reach("stopped"), .stall] : nil }, first: { _ in [.stall] }
         ) {
@@ -164,7 +164,7 @@ import URLLoading
             let request = URLRequest(place.url(), method: "PUT")
             async let text = place.session.upload(for: request, from: Self.large).0
             try await place.first.reached("stopped")
-            // Once for the silence, and a moment in which nothing of what the kernel has is taken.
+            // One step for the silence, then time in which the proxy reads nothing.
             for seconds in [11, 3, 3] where place.second.requests.isEmpty {
                 try await place.settle()
                 try await TestClock.leap(seconds)

@@ -12,20 +12,20 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Proxies that accept connections and make no tunnel.
+/// Proxies that accept connections but make no tunnel.
 ///
-/// In a process of its own, whose clock the tests put forward.
+/// Runs in its own process, whose clock the tests advance.
 @Suite(.timeLimit(.minutes(5))) struct SilentTunnelProcessTests {
-    @Test func `a proxy that is silent is passed by where there is another way`() async throws {
+    @Test func `a silent proxy is bypassed if there is another way`() async throws {
         let library = try PreloadedLibrary(source: TestClock.source)
         try await OwnProcess.run(
             "SilentTunnelTests", environment: library.environment.merging(["NSAllowsArbitraryLoads": "YES"]) { $1 })
     }
 }
 
-/// Proxies that make tunnels, for `localhost` alone.
+/// Proxies that make tunnels, used for `localhost` only.
 ///
-/// Time limits go by the clock that is put forward.
+/// The time limits use the clock that the tests advance.
 @Suite(.enabled(if: OwnProcess.isHere("SilentTunnelTests")), .timeLimit(.minutes(12))) struct SilentTunnelTests {
     private static func port(_ number: Int) -> NWEndpoint {
         .hostPort(host: "127.0.0.1", port: NWEndpoint.Port(rawValue: UInt16(number)))
@@ -63,7 +63,7 @@ import URLLoading
         return try await session.text(request).text
     }
 
-    @Test func `CONNECT that is not answered goes to the next, and that one is the first for five minutes`() async throws {
+    @Test func `an unanswered CONNECT moves to the next proxy, which is tried first for five minutes`() async throws {
         try await withServer { (server) async throws in
             let silent = try TunnelProxy { _ in .say("") }
             let good = try TunnelProxy { [port = server.port] _ in .tunnel(to: port) }
@@ -94,7 +94,7 @@ import URLLoading
         }
     }
 
-    @Test func `without another way it is waited for`() async throws {
+    @Test func `a load without another way waits for the proxy`() async throws {
         let gate = DispatchSemaphore(value: 0)
         try await withServer { (server) async throws in
             let slow = try TunnelProxy { [port = server.port] _ in
@@ -115,7 +115,7 @@ import URLLoading
         }
     }
 
-    @Test func `while the app thinks about a password the proxy is not late, and has all its time again`() async throws {
+    @Test func `the time limit of the proxy does not run during a challenge, and starts anew afterwards`() async throws {
         let gate = DispatchSemaphore(value: 0)
         let asked = ProxyQuestions()
         try await withServer { (server) async throws in
@@ -144,9 +144,9 @@ import URLLoading
         }
     }
 
-    /// One dial is for all of them where it may come to HTTP/2, and six of them have their own otherwise.
+    /// If HTTP/2 is possible, all loads share one dial; otherwise six of them have their own.
     @Test(arguments: [true, false], [false, true])
-    func `all that wait for a silent SOCKS proxy have waited once`(isSecure: Bool, beginsToTalk: Bool) async throws {
+    func `all loads that wait for a silent SOCKS proxy wait only once`(isSecure: Bool, beginsToTalk: Bool) async throws {
         let script: [SOCKSProxy.Step] =
             beginsToTalk ? [.take(3), .say([5, 0]), .take(7), .waitForClose] : [.take(3), .waitForClose]
         try await withServer(isSecure: isSecure) { (server) async throws in
@@ -174,7 +174,7 @@ import URLLoading
         }
     }
 
-    @Test func `a proxy that is silent in the TLS handshake is passed by`() async throws {
+    @Test func `a proxy that is silent in the TLS handshake is bypassed`() async throws {
         try await withServer { (server) async throws in
             try await withSOCKSProxy({ _ in [.take(1), .waitForClose] }) { proxy in
                 try await withSession(server, [Self.connect(proxy.port, failover: true, overTLS: true)]) { session in
