@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Redirects, and what must not travel along.
+/// Redirects, and which secrets must not follow them.
 @Suite(.timeLimit(.minutes(1)))
 struct HostileRedirectTests {
     private static let secrets = [
@@ -25,7 +25,7 @@ struct HostileRedirectTests {
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `credentials of the caller do not reach another port`(status: Int) async throws {
+    func `the caller's credentials are not sent to another port`(status: Int) async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
             try await withScenario(reply: { _ in .redirect(status, to: target) }) { (server, session) async throws in
@@ -38,7 +38,7 @@ struct HostileRedirectTests {
     }
 
     @Test(arguments: [301, 302, 303, 307, 308])
-    func `credentials of the configuration do not reach another port, nor come back from it`(status: Int) async throws {
+    func `the configuration's credentials are not sent to another port, and do not come back`(status: Int) async throws {
         let back = Delivered<String>()
         try await withScriptedServer(reply: { _ in .redirect(status, to: back.all.first ?? "") }) { (other) async throws in
             let target = other.url("/b").absoluteString
@@ -59,7 +59,7 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test func `credentials of the caller do not reach another host`() async throws {
+    @Test func `the caller's credentials are not sent to another host`() async throws {
         try await withScenario(
             reply: { request in
                 guard request.order == 0 else { return .ok("end") }
@@ -72,7 +72,7 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test func `credentials of the caller do not go from https to http`() async throws {
+    @Test func `the caller's credentials are not sent from https to http`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: { _ in .ok("end") }) { (clear) async throws in
             let target = clear.url("/b").absoluteString
@@ -86,7 +86,7 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test func `a delegate that passes the proposed request on does not pass credentials on`() async throws {
+    @Test func `a delegate that returns the proposed request sends no credentials`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
@@ -101,7 +101,7 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test func `user information of the first URL does not reach another origin`() async throws {
+    @Test func `user information in the first URL is not sent to another origin`() async throws {
         try await withScriptedServer(reply: { _ in .ok("end") }) { (other) async throws in
             let target = other.url("/b").absoluteString
             try await withScenario(reply: { _ in .redirect(302, to: target) }) { (server, session) async throws in
@@ -114,7 +114,7 @@ struct HostileRedirectTests {
         }
     }
 
-    @Test func `credentials dropped on the way do not come back`() async throws {
+    @Test func `credentials dropped by a redirect do not come back`() async throws {
         let origin = Watched("")
         try await withScriptedServer(reply: { _ in .redirect(302, to: origin.read { $0 } + "c") }) { (other) async throws in
             let target = other.url("/b").absoluteString
@@ -136,14 +136,14 @@ struct HostileRedirectTests {
             ("http://", .redirectToNonExistentLocation), ("http:///", .redirectToNonExistentLocation),
             ("http://127.0.0.1:99999/", .redirectToNonExistentLocation), ("http://127.0.0.1:x/", .redirectToNonExistentLocation),
         ] as [(String, URLError.Code)])
-    func `a redirect to where none may lead ends the task`(location: String, code: URLError.Code) async throws {
+    func `a redirect to a forbidden or invalid URL fails the load`(location: String, code: URLError.Code) async throws {
         try await withScenario(reply: { _ in .redirect(302, to: location, body: "redirect") }) { (server, session) async throws in
             await expectFailure(code) { try await session.data(from: server.url()) }
             #expect(server.requests.count == 1)
         }
     }
 
-    @Test func `a loop fails with too many redirects`() async throws {
+    @Test func `a redirect loop fails with too many redirects`() async throws {
         try await withScenario(reply: { _ in .redirect(302, to: "/again") }) { (server, session) async throws in
             let error = await expectFailure(.httpTooManyRedirects) { try await session.data(from: server.url()) }
             #expect(error?.failingURL != nil)
@@ -152,7 +152,7 @@ struct HostileRedirectTests {
     }
 
     @Test(arguments: [307, 308])
-    func `a body from Data or a file is sent again byte for byte`(status: Int) async throws {
+    func `a body from Data or a file is resent byte for byte`(status: Int) async throws {
         let content = Data(ScriptedFile.pattern(300_000))
         let directory = try TemporaryDirectory()
         let file = try directory.write(content, to: "body")
@@ -174,7 +174,7 @@ struct HostileRedirectTests {
     }
 
     @Test(arguments: [307, 308])
-    func `a streamed body is asked for again and sent again byte for byte`(status: Int) async throws {
+    func `a body stream is requested again and resent byte for byte`(status: Int) async throws {
         let content = Data(ScriptedFile.pattern(300_000))
         var answers = EventRecorder.Answers()
         answers.bodyStream = { InputStream(data: content) }
@@ -197,7 +197,7 @@ struct HostileRedirectTests {
     }
 
     @Test(arguments: [301, 302, 303])
-    func `a POST that becomes a GET loses its body and what described it`(status: Int) async throws {
+    func `a POST that becomes a GET loses its body and the fields that described it`(status: Int) async throws {
         try await withScenario(reply: { $0.order == 0 ? .redirect(status, to: "/b") : .ok() }) { (server, session) async throws in
             let headers = ["Content-Type": "text/x-test", "Content-Language": "de", "Content-Encoding": "x", "X-Kept": "1"]
             _ = try await session.data(for: URLRequest(server.url("/a"), method: "POST", headers: headers, body: Data("x".utf8)))

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Redirects that lead away from HTTP, such as the last one of a log-in, to the app itself.
+/// Redirects to other schemes, such as the final redirect of a login to the app itself.
 @Suite(.timeLimit(.minutes(1)))
 struct RedirectSchemeTests {
     private static let callback = "myapp://callback/done?code=1#state"
@@ -28,7 +28,7 @@ struct RedirectSchemeTests {
     }
 
     @Test(arguments: [callback, "mailto:somebody@example.org", "tel:+4912"])
-    func `the delegate is asked first, and when it refuses the redirect is the result`(location: String) async throws {
+    func `the delegate is asked first, and if it refuses, the redirect is the response`(location: String) async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, _ in nil }
         let recorder = EventRecorder(answers)
@@ -45,7 +45,7 @@ struct RedirectSchemeTests {
         }
     }
 
-    @Test func `one that is followed to where nothing loads it fails, and says where that was`() async throws {
+    @Test func `following a redirect to an unsupported scheme fails with the URL`() async throws {
         let recorder = EventRecorder()
         try await withRedirect(to: Self.callback, delegate: recorder) { (server, session) async throws in
             let task = session.dataTask(with: server.url("/a"))
@@ -59,7 +59,7 @@ struct RedirectSchemeTests {
         }
     }
 
-    @Test func `without a delegate it is followed, and fails the same way`() async throws {
+    @Test func `without a delegate such a redirect is followed, and fails the same way`() async throws {
         try await withRedirect(to: Self.callback) { (server, session) async throws in
             let error = await expectFailure(.unsupportedURL) { try await session.data(from: server.url()) }
             #expect(error?.failingURL?.absoluteString == Self.callback)
@@ -67,7 +67,7 @@ struct RedirectSchemeTests {
         }
     }
 
-    @Test func `a class of the app's loads what the redirect leads to`() async throws {
+    @Test func `a URLProtocol class loads the target of a redirect`() async throws {
         let recorder = EventRecorder()
         try await withRedirect(to: Self.callback, delegate: recorder, classes: [CallbackProtocol.self]) {
             (server, session) async throws in
@@ -80,7 +80,7 @@ struct RedirectSchemeTests {
     }
 
     @Test(arguments: ["file:///etc/hostname", "data:,root"])
-    func `what is read locally is led to by no server, and nobody is asked`(location: String) async throws {
+    func `a redirect to a local URL fails without asking the delegate`(location: String) async throws {
         let recorder = EventRecorder()
         try await withRedirect(to: location, delegate: recorder, classes: [CallbackProtocol.self]) {
             (server, session) async throws in
@@ -93,7 +93,7 @@ struct RedirectSchemeTests {
     }
 }
 
-/// Answers with the URL that it was asked for.
+/// Responds with its own URL.
 private final class CallbackProtocol: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool {
         !["http", "https"].contains(request.url?.scheme)

@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Which redirects are followed, and with what.
+/// Which redirects are followed, and with which request.
 @Suite(.timeLimit(.minutes(1)))
 struct RedirectTests {
     struct Row: Sendable {
         var status: Int
         var method: String
-        /// The method of the second request, or nil where the redirect is not followed.
+        /// The method of the second request, or nil if the redirect is not followed.
         var then: String?
         var keepsBody: Bool
     }
@@ -42,7 +42,7 @@ struct RedirectTests {
         Row(status: 308, method: "POST", then: "POST", keepsBody: true),
         Row(status: 308, method: "PATCH", then: "PATCH", keepsBody: true),
     ])
-    func `the status and the method decide what follows`(row: Row) async throws {
+    func `status and method determine the next request`(row: Row) async throws {
         let sendsBody = ["POST", "PUT", "PATCH"].contains(row.method)
         try await withScenario(
             reply: { request in
@@ -76,7 +76,7 @@ struct RedirectTests {
             ("/a|b", "/a%7Cb"),
             ("/{x}", "/%7Bx%7D"),
         ] as [(String, String)])
-    func `a Location is resolved against the URL at hand`(location: String, target: String) async throws {
+    func `a Location is resolved against the current URL`(location: String, target: String) async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: location) : .ok("end") }
         ) { (server, session) async throws in
@@ -85,7 +85,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a Location without a scheme or with an absolute URL names its host`() async throws {
+    @Test func `a Location without a scheme, or with an absolute URL, names its host`() async throws {
         try await withScenario(
             reply: { request in
                 let host = request.header("Host") ?? ""
@@ -118,7 +118,9 @@ struct RedirectTests {
         }
     }
 
-    @Test func `the delegate is asked before a redirect is followed and the redirect itself is not reported`() async throws {
+    @Test func `the delegate is asked before a redirect is followed, and the redirect is not reported as a response`()
+        async throws
+    {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok("end") }
@@ -153,7 +155,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a delegate may follow a redirect with another request`() async throws {
+    @Test func `a delegate may replace the request of a redirect`() async throws {
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
             var request = request
@@ -173,7 +175,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a redirect is reported for tasks with a completion handler and for async calls`() async throws {
+    @Test func `a redirect is reported for completion-handler tasks and for async calls`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }
@@ -189,7 +191,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a task that is cancelled while its delegate thinks about a redirect lets go of its connection`() async throws {
+    @Test func `a task cancelled while its delegate decides on a redirect closes its connection`() async throws {
         let never = Watched(false)
         var answers = EventRecorder.Answers()
         answers.redirect = { _, request in
@@ -214,7 +216,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `a redirect whose body does not come is followed all the same`() async throws {
+    @Test func `a redirect is followed even if its body stalls`() async throws {
         let stalls = ScriptedReply([
             .write("HTTP/1.1 302 Found\r\nLocation: /end\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbe"), .stall,
         ])
@@ -224,7 +226,7 @@ struct RedirectTests {
         }
     }
 
-    @Test func `headers of the first request go along within an origin`() async throws {
+    @Test func `fields of the first request are kept within an origin`() async throws {
         try await withScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok() }
         ) { (server, session) async throws in
