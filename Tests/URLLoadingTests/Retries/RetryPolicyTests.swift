@@ -13,12 +13,12 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Loads that are tried again because the app asked for it.
+/// Loads that are retried according to the app's `RetryPolicy`.
 @Suite(.timeLimit(.minutes(1)))
 struct RetryPolicyTests {
     private typealias Policy = URLSessionConfiguration.RetryPolicy
 
-    /// A session whose pauses are short.
+    /// Runs a test with a session whose pauses are short.
     private func withRetries(
         _ change: (inout Policy) -> Void = { _ in }, configure: (URLSessionConfiguration) -> Void = { _ in },
         test: (URLSession) async throws -> Void
@@ -34,7 +34,7 @@ struct RetryPolicyTests {
         }
     }
 
-    /// Answers so many requests otherwise than the rest.
+    /// Replies to the first `count` requests with one response, and to the others with another.
     private static func failing(
         _ count: Int, with reply: ScriptedReply = .status(503, body: "busy"), then last: ScriptedReply = .ok("body")
     ) -> @Sendable (RecordedRequest) throws -> ScriptedReply {
@@ -55,7 +55,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `without a policy each answer is the result`() async throws {
+    @Test func `without a policy the first response is the result`() async throws {
         try await withScriptedServer(reply: Self.failing(1)) { (server) async throws in
             try await withSession { (session) async throws in
                 let (data, response) = try await session.data(from: server.url())
@@ -67,7 +67,7 @@ struct RetryPolicyTests {
     }
 
     @Test(arguments: [408, 429, 502, 503, 504])
-    func `a status that passes is not seen, and each attempt is in the metrics`(status: Int) async throws {
+    func `a transient status is retried, and each attempt is in the metrics`(status: Int) async throws {
         try await withScriptedServer(reply: Self.failing(3, with: .status(status, body: "busy"))) { (server) async throws in
             try await withRetries { (session) async throws in
                 let metrics = Metrics()
@@ -82,12 +82,12 @@ struct RetryPolicyTests {
                 #expect(collected.redirectCount == 0)
             }
             #expect(server.requests.count == 4)
-            // Small answers leave their connection to the next attempt.
+            // Small responses leave their connection to the next attempt.
             #expect(server.connectionCount == 1)
         }
     }
 
-    @Test func `after the last attempt its answer is the result`() async throws {
+    @Test func `the response of the last attempt is the result`() async throws {
         try await withScriptedServer(reply: { _ in .status(503, body: "busy") }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 2
@@ -101,7 +101,9 @@ struct RetryPolicyTests {
     }
 
     @Test(arguments: [("POST", false, 1), ("PATCH", false, 1), ("POST", true, 3), ("PUT", false, 3), ("DELETE", false, 3)])
-    func `a method that is not idempotent needs the app's word`(method: String, word: Bool, count: Int) async throws {
+    func `a method that is not idempotent is only retried if the app allows it`(
+        method: String, word: Bool, count: Int
+    ) async throws {
         try await withScriptedServer(reply: Self.failing(2)) { (server) async throws in
             try await withRetries {
                 $0.repeatsNonidempotentMethods = word
@@ -117,7 +119,7 @@ struct RetryPolicyTests {
     }
 
     @Test(arguments: [("0", true), ("1", true), ("2", false), ("86400", false), ("Fri, 01 Jan 2100 00:00:00 GMT", false)])
-    func `Retry-After is waited for unless it is too long`(field: String, isFollowed: Bool) async throws {
+    func `Retry-After is honored unless it is too long`(field: String, isFollowed: Bool) async throws {
         try await withScriptedServer(reply: Self.failing(1, with: .status(503, [("Retry-After", field)]))) {
             (server) async throws in
             try await withRetries {
@@ -131,14 +133,14 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `a lost connection is tried again, and that counts beside what is sent again anyway`() async throws {
+    @Test func `a lost connection is retried, in addition to the retry of a reused connection`() async throws {
         try await withScriptedServer(reply: Self.failing(2, with: [.close])) { (server) async throws in
             try await withRetries { (session) async throws in
                 #expect(try await session.text(server.url()) == "body")
             }
             #expect(server.requests.count == 3)
         }
-        // A kept connection that closes is replaced once, and then the policy's attempts follow.
+        // A reused connection that closes is replaced once, and then the policy's retries follow.
         try await withScriptedServer(reply: { $0.path == "/first" ? .ok() : [.close] }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 2
@@ -150,7 +152,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `a refused connection is tried again`() async throws {
+    @Test func `a refused connection is retried`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withRetries { (session) async throws in
@@ -170,7 +172,7 @@ struct RetryPolicyTests {
     }
 
     @Test(arguments: [false, true])
-    func `a POST that cannot be connected needs the app's word, too`(word: Bool) async throws {
+    func `a POST whose connection is refused is only retried if the app allows it`(word: Bool) async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         try await withRetries {
@@ -187,7 +189,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `a cookie of an answer goes with the next attempt`() async throws {
+    @Test func `a cookie of a response is sent with the retry`() async throws {
         try await withScriptedServer(reply: { request in
             request.header("Cookie") == "seen=1" ? .ok("body") : .status(503, [("Set-Cookie", "seen=1")])
         }) { (server) async throws in
@@ -198,7 +200,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `a host that fails is hardly asked more often by many loads`() async throws {
+    @Test func `many loads together hardly retry a failing host more often than one`() async throws {
         try await withScriptedServer(reply: { _ in .status(503) }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 100
@@ -210,12 +212,12 @@ struct RetryPolicyTests {
                     for try await status in group { #expect(status == 503) }
                 }
             }
-            // One more for every ten seconds that the test takes.
+            // One more request for every ten seconds of the test.
             #expect((55...60).contains(server.requests.count))
         }
     }
 
-    @Test func `an answer that may be followed by another is not cached, nor one that was cached asked about`() async throws {
+    @Test func `a response that is retried is not cached, and a cached response is not requested again`() async throws {
         let cached = [("Cache-Control", "max-age=600")]
         try await withScriptedServer(reply: Self.failing(2, with: .status(503, cached), then: .ok("body", cached))) {
             (server) async throws in
@@ -230,7 +232,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `cancelling and the resource timeout end a pause`() async throws {
+    @Test func `cancellation and the resource timeout end a pause`() async throws {
         try await withScriptedServer(reply: { _ in .status(503) }) { (server) async throws in
             try await withRetries {
                 ($0.firstPause, $0.maximumPause) = (600, 600)
@@ -250,7 +252,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `a redirect's target is tried again, and downloads and uploads are`() async throws {
+    @Test func `redirect targets, downloads and uploads are retried, too`() async throws {
         let busy = Mutex(6)
         try await withScriptedServer(reply: { request in
             if request.path == "/moved" { return .redirect(302, to: "/target") }
