@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// A delegate that writes down what it is told, in order, and answers as the test says.
+/// A delegate that records its calls, in order, and answers as the test determines.
 final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, Sendable {
     enum Event: Sendable, Equatable {
         case created, delayed, needBodyStream, becameDownload, finishedDownloading, metrics
@@ -25,7 +25,7 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
         case wrote(total: Int64, expected: Int64)
         case complete(Int?)
 
-        /// The letter that stands for the event in the grammar.
+        /// The letter for the event in the grammar.
         var letter: Character {
             switch self {
             case .created: "c"
@@ -105,7 +105,7 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
         try await state.value { state in state.tasks[id].map(condition) == true ? () : nil }
     }
 
-    /// Waits for `didBecomeInvalid` and says how often it came, and which tasks were not complete then.
+    /// Waits for `didBecomeInvalid`, and returns how often it was called.
     func invalidation() async throws -> Int {
         try await state.value { $0.invalidations.isEmpty ? nil : $0.invalidations.count }
     }
@@ -114,11 +114,11 @@ final class EventRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadD
 
     // MARK: Grammar
 
-    /// Section 3 of the behaviour that is owed, for one task of each kind.
+    /// The required order of events (docs/DELEGATE-ORDER.md), for one task of each kind.
     static let dataGrammar = "cd?[nsir]*(R[sD]*)*ME"
     static let downloadGrammar = "c?d?[nsir]*q?W*F?ME"
     static let turnedGrammar = "cd?[nsir]*RB"
-    /// A task with a completion handler is not told response, data or completion.
+    /// A task with a completion handler gets no events for response, data and completion.
     static let completionGrammar = "cd?[nsir]*M"
 
     func expectOrder(

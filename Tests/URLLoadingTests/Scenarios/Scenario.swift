@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with a session of its own: no shared state, and a timeout that no test should come to.
+/// Runs a test with its own session, without shared state, and with a timeout that no test should reach.
 func withSession(
     delegate: (any URLSessionDelegate)? = nil,
     _ configure: (URLSessionConfiguration) -> Void = { _ in },
@@ -44,7 +44,7 @@ func withScenario(
     }
 }
 
-/// Expects a load to fail with one of some codes, and returns the error.
+/// Expects a load to fail with one of the given codes, and returns the error.
 @discardableResult
 func expectFailure<Result>(
     _ codes: URLError.Code..., in row: String = "", sourceLocation: SourceLocation = #_sourceLocation,
@@ -62,7 +62,7 @@ func expectFailure<Result>(
     return nil
 }
 
-/// Runs a test of real timers with longer and longer times, until it succeeds: on a busy machine the short ones prove nothing.
+/// Runs a test of real timers with longer and longer times until it succeeds: on a busy machine, short times prove nothing.
 func withGrowingTimes(_ test: (_ scale: Double) async throws -> Bool) async throws {
     for scale in [1.0, 4, 12] {
         if try await test(scale) { return }
@@ -96,7 +96,7 @@ struct Delivered<Value: Sendable>: Sendable {
 
     func callAsFunction(_ value: Value) { box.change { $0.append(value) } }
 
-    /// The first value, once it is there.
+    /// The first value, as soon as there is one.
     var value: Value { get async throws { try await box.value(where: \.first) } }
     var all: [Value] { box.read { $0 } }
     func count(reaches count: Int) async throws { try await box.value { $0.count >= count ? () : nil } }
