@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// The delegates of the guides, with a server.
+/// The delegates of common pinning guides, with a server.
 @Suite(.timeLimit(.minutes(1)))
 struct PinningDelegateTests {
     private let certificates: TestCertificates
@@ -36,7 +36,7 @@ struct PinningDelegateTests {
         return outcome
     }
 
-    @Test func `a pinned certificate is accepted, and another cancels the load`() async throws {
+    @Test func `a pinned certificate is accepted, and another one cancels the load`() async throws {
         let pinned = CertificatePinningDelegate(pinned: Data(certificates.valid.chain[0]))
         #expect(try await load(certificates.valid, pinned) == ("pinned", nil))
         let other = CertificatePinningDelegate(pinned: certificates.root)
@@ -45,7 +45,7 @@ struct PinningDelegateTests {
         #expect(try await load(certificates.expired, expired) == (nil, .cancelled))
     }
 
-    @Test func `a pinned key is accepted, the server's or an issuer's, and another cancels the load`() async throws {
+    @Test func `a pinned key of the server or an issuer is accepted, and another one cancels the load`() async throws {
         for index in 0...1 {
             let hash = try #require(certificates.pin(certificates.valid, index))
             #expect(try await load(certificates.valid, KeyPinningDelegate(hashes: [hash])) == ("pinned", nil))

@@ -10,9 +10,9 @@
 import Foundation
 import URLLoading
 
-// Session delegates that pin, as guides for Apple's platforms show them: they must compile as they are.
+// Session delegates that pin, as guides for Apple's platforms show them: they must compile unchanged.
 
-/// Compares the server's certificate with one that the app has, and cancels otherwise.
+/// Compares the server's certificate with the app's copy, and cancels if they differ.
 final class CertificatePinningDelegate: NSObject, URLSessionDelegate {
     private let pinned: Data
 
@@ -62,7 +62,7 @@ final class KeyPinningDelegate: NSObject, URLSessionTaskDelegate {
     }
 }
 
-/// Shows a client's certificate to who asks for one.
+/// Presents a client certificate when a server asks for one.
 final class IdentityDelegate: NSObject, URLSessionDelegate {
     private let identity: SecIdentity
 

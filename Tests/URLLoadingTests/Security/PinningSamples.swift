@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-// Pinning as tutorials and security guides show it for Apple's platforms: it must compile as it is.
+// Pinning as tutorials and security guides show it for Apple's platforms: it must compile unchanged.
 
 enum PinningSamples {
-    /// The certificate's bytes, through pointers.
+    /// Compares the certificate's bytes, through pointers.
     static func comparesCertificates(_ serverTrust: SecTrust, with pinned: Data) -> Bool {
         var secresult = SecTrustResultType.invalid
         let status = SecTrustEvaluate(serverTrust, &secresult)
@@ -39,7 +39,7 @@ enum PinningSamples {
         0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
     ]
 
-    /// The SubjectPublicKeyInfo put together again, and hashed.
+    /// Rebuilds the SubjectPublicKeyInfo and hashes it.
     static func publicKeyHash(of certificate: SecCertificate) -> String? {
         guard let publicKey = SecCertificateCopyKey(certificate),
             let publicKeyData = SecKeyCopyExternalRepresentation(publicKey, nil) as Data?,

@@ -21,7 +21,7 @@ import URLLoading
         try certificates.trust(identity, host: host)
     }
 
-    @Test func `the default evaluator wants a trusted root and the host`() throws {
+    @Test func `the default evaluator requires a trusted root and the right host`() throws {
         let evaluator = DefaultTrustEvaluator()
         try evaluator.evaluate(trust(certificates.valid), forHost: "localhost")
         for (identity, host) in [
@@ -33,14 +33,14 @@ import URLLoading
         try DefaultTrustEvaluator(validateHost: false).evaluate(trust(certificates.wrongHost), forHost: "localhost")
     }
 
-    @Test func `the revocation evaluator does not check revocation, but all the rest`() throws {
+    @Test func `the revocation evaluator checks everything except revocation`() throws {
         try RevocationTrustEvaluator().evaluate(trust(certificates.valid), forHost: "localhost")
         #expect(throws: PinningError.self) {
             try RevocationTrustEvaluator().evaluate(trust(certificates.expired), forHost: "localhost")
         }
     }
 
-    @Test func `a certificate is pinned, the server's own or an issuer's`() throws {
+    @Test func `a certificate of the server or an issuer can be pinned`() throws {
         for index in 0...1 {
             let evaluator = PinnedCertificatesTrustEvaluator(
                 certificates: [try certificates.certificate(certificates.valid, index)]
@@ -55,7 +55,7 @@ import URLLoading
         }
     }
 
-    @Test func `a pinned certificate that is merely sent along does not count`() throws {
+    @Test func `a pinned certificate outside the chain does not count`() throws {
         let pinned = try certificates.certificate(certificates.unknownAuthority, 1)
         let padded = try certificates.valid.chain.indices.map { try certificates.certificate(certificates.valid, $0) } + [pinned]
         var made: SecTrust?
@@ -71,7 +71,7 @@ import URLLoading
         }
     }
 
-    @Test func `a self-signed certificate is pinned`() throws {
+    @Test func `a self-signed certificate can be pinned`() throws {
         let own = try certificates.certificate(certificates.selfSigned, 0)
         let evaluator = PinnedCertificatesTrustEvaluator(certificates: [own], acceptSelfSignedCertificates: true)
         try evaluator.evaluate(trust(certificates.selfSigned), forHost: "localhost")
@@ -79,7 +79,7 @@ import URLLoading
         #expect(throws: PinningError.self) { try evaluator.evaluate(trust(certificates.valid), forHost: "localhost") }
     }
 
-    @Test func `a public key is pinned`() throws {
+    @Test func `a public key can be pinned`() throws {
         let keys = try (0...1).map { try #require(try certificates.certificate(certificates.valid, $0).pinning.publicKey) }
         for key in keys {
             try PublicKeysTrustEvaluator(keys: [key]).evaluate(trust(certificates.valid), forHost: "localhost")
@@ -89,7 +89,7 @@ import URLLoading
                 )
             }
         }
-        // The same key in another certificate chain, though nothing is validated.
+        // The same key in another chain, with validation turned off.
         let loose = PublicKeysTrustEvaluator(keys: [keys[0]], performDefaultValidation: false, validateHost: false)
         try loose.evaluate(trust(certificates.missingIntermediate), forHost: "localhost")
     }
@@ -116,7 +116,7 @@ import URLLoading
 }
 
 extension TestCertificates {
-    /// What a server presents, with our root as the only one.
+    /// A server's certificates as a trust object, with the test root as the only anchor.
     func trust(_ identity: Identity, host: String?) throws -> SecTrust {
         let chain = try identity.chain.indices.map { try certificate(identity, $0) }
         var made: SecTrust?
@@ -135,8 +135,8 @@ extension TestCertificates {
         return certificate
     }
 
-    /// As `openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256sum` makes it, of a P-256 key: the
-    /// SubjectPublicKeyInfo is found by its beginning.
+    /// The hash that `openssl x509 -pubkey | openssl pkey -pubin -outform der | sha256sum` computes for a P-256 key: the
+    /// SubjectPublicKeyInfo is found by its first bytes.
     func pin(_ identity: Identity, _ index: Int) -> String? {
         let der = Data(identity.chain[index])
         let start = Data([0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D])

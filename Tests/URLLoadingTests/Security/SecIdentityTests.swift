@@ -21,7 +21,7 @@ import URLLoading
         try SecIdentity(pem: Data((certificates.client.chainPEM + certificates.client.keyPEM).utf8))
     }
 
-    @Test func `an identity is the same from PEM in one file or two`() throws {
+    @Test func `PEM in one file or two yields the same identity`() throws {
         let apart = try SecIdentity(
             pem: Data(certificates.client.chainPEM.utf8), key: Data(certificates.client.keyPEM.utf8), password: nil
         )
@@ -36,7 +36,7 @@ import URLLoading
         #expect(SecKeyCopyPublicKey(try #require(key)) == certificate.flatMap { SecCertificateCopyKey($0) })
     }
 
-    @Test func `an identity of PKCS 12 needs its password`() throws {
+    @Test func `a PKCS 12 identity requires its password`() throws {
         let file = try certificates.client.pkcs12(password: "geheim")
         #expect(try SecIdentity(pkcs12: file, password: "geheim").hash == identity().hash)
         for password in ["x", nil] {
@@ -52,7 +52,7 @@ import URLLoading
         #expect(error?.code == Int(errSecItemNotFound))
     }
 
-    @Test func `a credential holds an identity, or trust, or a password`() throws {
+    @Test func `a credential holds an identity, a trust or a password`() throws {
         let identity = try identity()
         let issuer = try certificates.certificate(certificates.client, 1)
         let credential = URLCredential(identity: identity, certificates: [issuer], persistence: .forSession)
@@ -67,7 +67,7 @@ import URLLoading
         #expect(URLCredential(user: "u", password: "p", persistence: .none).certificates.isEmpty)
     }
 
-    @Test func `nothing of a key or a password is ever printed`() throws {
+    @Test func `descriptions reveal neither keys nor passwords`() throws {
         let identity = try identity()
         let secret = certificates.client.key.map { String($0) }.joined(separator: ", ")
         let credential = URLCredential(identity: identity, certificates: nil, persistence: .none)
@@ -77,7 +77,7 @@ import URLLoading
         }
     }
 
-    @Test func `a protection space has no trust of its own`() {
+    @Test func `a protection space made by the app has no trust`() {
         let space = URLProtectionSpace(
             host: "h", port: 443, protocol: "https", realm: nil, authenticationMethod: NSURLAuthenticationMethodServerTrust
         )
@@ -85,7 +85,7 @@ import URLLoading
         #expect(space.distinguishedNames == nil)
     }
 
-    @Test func `an error tells whose certificate was not trusted`() throws {
+    @Test func `an error carries the trust that failed`() throws {
         let trust = try certificates.trust(certificates.expired, host: "localhost")
         let error = URLError(.serverCertificateHasBadDate, userInfo: [NSURLErrorFailingURLPeerTrustErrorKey: trust])
         #expect(error.failureURLPeerTrust === trust)

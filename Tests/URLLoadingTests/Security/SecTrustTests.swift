@@ -23,7 +23,7 @@ struct SecTrustTests {
         try certificates.trust(identity, host: host)
     }
 
-    @Test func `each bad certificate has its status, with a message`() throws {
+    @Test func `each bad certificate has its own status and message`() throws {
         let rows: [(String, TestCertificates.Identity, OSStatus)] = [
             ("expired", certificates.expired, errSecCertificateExpired),
             ("not yet valid", certificates.notYetValid, errSecCertificateNotValidYet),
@@ -50,7 +50,7 @@ struct SecTrustTests {
         }
     }
 
-    @Test func `a good chain is trusted, and ends in its root`() throws {
+    @Test func `a valid chain is trusted, and ends in its root`() throws {
         let trust = try trust(certificates.valid)
         #expect(SecTrustEvaluateWithError(trust, nil))
         var result = SecTrustResultType.invalid
@@ -64,7 +64,7 @@ struct SecTrustTests {
         #expect(SecTrustGetCertificateAtIndex(trust, -1) == nil)
     }
 
-    @Test func `a change of the settings takes the verdict back`() throws {
+    @Test func `changing the settings discards the verdict`() throws {
         let trust = try trust(certificates.valid)
         #expect(SecTrustEvaluateWithError(trust, nil))
         #expect(SecTrustSetPolicies(trust, SecPolicyCreateSSL(true, "other.example" as CFString)) == errSecSuccess)
@@ -79,7 +79,7 @@ struct SecTrustTests {
         #expect(!SecTrustEvaluateWithError(trust, nil))
     }
 
-    @Test func `anchors replace the roots, unless they are to stand beside them`() throws {
+    @Test func `anchors replace the system's roots, unless both are allowed`() throws {
         let trust = try trust(certificates.unknownAuthority)
         #expect(!SecTrustEvaluateWithError(trust, nil))
         let stranger = try certificates.certificate(certificates.unknownAuthority, 1)
@@ -91,7 +91,7 @@ struct SecTrustTests {
         #expect(SecTrustSetAnchorCertificates(trust, ["no certificate"] as CFArray) == errSecParam)
     }
 
-    @Test func `exceptions overlook the one fault of the one chain`() throws {
+    @Test func `exceptions apply only to the same fault of the same chain`() throws {
         let expired = try trust(certificates.expired)
         let exceptions = try #require(SecTrustCopyExceptions(expired))
         #expect(SecTrustSetExceptions(expired, exceptions))
@@ -104,7 +104,7 @@ struct SecTrustTests {
         #expect(!SecTrustSetExceptions(try trust(certificates.selfSigned), exceptions))
     }
 
-    @Test func `a verdict is reached although every thread of the pool waits for one`() async throws {
+    @Test func `evaluation works while every thread of the pool waits for a verdict`() async throws {
         let verdicts = try await withThrowingTaskGroup(of: Bool.self) { group in
             for index in 0..<64 {
                 let trust = try trust(index % 2 == 0 ? certificates.valid : certificates.expired)
@@ -115,14 +115,14 @@ struct SecTrustTests {
         #expect(verdicts == Array(repeating: true, count: 64))
     }
 
-    @Test @MainActor func `a verdict is reached on the main actor`() async throws {
+    @Test @MainActor func `evaluation works on the main actor`() async throws {
         #expect(SecTrustEvaluateWithError(try trust(certificates.valid), nil))
         await Task.yield()
         MainActor.assertIsolated()
         #expect(!SecTrustEvaluateWithError(try trust(certificates.valid, host: "other"), nil))
     }
 
-    @Test func `one trust is judged from many threads at once, and on a queue`() async throws {
+    @Test func `one trust can be evaluated on many threads at once, and on a queue`() async throws {
         let trust = try trust(certificates.valid)
         await withTaskGroup(of: Void.self) { group in
             for index in 0..<32 {
@@ -145,7 +145,7 @@ struct SecTrustTests {
         #expect(code == Int(errSecHostNameMismatch))
     }
 
-    @Test func `certificates and keys tell what they are`() throws {
+    @Test func `certificates and keys expose their properties`() throws {
         let certificate = try certificates.certificate(certificates.valid, 0)
         #expect(certificate == (try certificates.certificate(certificates.valid, 0)))
         #expect(Set([certificate, try certificates.certificate(certificates.valid, 0)]).count == 1)
