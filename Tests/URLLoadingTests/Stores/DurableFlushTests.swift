@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That what a session remembers is durable when its `flush` returns: every sync is traced, in order with what changes folders.
+/// What a session remembers is durable when `flush` returns: all syncs are traced, in order with all changes of folders.
 @Suite(.timeLimit(.minutes(3)))
 struct DurableFlushTests {
     private let home: TemporaryDirectory
@@ -21,7 +21,7 @@ struct DurableFlushTests {
 
     private func run() async throws -> FlushTrace {
         let environment = [
-            // No keyring of whoever runs the tests.
+            // Prevents access to the keyring of the user who runs the tests.
             "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", FlushedLoads.variable: home.file("tmp").path,
         ]
         let result = try await TracedRun.run("FlushedLoads", home: home, environment: environment)
@@ -30,7 +30,7 @@ struct DurableFlushTests {
         return FlushTrace(lines: lines, cache: home.path + "/cache")
     }
 
-    @Test func `when a flush returns files and their names are durable, and so are folders and removals`() async throws {
+    @Test func `when flush returns, files, their names, folders and removals are durable`() async throws {
         let trace = try await run()
         var start = 0
         for mark in FlushedLoads.marks {
@@ -48,7 +48,7 @@ struct DurableFlushTests {
                     let isDurable = trace.isSynced(line.path, in: place..<end)
                     #expect(isDurable, "\(line), \(mark)")
                 } else {
-                    // It was written by another name.
+                    // It was written under another name.
                     let aside = trace.lines[..<place].lastIndex { $0.verb == "rename" && $0.path.hasPrefix(line.path + ".tmp-") }
                     let isDurable = aside.map { trace.isSynced(trace.lines[$0].path, in: 0..<$0) } ?? false
                     #expect(isDurable, "before: \(line), \(mark)")
@@ -57,7 +57,7 @@ struct DurableFlushTests {
         }
     }
 
-    @Test func `each store writes, and all that was stored goes`() async throws {
+    @Test func `each store writes its file, and a reset removes the stored responses`() async throws {
         let trace = try await run()
         let names = Set(trace.lines.filter { $0.verb == "rename" && !FlushTrace.isUnfinished($0.path) }.map(\.path))
         let entries = names.filter(trace.isEntry)
@@ -68,26 +68,26 @@ struct DurableFlushTests {
     }
 }
 
-/// What a process did below its home, in order.
+/// The file operations of a process below its home, in order.
 private struct FlushTrace {
     let lines: [FileTrace.Line]
     let cache: String
 
     static func folder(of path: String) -> String { String(path.prefix(upTo: path.lastIndex(of: "/") ?? path.startIndex)) }
-    /// Its name says that it is not whole; or it is the folder of such files.
+    /// Whether the name marks an incomplete file, or the folder of such files.
     static func isUnfinished(_ path: String) -> Bool {
         path.contains(".tmp-") || path.hasSuffix("/aside") || folder(of: path).hasSuffix("/aside")
     }
-    /// A file of the cache.
+    /// Whether the path is in the cache.
     func isEntry(_ path: String) -> Bool { path.hasPrefix(cache + "/") }
     func isSynced(_ path: String, in range: Range<Int>) -> Bool { lines[range].contains { $0.verb == "sync" && $0.path == path } }
 }
 
-/// Loads that leave something to remember, for ``DurableFlushTests``.
-@Suite(.enabled(if: OwnProcess.isHere("FlushedLoads"), "it runs in a process of its own"))
+/// Loads that fill the stores, for ``DurableFlushTests``.
+@Suite(.enabled(if: OwnProcess.isHere("FlushedLoads"), "runs in its own process"))
 struct FlushedLoads {
     static let variable = "URL_LOADING_FLUSH_MARKS"
-    /// Files that are made when the first flush has returned, and when a second one after a reset has.
+    /// Files created after the first flush, and after the flush that follows a reset.
     static let marks = ["flushed", "emptied"]
 
     private func mark(_ number: Int) throws {
@@ -95,7 +95,7 @@ struct FlushedLoads {
         try Data().write(to: URL(fileURLWithPath: folder).appendingPathComponent(Self.marks[number]))
     }
 
-    @Test(.timeLimit(.minutes(2))) func `a flush, and another one after a reset`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `a session flushes, resets and flushes again`() async throws {
         let certificates = try TestCertificates.shared.get()
         let configuration = URLSessionConfiguration.default
         try TestHome.trust(certificates.root)

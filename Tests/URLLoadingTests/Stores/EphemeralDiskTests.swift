@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That ephemeral sessions never touch the disk: every file is traced that the process opens.
+/// Ephemeral sessions never touch the disk: every file that the process opens is traced.
 @Suite(.timeLimit(.minutes(3)))
 struct EphemeralDiskTests {
     private let home: TemporaryDirectory
@@ -24,14 +24,14 @@ struct EphemeralDiskTests {
             "TracedLoads", home: home,
             environment: [
                 TracedLoads.variable: kind,
-                // Permanent credentials are in a file then, and not in the keyring of whoever runs the tests.
+                // Permanent credentials are then in a file, not in the keyring of the user who runs the tests.
                 "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
             ])
         #expect(result.output.contains(TracedLoads.isDone), "\(result.output)")
         return result
     }
 
-    @Test func `an ephemeral session makes no file and looks into none of the user's`() async throws {
+    @Test func `an ephemeral session creates no file, and opens none of the user's`() async throws {
         let result = try await run("ephemeral")
         #expect(result.changes.isEmpty)
         #expect(result.lines.filter { $0.isBelow(home.path) }.isEmpty)
@@ -39,8 +39,8 @@ struct EphemeralDiskTests {
         #expect(try home.names == ["tmp"] && FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
     }
 
-    /// What the test above would see if it were otherwise.
-    @Test func `the same loads by a default session are seen on the disk`() async throws {
+    /// Proves that the test above would detect a file.
+    @Test func `the same loads in a default session are seen on the disk`() async throws {
         let result = try await run("default")
         for folder in ["data", "cache"] {
             let below = result.changes.filter { $0.isBelow(home.path + "/" + folder) }
@@ -55,7 +55,7 @@ struct EphemeralDiskTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: home.file("tmp").path) == [])
     }
 
-    @Test func `every way to make, change, sync or remove a file is traced`() async throws {
+    @Test func `every way to create, change, sync or remove a file is traced`() async throws {
         let result = try await TracedRun.run("TracedCalls", home: home)
         let seen = Set(result.lines)
         for call in TracedCalls.all {
@@ -66,18 +66,18 @@ struct EphemeralDiskTests {
     }
 }
 
-/// Loads that leave something to remember, for ``EphemeralDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("TracedLoads"), "it runs in a process of its own"))
+/// Loads that fill the stores, for ``EphemeralDiskTests``.
+@Suite(.enabled(if: OwnProcess.isHere("TracedLoads"), "runs in its own process"))
 struct TracedLoads {
     static let variable = "URL_LOADING_TRACED_SESSION"
     static let isDone = "the traced loads are done"
 
-    @Test(.timeLimit(.minutes(2))) func `cookies, responses, hosts and credentials are remembered`() async throws {
+    @Test(.timeLimit(.minutes(2))) func `a session remembers cookies, responses, HSTS hosts and credentials`() async throws {
         let certificates = try TestCertificates.shared.get()
         let isEphemeral = ProcessInfo.processInfo.environment[Self.variable] == "ephemeral"
         let configuration = isEphemeral ? URLSessionConfiguration.ephemeral : .default
         try TestHome.trust(certificates.root)
-        // An ephemeral session's cache has no directory, whatever capacity it is given.
+        // An ephemeral session's cache has no directory, whatever its capacity.
         configuration.urlCache?.memoryCapacity = 200 << 20
         configuration.urlCache?.diskCapacity = 200 << 20
         let session = URLSession(configuration: configuration)
@@ -103,7 +103,7 @@ struct TracedLoads {
             }
             #expect(try await load("/small") == 2048)
             #expect(try await load("/small", scheme: "http") == 2048)
-            #expect(server.requests.count == 1, "it was kept, and so was the host")
+            #expect(server.requests.count == 1, "the response and the HSTS host were not stored")
             #expect(try await load("/large") == 3 << 20)
             #expect(try await load("/large") == 3 << 20)
             #expect(server.requests.count == 2)
@@ -116,7 +116,7 @@ struct TracedLoads {
                 configuration: configuration, delegate: TaskInterviewer(Interview(.ada(.permanent))), delegateQueue: nil)
             #expect(try await asking.text(server.url("/secret", host: "localhost")) == "in")
             #expect(configuration.urlCredentialStorage?.allCredentials.count == 1)
-            #expect(try await session.text(server.url("/secret", host: "localhost")) == "in", "it is in the storage")
+            #expect(try await session.text(server.url("/secret", host: "localhost")) == "in", "the credential was not stored")
             asking.finishTasksAndInvalidate()
             await session.flush()
             await session.reset()
@@ -129,14 +129,14 @@ struct TracedLoads {
     }
 }
 
-/// Calls by which files are made and changed, for ``EphemeralDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("TracedCalls"), "it runs in a process of its own"))
+/// Calls that create and change files, for ``EphemeralDiskTests``.
+@Suite(.enabled(if: OwnProcess.isHere("TracedCalls"), "runs in its own process"))
 struct TracedCalls {
     struct Call: Sendable {
         let name: String
-        /// Verbs, and names in the temporary folder.
+        /// The verbs, and the names in the temporary folder.
         let expected: [(verb: String, name: String)]
-        /// Gets the folder, and answers as the call did.
+        /// Takes the folder, and returns the result of the call.
         let call: @Sendable (String) -> Int32
     }
 

@@ -12,11 +12,11 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That what an ephemeral session remembers dies with it.
+/// What an ephemeral session remembers is released with it.
 @Suite(.timeLimit(.minutes(1)))
 struct EphemeralReleaseTests {
     @Test(arguments: [true, false])
-    func `the stores of an ephemeral session are gone once session and configuration are`(isInvalidated: Bool) async throws {
+    func `an ephemeral session's stores are released with the session and its configuration`(isInvalidated: Bool) async throws {
         let fields = [
             ("Set-Cookie", "kept=1; Max-Age=8640000"), ("Cache-Control", "max-age=600"),
             ("Strict-Transport-Security", "max-age=1000"),
@@ -30,7 +30,7 @@ struct EphemeralReleaseTests {
         }
     }
 
-    /// Uses a session, which nobody but the library holds afterwards, so that each store has something in it.
+    /// Uses a session so that each store has content; afterwards only the library may hold the session.
     private static func use(_ server: ScriptedServer, root: Data, isInvalidated: Bool) async throws -> Held {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.tlsTrustRoots = [root]
@@ -40,7 +40,7 @@ struct EphemeralReleaseTests {
             #expect(try await session.text(server.url("/a", host: "localhost")) == "kept")
             #expect(try await session.text(server.url("/secret", host: "localhost")) == "in")
         }
-        #expect(server.requests.map(\.path) == ["/a", "/secret", "/secret", "/secret"], "the second one was in the cache")
+        #expect(server.requests.map(\.path) == ["/a", "/secret", "/secret", "/secret"], "the second /a was not from the cache")
         let own = session.configuration
         #expect(own.httpCookieStorage?.cookies?.count == 1)
         #expect(own.urlCredentialStorage?.allCredentials.count == 1)
@@ -49,7 +49,7 @@ struct EphemeralReleaseTests {
     }
 }
 
-/// What should be released, and is not held here.
+/// Weak references to objects that should be released.
 private final class Held: @unchecked Sendable {
     // Weak references, set once: reading them is safe from any thread.
     private weak let cookies: HTTPCookieStorage?
@@ -67,7 +67,7 @@ private final class Held: @unchecked Sendable {
             .compactMap { $0 }
     }
 
-    /// Lets others run until everything is gone, or the time limit says that it never will be.
+    /// Yields until everything is released, or the time limit expires.
     func waitUntilReleased() async throws {
         while !names.isEmpty {
             guard !Task.isCancelled else {

@@ -10,14 +10,14 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into a process, which writes down every file that the process opens, makes, renames, removes or syncs.
+/// A library to preload into a process, which records every file that the process opens, creates, renames, removes or syncs.
 ///
-/// Paths are absolute, but links in them are not followed. What glibc does by itself, as in `fopen` and `mkstemp`, is seen at the
-/// functions that do it.
+/// Paths are absolute, but links in them are not resolved. Calls within glibc, as in `fopen` and `mkstemp`, are recorded at the
+/// functions that make them.
 struct FileTrace: Sendable {
     /// One call.
     struct Line: Sendable, Hashable, CustomStringConvertible {
-        /// `read` for a file opened to be read alone; `sync` for what is made durable; else what changes a folder or a file.
+        /// `read` for a file opened only for reading; `sync` for a file made durable; otherwise what changes a folder or a file.
         let verb: String
         let path: String
         var description: String { "\(verb) \(path)" }
@@ -31,10 +31,10 @@ struct FileTrace: Sendable {
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// What the process's environment needs.
+    /// The environment variables that the process needs.
     var environment: [String: String] { library.environment.merging(["FILE_TRACE": file.path]) { $1 } }
 
-    /// The calls of all processes so far; the list begins anew.
+    /// Returns the calls of all processes so far, and clears the list.
     func takeLines() throws -> [Line] {
         let text = try String(contentsOf: file, encoding: .utf8)
         try FileManager.default.removeItem(at: file)
@@ -62,7 +62,7 @@ struct FileTrace: Sendable {
 
         #define O_ANYTMP (O_TMPFILE & ~O_DIRECTORY)
 
-        // One line in one write at the file's end: threads and processes do not mix.
+        // Each line is appended with one write, so that threads and processes do not interleave.
         static void note(const char *verb, int folder, const char *path) {
             char base[PATH_MAX + 1] = "", line[3 * PATH_MAX], name[64];
             int saved = errno;

@@ -12,13 +12,13 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// That a disk which does not answer holds up only what needs it.
+/// A disk that does not respond only blocks the loads that need it.
 ///
-/// The process of the loads has one event loop, which all its sessions share, and a folder whose files wait as long as the test
-/// wants.
+/// The process of the loads has one event loop, which all its sessions share, and a folder whose files block for as long as the
+/// test needs.
 @Suite(.timeLimit(.minutes(3)))
 struct SlowDiskTests {
-    @Test func `a disk that does not answer holds up no event loop`() async throws {
+    @Test func `a stalled disk does not block the event loop`() async throws {
         let home = try TemporaryDirectory()
         let folder = home.path + "/kept"
         try FileManager.default.createDirectory(atPath: folder + "/temporary", withIntermediateDirectories: true)
@@ -29,7 +29,7 @@ struct SlowDiskTests {
                 "HOME": home.path, "TMPDIR": folder + "/temporary", "XDG_DATA_HOME": folder + "/data",
                 "XDG_CACHE_HOME": folder + "/cache",
                 "NIO_SINGLETON_GROUP_LOOP_COUNT": "1",
-                // No keyring of whoever runs the tests.
+                // Prevents access to the keyring of the user who runs the tests.
                 "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent",
                 SlowDiskLoads.variable: folder,
             ]
@@ -37,8 +37,8 @@ struct SlowDiskTests {
     }
 }
 
-/// Loads beside a disk that does not answer, for ``SlowDiskTests``.
-@Suite(.enabled(if: OwnProcess.isHere("SlowDiskLoads"), "it runs in a process of its own"), .serialized)
+/// Loads beside a stalled disk, for ``SlowDiskTests``.
+@Suite(.enabled(if: OwnProcess.isHere("SlowDiskLoads"), "runs in its own process"), .serialized)
 struct SlowDiskLoads {
     static let variable = "URL_LOADING_SLOW_FOLDER"
     private static let lots = 200 << 20
@@ -52,7 +52,7 @@ struct SlowDiskLoads {
         folder = URL(fileURLWithPath: path).appendingPathComponent(UUID().uuidString)
     }
 
-    /// Everything it remembers is on the disk, and what it has from there is not kept in memory.
+    /// A configuration that stores everything on the disk, and keeps none of it in memory.
     private func remembering() -> URLSessionConfiguration {
         let configuration = URLSessionConfiguration.default
         configuration.httpCookieStorage = .sharedCookieStorage(forGroupContainerIdentifier: folder.lastPathComponent)
@@ -60,7 +60,7 @@ struct SlowDiskLoads {
         return configuration
     }
 
-    /// It remembers nothing.
+    /// A session that stores nothing.
     private func forgetful() -> URLSession {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
@@ -68,7 +68,7 @@ struct SlowDiskLoads {
         return URLSession(configuration: configuration)
     }
 
-    /// Loads by way of the event loop, also what could be answered at once.
+    /// Loads through the event loop, even if the result could be returned at once.
     @discardableResult
     private func load(_ request: URLRequest, _ session: URLSession) async throws -> String {
         let done = Delivered<Result<Data, any Error>>()
@@ -80,8 +80,7 @@ struct SlowDiskLoads {
     @discardableResult
     private func load(_ url: URL, _ session: URLSession) async throws -> String { try await load(URLRequest(url), session) }
 
-    @Test(.timeLimit(.minutes(1))) func `cookies that are read for the first time hold up their own session alone`() async throws
-    {
+    @Test(.timeLimit(.minutes(1))) func `cookies that are read for the first time only block their own session`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             let (session, other) = (URLSession(configuration: remembering()), forgetful())
             disk.stall(.access)
@@ -95,7 +94,7 @@ struct SlowDiskLoads {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a look-up in the cache holds up no other session, and is given up in the end`()
+    @Test(.timeLimit(.minutes(1))) func `a cache lookup does not block other sessions, and is abandoned in the end`()
         async throws
     {
         try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
@@ -108,7 +107,7 @@ struct SlowDiskLoads {
             async let text = load(server.url("/a"), session)
             await disk.stalled()
             #expect(try await load(server.url("/b"), other) == "/b 1")
-            // The disk still does not answer.
+            // The disk is still stalled.
             #expect(try await text == "/a 2")
             #expect(try await load(server.url("/a"), session) == "/a 3")
             disk.stall([])
@@ -117,7 +116,7 @@ struct SlowDiskLoads {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `what is stored on a disk that does not answer is outdated all the same`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a stored response on a stalled disk is invalidated nevertheless`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.path == "/a" && request.order > 0 ? .ok("new", [("Cache-Control", "no-store")]) : .ok("old", Fields.fresh)
         }
@@ -128,7 +127,7 @@ struct SlowDiskLoads {
             await session.flush()
             disk.stall(.access)
             defer { disk.stall([]) }
-            // Here it turns out that the disk does not answer; the next load does not ask it.
+            // This load detects that the disk is stalled; the next one does not use it.
             try await load(server.url("/b"), session)
             #expect(try await load(server.url("/a"), session) == "new")
             disk.stall([])
@@ -137,7 +136,7 @@ struct SlowDiskLoads {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a flush that does not come to its end holds up no cacheable load`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a flush that does not finish does not block cacheable loads`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.path) \($0.order)", Fields.fresh) }) { (server) async throws in
             let configuration = remembering()
             let session = URLSession(configuration: configuration)
@@ -150,7 +149,7 @@ struct SlowDiskLoads {
             session.flush { isFlushed(true) }
             await disk.stalled()
             #expect(try await load(server.url("/b"), session) == "/b 1")
-            // What was just stored is found as well.
+            // A response that was just stored is found, too.
             #expect(try await load(server.url("/b"), session) == "/b 1")
             #expect(try await load(server.url("/a"), session) == "/a 0")
             #expect(isFlushed.all.isEmpty)
@@ -159,7 +158,7 @@ struct SlowDiskLoads {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `a large body comes although the disk takes nothing of it`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `a large body arrives although the disk accepts none of it`() async throws {
         let large = [UInt8](repeating: 7, count: 3 << 20)
         try await withScriptedServer(reply: { $0.path == "/large" ? .ok(large, Fields.fresh) : .ok("\($0.order)", Fields.fresh) })
         {
@@ -170,7 +169,7 @@ struct SlowDiskLoads {
             disk.stall(.access)
             defer { disk.stall([]) }
             var request = URLRequest(server.url("/large"))
-            // Nothing is looked up.
+            // There is no cache lookup.
             request.cachePolicy = .reloadIgnoringLocalCacheData
             #expect(try await load(request, session).utf8.count == large.count)
             disk.stall([])
@@ -180,7 +179,7 @@ struct SlowDiskLoads {
         }
     }
 
-    @Test(.timeLimit(.minutes(1))) func `uploads from a disk that does not answer hold up nobody else`() async throws {
+    @Test(.timeLimit(.minutes(1))) func `uploads from a stalled disk do not block other loads`() async throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let file = folder.appendingPathComponent("body")
         try Data(ScriptedFile.pattern(3_000_000)).write(to: file)
@@ -199,8 +198,8 @@ struct SlowDiskLoads {
         }
     }
 
-    /// One waits for its file to be opened, one to be written to, one to be closed, and one is spliced.
-    @Test(.timeLimit(.minutes(1))) func `a cancelled download does not wait for a disk that does not answer`() async throws {
+    /// One download waits to open its file, one to write to it, one to close it, and one is spliced.
+    @Test(.timeLimit(.minutes(1))) func `a cancelled download does not wait for a stalled disk`() async throws {
         let sizes = ["/close": 20_000, "/write": 3 << 20, "/splice": 8 << 20]
         try await withScriptedServer(
             reply: { request in
@@ -233,7 +232,7 @@ struct SlowDiskLoads {
             try await downloads.ended.count(reaches: 4)
             #expect(downloads.ended.all.allSatisfy { ($0 as? URLError)?.code == .cancelled })
             #expect(try await downloads.resumable.value == false)
-            // When it answers, nothing is left, and no event loop had anything to do with it.
+            // When the disk responds again, no file is left, and no event loop was involved.
             disk.stall([])
             let names = { try FileManager.default.contentsOfDirectory(atPath: NSTemporaryDirectory()) }
             while try !names().isEmpty { await Task.yield() }
@@ -287,13 +286,13 @@ struct SlowDiskLoads {
                 try await load(URLRequest(server.url("/small"), method: "POST"), session)
                 await session.flush()
             }
-            // What was stored in parts is whole.
+            // A response that was stored in parts is complete.
             #expect(try await load(server.url("/parts"), session) == "firstother")
             await session.reset()
             try await load(server.url("/small"), session)
             await session.flush()
             #expect(disk.takeCallsOnLoops() == "")
-            // The server's own event loop is seen.
+            // The server's own event loop is detected.
             try await load(server.url("/touch"), session)
             #expect(disk.takeCallsOnLoops() != "")
         }

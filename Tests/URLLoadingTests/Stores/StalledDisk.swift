@@ -11,28 +11,28 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A library to preload into a process, whose calls that concern files below one folder wait while the test has them wait.
+/// A library to preload into a process; its calls for files below one folder block for as long as the test needs.
 ///
-/// It also tells which of these calls were made by event loops. A call that waited for half a minute has everything go on, and the test that
-/// had it wait fails: a test that hangs in such a call could not be ended.
+/// It also records which of these calls were made on event loops. A call that is blocked for half a minute releases all calls, and
+/// the test that blocked it fails: a test that hangs in such a call could not be ended.
 struct StalledDisk: Sendable {
     private let library: PreloadedLibrary
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// What the process's environment needs.
+    /// The environment variables that the process needs.
     func environment(for folder: String) -> [String: String] {
         library.environment.merging(["STALLED_FOLDER": folder]) { $1 }
     }
 
-    /// The library as the process has it that it was loaded into.
+    /// The library within the process that it was preloaded into.
     struct Here: Sendable {
         struct Calls: OptionSet, Sendable {
             let rawValue: Int32
-            /// All that takes a name, or reads or writes.
+            /// All calls that take a name, or read or write.
             static let access = Calls(rawValue: 1)
             static let sync = Calls(rawValue: 2)
-            /// All that reads what is in a file; meanwhile nothing of it is in memory.
+            /// All calls that read a file; meanwhile none of its content is in memory.
             static let reading = Calls(rawValue: 4)
         }
 
@@ -53,20 +53,20 @@ struct StalledDisk: Sendable {
             self.loopCalls = loopCalls
         }
 
-        /// From now on these calls wait, and no others; those that waited go on.
+        /// Blocks these calls, and no others; calls that were blocked continue.
         func stall(_ calls: Calls, sourceLocation: SourceLocation = #_sourceLocation) {
-            if setStalled(calls.rawValue) == 0 { Issue.record("the disk was waited for", sourceLocation: sourceLocation) }
+            if setStalled(calls.rawValue) == 0 { Issue.record("a call was blocked for too long", sourceLocation: sourceLocation) }
         }
 
-        /// Waits until so many calls wait.
+        /// Waits until at least this number of calls are blocked.
         func stalled(_ count: Int32 = 1, sourceLocation: SourceLocation = #_sourceLocation) async {
             let came = await withCheckedContinuation { continuation in
                 Thread.detachNewThread { continuation.resume(returning: awaitCalls(count)) }
             }
-            if came == 0 { Issue.record("nothing waited for the disk", sourceLocation: sourceLocation) }
+            if came == 0 { Issue.record("too few calls were blocked", sourceLocation: sourceLocation) }
         }
 
-        /// The calls that event loops have made since the last look.
+        /// Returns the calls that event loops have made since the previous call.
         func takeCallsOnLoops() -> String { loopCalls().map { String(cString: $0) } ?? "" }
     }
 
@@ -137,7 +137,7 @@ struct StalledDisk: Sendable {
             return strncmp(base, watched, strlen(watched)) == 0;
         }
 
-        // To be called before the call itself is made; says whether such calls wait, as this one does if it may.
+        // Called before each intercepted call; returns whether such calls are stalled, and waits if this one may.
         static int look(const char *call, int kind, int may_wait, int folder, const char *path) {
             int saved = errno, is_stalled = 0;
             if (is_inside(folder, path)) {

@@ -9,20 +9,20 @@
 
 import Foundation
 
-/// Where a process that a test starts keeps its data.
+/// The folder in which a process started by a test keeps its data.
 enum TestHome {
-    /// Has this process keep its data below a folder; to be called before it asks for any.
+    /// Makes this process keep its data below a folder; must be called before it accesses any.
     static func settle(in home: String) {
         setenv("HOME", home, 1)
         setenv("XDG_DATA_HOME", home + "/data", 1)
         setenv("XDG_CACHE_HOME", home + "/cache", 1)
     }
 
-    /// Has this process take a certificate for the system's only root; to be called before the first handshake.
+    /// Makes this process use a certificate as the system's only root; must be called before the first TLS handshake.
     ///
-    /// The file that `SSL_CERT_FILE` names is in memory: processes whose files are traced make none.
+    /// The file that `SSL_CERT_FILE` names is in memory, because processes whose files are traced must not create any.
     static func trust(_ root: Data) throws {
-        // The C library has it, and its header hides it.
+        // The C library exports it, but its header does not declare it.
         typealias Maker = @convention(c) (UnsafePointer<CChar>, CUnsignedInt) -> CInt
         let maker = dlsym(nil, "memfd_create").map { unsafeBitCast($0, to: Maker.self) }
         guard let file = maker?("roots", 0), file >= 0 else { throw POSIXError(.EIO) }

@@ -11,21 +11,21 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A suite of this test program in a process of its own, whose files are traced, with a home of the test's.
+/// Runs a suite of this test program in its own process, with its own home, and traces its files.
 ///
-/// The suite is enabled by ``OwnProcess/isHere(_:)`` alone.
+/// The suite is only enabled by ``OwnProcess/isHere(_:)``.
 enum TracedRun {
     struct Result: Sendable {
         let output: String
         let lines: [FileTrace.Line]
 
-        /// The calls that changed something, anywhere but at devices and what the system shows as files.
+        /// The calls that changed something, except on devices and in virtual file systems.
         var changes: [FileTrace.Line] {
             lines.filter { line in line.changes && !["/dev", "/proc", "/sys"].contains { line.isBelow($0) } }
         }
     }
 
-    /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which the last is there.
+    /// Runs the suite; the home's folders are `data`, `cache`, `state` and `tmp`, of which only the last one exists at first.
     static func run(_ suite: String, home: TemporaryDirectory, environment: [String: String] = [:]) async throws -> Result {
         let trace = try FileTrace()
         try FileManager.default.createDirectory(at: home.file("tmp"), withIntermediateDirectories: true)
