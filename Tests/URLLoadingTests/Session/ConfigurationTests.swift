@@ -39,7 +39,7 @@ import URLLoading
         #expect(second.timeoutIntervalForRequest == 5 && second.urlCache != nil)
     }
 
-    @Test func `the policy carries limits, versions and header fields`() throws {
+    @Test func `the session policy contains limits, versions and header fields`() throws {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["accept": "text/x", "X-Number": 5]
         configuration.httpMaximumConnectionsPerHost = 0
@@ -62,7 +62,7 @@ import URLLoading
         "", "no certificate", "-----BEGIN CERTIFICATE-----", "-----BEGIN CERTIFICATE-----\nAAAA",
         "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----\n", "-----BEGIN CERTIFICATE-----\nA\n-----END CERTIFICATE-----\n",
     ])
-    func `a trust root that cannot be read never stands for the system's roots`(text: String) {
+    func `an unreadable trust root never falls back to the system's roots`(text: String) {
         let configuration = URLSessionConfiguration.default
         configuration.tlsTrustRoots = [Data(text.utf8)]
         #expect(configuration.sessionPolicy().trustRoots.count == 1)

@@ -14,7 +14,7 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Loads "app:" URLs; what it does is the URL's path.
+/// Loads "app:" URLs; the path of the URL determines what it does.
 final class AppProtocol: URLProtocol, URLAuthenticationChallengeSender, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "app" }
 
@@ -61,7 +61,7 @@ final class AppProtocol: URLProtocol, URLAuthenticationChallengeSender, @uncheck
     func performDefaultHandling(for challenge: URLAuthenticationChallenge) { end("default") }
 }
 
-/// What an engine does with a custom loader.
+/// Runs a custom loader as an engine does.
 final class Sink: CustomLoaderSink {
     private struct State {
         var response: LoadResponse?
@@ -101,7 +101,7 @@ final class Sink: CustomLoaderSink {
 }
 
 @Suite struct CustomProtocolLoaderTests {
-    /// Loads through the custom loader if there is one, as the engine does.
+    /// Uses the custom loader if there is one, as the engine does.
     static let script: @Sendable (ScriptedLoad) async -> Void = { load in
         guard load.order.interests.contains(.customLoaders),
             case .customLoader(let loader?) = await load.ask(.customLoader(load.order.request))
@@ -127,19 +127,19 @@ final class Sink: CustomLoaderSink {
         #expect(response.mimeType == "text/plain")
     }
 
-    @Test func `a request that no class wants is loaded by the session`() async throws {
+    @Test func `a request that no class accepts is loaded by the session`() async throws {
         #expect(try await text("http://example.test/") == "built-in")
     }
 
-    @Test func `the app's error arrives unchanged, and what comes after it is ignored`() async {
+    @Test func `the protocol's error arrives unchanged, and later events are ignored`() async {
         await #expect { _ = try await text("app://x/fail") } throws: { ($0 as? CocoaError)?.code == .fileNoSuchFile }
     }
 
-    @Test func `a redirect names the next request`() async throws {
+    @Test func `a redirect supplies the next request`() async throws {
         #expect(try await text("app://x/redirect") == someURL.absoluteString)
     }
 
-    @Test func `a challenge goes to the task's delegate and its answer to the sender`() async throws {
+    @Test func `a challenge goes to the task's delegate, and its answer to the sender`() async throws {
         #expect(try await text("app://x/challenge", Recorder()) == "user u")
         #expect(try await text("app://x/challenge") == "default")
     }

@@ -15,7 +15,7 @@ import Testing
 import URLLoading
 
 @Suite struct DelegateBridgeTests {
-    @Test func `a data task tells its delegate in the documented order and ends with didComplete`() async {
+    @Test func `a data task calls its delegate in the documented order, ending with didComplete`() async {
         let recorder = Recorder()
         let (session, service) = makeSession(recorder) { load in
             load.tell(.informational(ResponseHead(status: 103), url: load.url))
@@ -41,7 +41,7 @@ import URLLoading
         #expect(service.state.withLock { $0.loads[task.taskIdentifier]?.consumed } == 6)
     }
 
-    @Test func `an upload reports what was sent, merged, with the counter already changed`() async {
+    @Test func `upload progress is coalesced, and reported after the counter has changed`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             load.tell(.sent(bytes: 2, total: 2, expected: 4))
@@ -57,7 +57,7 @@ import URLLoading
         #expect(recorder.journal.lines.last == "complete ok state 3")
     }
 
-    @Test func `a downloaded file is there in didFinishDownloading and gone before didComplete`() async {
+    @Test func `a downloaded file exists during didFinishDownloading, and is removed before didComplete`() async {
         let recorder = Recorder()
         let path = temporaryFile("content")
         let (session, _) = makeSession(recorder) { load in
@@ -76,7 +76,7 @@ import URLLoading
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `a data task that becomes a download falls silent and the download goes on under its number`() async {
+    @Test func `a data task that becomes a download sends no more events, and the download keeps its identifier`() async {
         let recorder = Recorder(.becomeDownload)
         let path = temporaryFile("content")
         let (session, _) = makeSession(recorder) { load in
@@ -99,7 +99,7 @@ import URLLoading
         #expect(await session.allTasks.isEmpty)
     }
 
-    @Test func `each part of a mixed-replace body is a response of its own, and nothing comes before its answer`() async {
+    @Test func `each part of a mixed-replace body is a separate response, and its data waits for the disposition`() async {
         let recorder = Recorder()
         let (session, service) = makeSession(recorder) { load in
             _ = await load.ask(.response(load.response(200, [("Content-Type", "multipart/x-mixed-replace; boundary=b")])))
@@ -120,7 +120,7 @@ import URLLoading
         #expect(service.state.withLock { $0.loads[task.taskIdentifier]?.consumed } == 82)
     }
 
-    @Test func `a refused redirect is answered with nil`() async {
+    @Test func `nil from the delegate refuses a redirect`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             #expect(load.order.interests.contains(.redirects))
@@ -140,7 +140,7 @@ import URLLoading
         )
     }
 
-    @Test func `what a delegate lacks is answered as documented`() async {
+    @Test func `a method that the delegate lacks has the documented default`() async {
         let script: @Sendable (ScriptedLoad) async -> Void = { load in
             let next = LoadRequest(url: URL(string: "http://example.test/next"))
             guard case .request(let followed?) = await load.ask(.redirect(response: load.response(302), proposed: next)),
@@ -152,7 +152,7 @@ import URLLoading
             else { return load.fail(LoadError(.unknown, "unexpected answer")) }
             load.finish()
         }
-        // The second time it is known what the class lacks.
+        // The second time, the missing methods of the class are cached.
         for _ in 0..<2 {
             let recorder = QuietRecorder()
             let (session, _) = makeSession(recorder, script: script)
@@ -162,7 +162,7 @@ import URLLoading
         }
     }
 
-    @Test func `a challenge for the task is answered with its credential`() async {
+    @Test func `the delegate's credential answers a challenge of the task`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             guard case .credential(.useCredential(let credential?)) = await load.ask(.challenge(someChallenge(load))),
@@ -177,7 +177,7 @@ import URLLoading
         #expect(recorder.journal.lines == ["created", "challenge realm", "metrics 1", "complete ok state 3"])
     }
 
-    @Test func `a delegate that answers several times is heard once`() async {
+    @Test func `only the first of several answers of a delegate counts`() async {
         let recorder = Recorder(answers: 3)
         let (session, _) = makeSession(recorder) { load in
             _ = await load.ask(.response(load.response()))
@@ -188,7 +188,7 @@ import URLLoading
         #expect(recorder.journal.lines.last == "complete ok state 3")
     }
 
-    @Test func `async forms are found and awaited`() async {
+    @Test func `async delegate methods are found and awaited`() async {
         final class Answers: NSObject, URLSessionDataDelegate, Sendable {
             let journal = Journal()
             func urlSession(
@@ -213,7 +213,7 @@ import URLLoading
         #expect(delegate.journal.lines == ["response", "complete true"])
     }
 
-    @Test func `the task's delegate comes first and what it lacks goes to the session's`() async {
+    @Test func `the task's delegate comes first, and methods that it lacks go to the session's delegate`() async {
         final class OnlyRedirects: NSObject, URLSessionTaskDelegate, Sendable {
             let journal = Journal()
             func urlSession(
@@ -244,7 +244,7 @@ import URLLoading
         #expect(task.delegate == nil)
     }
 
-    @Test func `nothing but the end is told after cancel`() async {
+    @Test func `after cancel only the completion is reported`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             _ = await load.ask(.response(load.response()))
@@ -292,7 +292,7 @@ func someChallenge(_ load: ScriptedLoad) -> ChallengeQuestion {
 }
 
 extension OperationQueue {
-    /// Waits until everything that was added before has run, on a serial queue.
+    /// Waits until all operations added before have run; only for serial queues.
     func idle() async {
         await withCheckedContinuation { continuation in addOperation { continuation.resume() } }
     }

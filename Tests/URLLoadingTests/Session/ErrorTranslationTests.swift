@@ -13,7 +13,8 @@ import Testing
 import URLLoading
 
 @Suite struct ErrorTranslationTests {
-    @Test(arguments: LoadError.Kind.allCases) func `every kind becomes a URLError, and the app's own errors stay what they are`(
+    @Test(arguments: LoadError.Kind.allCases)
+    func `every kind of LoadError becomes a URLError, and the app's own errors are passed through`(
         kind: LoadError.Kind
     ) async {
         struct Own: Error {}

@@ -17,7 +17,7 @@ import URLLoading
 @Suite struct ResultPathTests {
     // MARK: Completion handlers
 
-    @Test func `a handler gets data and response on the delegate queue, and the delegate hears only what stands beside them`()
+    @Test func `a completion handler gets the result on the delegate queue, and the delegate gets the other events`()
         async
     {
         let recorder = Recorder()
@@ -38,7 +38,7 @@ import URLLoading
         #expect(recorder.journal.lines == ["created", "metrics 1"])
     }
 
-    @Test func `a download handler's file is there while it runs and gone afterwards`() async {
+    @Test func `a download's file exists while its handler runs, and is removed afterwards`() async {
         let path = temporaryFile("content")
         let (session, _) = makeSession { load in load.finish(.file(path: path)) }
         let content = await withCheckedContinuation { continuation in
@@ -75,7 +75,7 @@ import URLLoading
         await #expect { _ = try await load.value } throws: { ($0 as? URLError)?.code == .cancelled }
     }
 
-    @Test func `a load whose Swift task was cancelled before never begins`() async {
+    @Test func `a load whose Swift task is already cancelled never starts`() async {
         let (session, service) = makeSession { load in load.finish() }
         let gate = Journal()
         let load = Task {
@@ -88,14 +88,14 @@ import URLLoading
         #expect(service.state.withLock { $0.loads.isEmpty })
     }
 
-    @Test func `an async load tells the task's delegate what stands beside the result`() async throws {
+    @Test func `an async load reports events other than the result to the task's delegate`() async throws {
         let recorder = Recorder()
         let (session, _) = makeSession { load in load.finish(.collected(Data())) }
         _ = try await session.data(from: someURL, delegate: recorder)
         #expect(recorder.journal.lines == ["created", "metrics 1"])
     }
 
-    @Test func `an async download's file stays`() async throws {
+    @Test func `the file of an async download is kept`() async throws {
         let path = temporaryFile("content")
         let (session, _) = makeSession { load in load.finish(.file(path: path)) }
         let (url, _) = try await session.download(from: someURL)
@@ -119,7 +119,7 @@ import URLLoading
         }
     }
 
-    @Test func `resume data reaches whoever cancelled for it`() async {
+    @Test func `resume data is returned to the caller that cancelled`() async {
         let recorder = Recorder()
         let (session, _) = makeSession(recorder) { load in
             load.tell(.wrote(bytes: 1, total: 1, expected: 2))
@@ -133,7 +133,7 @@ import URLLoading
         #expect(await task.cancelByProducingResumeData() == nil)
     }
 
-    @Test(arguments: [false, true]) func `a download that was complete when it was given up to go on later is complete`(
+    @Test(arguments: [false, true]) func `a download that is already complete stays complete if it is cancelled for resume data`(
         isForHandler: Bool
     ) async {
         let path = temporaryFile("content")
@@ -165,7 +165,7 @@ import URLLoading
         #expect(!FileManager.default.fileExists(atPath: path))
     }
 
-    @Test func `a download that is cancelled for good is cancelled, complete or not`() async {
+    @Test func `a download is cancelled by a plain cancel, even if it is already complete`() async {
         let path = temporaryFile("content")
         let recorder = Recorder()
         let ended = Journal()
@@ -187,7 +187,7 @@ import URLLoading
 
     // MARK: Bytes
 
-    @Test func `bytes come in order, credit is returned, and the sequence ends`() async throws {
+    @Test func `bytes arrive in order, credit is returned, and the sequence ends`() async throws {
         let chunk = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         let (session, service) = makeSession { load in
             _ = await load.ask(.response(load.response()))
@@ -200,11 +200,11 @@ import URLLoading
         for try await byte in bytes { received.append(byte) }
         #expect(received == chunk + chunk + chunk)
         let load = service.state.withLock { $0.loads.values.first }
-        // Credit for what came after the end does not matter any more.
+        // Credit for bytes after the end no longer matters.
         #expect((load?.consumed ?? 0) <= 300_000)
     }
 
-    @Test func `lines come as they arrive`() async throws {
+    @Test func `lines are delivered as they arrive`() async throws {
         let (session, _) = makeSession { load in
             _ = await load.ask(.response(load.response()))
             load.tell(.data(Data("one\ntw".utf8)))
@@ -286,7 +286,7 @@ import URLLoading
         #expect(recorder.journal.lines.last == "complete -999 state 3")
     }
 
-    @Test func `tasks are listed from their making to their end, also one that the app let go of`() async {
+    @Test func `tasks are listed from creation to completion, even if the app has released them`() async {
         let (session, _) = makeSession { load in await load.endWhenCancelled() }
         let kept: URLSessionTask = session.uploadTask(with: URLRequest(url: someURL), from: Data())
         do { _ = session.dataTask(with: someURL) }
@@ -297,14 +297,14 @@ import URLLoading
         #expect(await session.allTasks.isEmpty)
     }
 
-    @Test func `a task made after invalidation fails as cancelled`() async {
+    @Test func `a task created after invalidation fails as cancelled`() async {
         let (session, _) = makeSession { load in load.finish() }
         session.finishTasksAndInvalidate()
         await #expect { _ = try await session.data(from: someURL) } throws: { ($0 as? URLError)?.code == .cancelled }
     }
 }
 
-/// Programs put objects of their own in place of sessions and tasks.
+/// Apps substitute their own objects for sessions and tasks.
 private final class MockTask: URLSessionDataTask, @unchecked Sendable {
     private let whenResumed: @Sendable () -> Void
     init(_ whenResumed: @escaping @Sendable () -> Void) {
@@ -328,13 +328,13 @@ private final class MockSession: URLSession, @unchecked Sendable {
 }
 
 @Suite struct MockTests {
-    @Test func `a session of an app's own loads, if it is let`() async throws {
+    @Test func `a URLSession subclass loads with the methods that it does not override`() async throws {
         let session = MockSession(answer: Data())
         let url = try #require(URL(string: "data:,text"))
         #expect(try await session.data(from: url).0 == Data("text".utf8))
     }
 
-    @Test func `sessions of an app's own answer by themselves`() {
+    @Test func `a URLSession subclass can override loading`() {
         let journal = Journal()
         for session in [MockSession(answer: Data("own".utf8)), MockSession(), MockSession.shared] {
             session.dataTask(with: URLRequest(url: someURL)) { data, _, _ in
@@ -344,7 +344,7 @@ private final class MockSession: URLSession, @unchecked Sendable {
         #expect(journal.lines == ["own", "", "shared"])
     }
 
-    @Test func `tasks of an app's own need no session`() {
+    @Test func `a URLSessionTask subclass needs no session`() {
         let journal = Journal()
         let task = MockTask { journal.note("resumed") }
         task.resume()

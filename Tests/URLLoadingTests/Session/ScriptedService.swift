@@ -13,7 +13,7 @@ import LoadingModel
 import Synchronization
 import URLLoading
 
-/// Stands in for the engine: runs a script for each order, and writes down what is commanded.
+/// Stands in for the engine: runs a script for each order, and records commands.
 final class ScriptedService: LoadingService {
     struct State {
         var loads: [TaskID: ScriptedLoad] = [:]
@@ -119,7 +119,7 @@ final class ScriptedLoad: Sendable {
         tell(.finished(TaskOutcome(result: .failure(error), response: nil, timelines: [], redirectCount: 0)))
     }
 
-    /// Waits until the task was cancelled, and ends as an engine would.
+    /// Waits until the task is cancelled, and ends as an engine would.
     func endWhenCancelled(resumeData: Data? = nil) async {
         await withCheckedContinuation { continuation in
             let isCancelled = state.withLock { state in
@@ -134,7 +134,7 @@ final class ScriptedLoad: Sendable {
     }
 }
 
-/// A place in the temporary directory with some content.
+/// Creates a file in the temporary directory with some content, and returns its path.
 func temporaryFile(_ content: String) -> String {
     let path = NSTemporaryDirectory() + "URLLoadingTests-" + UUID().uuidString
     _ = FileManager.default.createFile(atPath: path, contents: Data(content.utf8))

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Writes down what a delegate is told, and lets a test wait for a message.
+/// Records what a delegate is called with, and lets a test wait for an entry.
 final class Journal: Sendable {
     private struct State {
         var lines: [String] = []
@@ -32,7 +32,7 @@ final class Journal: Sendable {
         for waiter in waiters { waiter.1.resume() }
     }
 
-    /// Waits for a line that begins so.
+    /// Waits for a line with a prefix.
     func wait(for prefix: String) async {
         await withCheckedContinuation { continuation in
             let isThere = state.withLock { state in
@@ -45,9 +45,9 @@ final class Journal: Sendable {
     }
 }
 
-/// Implements what tasks tell, and nothing that is asked.
+/// Implements the delegate methods that report events, but none that ask a question.
 ///
-/// Classes do not inherit this from each other: a method that only a subclass has is not seen through a protocol that its superclass
+/// These are not inherited between classes: a method that only a subclass has is not visible through a protocol that its superclass
 /// conforms to.
 protocol TellingDelegate: URLSessionDataDelegate, URLSessionDownloadDelegate {
     var journal: Journal { get }
@@ -107,7 +107,7 @@ extension TellingDelegate {
     }
 }
 
-/// Also answers what is asked, with completion handlers.
+/// Also answers questions, with completion handlers.
 final class Recorder: NSObject, TellingDelegate, Sendable {
     let journal = Journal()
     let disposition: URLSession.ResponseDisposition

@@ -12,17 +12,17 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Events of a server as a sequence (WHATWG HTML, section 9.2).
+/// Server-sent events as a sequence (WHATWG HTML, section 9.2).
 @Suite(.timeLimit(.minutes(1)))
 struct ServerSentEventTests {
     private static let kind = [("Content-Type", "text/event-stream; charset=utf-8")]
 
-    /// An answer that ends with its connection.
+    /// A response that ends with its connection.
     private static func stream(_ text: String) -> ScriptedReply {
         ScriptedReply([.write(Array((ScriptedReply.head(200, kind + [("Connection", "close")]) + text).utf8)), .close])
     }
 
-    /// The events, as far as they come, and how they end.
+    /// Collects the events that arrive, and the error at the end.
     private static func collect(
         _ events: ServerSentEvents, atMost count: Int = .max
     ) async -> (events: [ServerSentEvent], error: URLError?) {
@@ -38,7 +38,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `an answer that ends is asked for again where it ended, until there is no more`() async throws {
+    @Test func `a stream that ends is requested again from its last event, until the server has no more`() async throws {
         let texts = ["retry: 1\nid: 7\ndata: a\n\ndata: b\n\ndata: cut", "id: 8\nevent: add\ndata: c\n\n"]
         try await withScenario(reply: { $0.order < 2 ? Self.stream(texts[$0.order]) : .status(204) }) {
             (server, session) async throws in
@@ -55,7 +55,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `attempts that fail behind the first answer are made again`() async throws {
+    @Test func `reconnection attempts that fail are repeated`() async throws {
         let lost = ScriptedReply([.close])
         try await withScenario(
             reply: { request in
@@ -75,7 +75,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `what is not an event stream is not one`() async throws {
+    @Test func `a response that is not an event stream fails`() async throws {
         let replies: [ScriptedReply] = [
             .ok("data: a\n\n", [("Content-Type", "text/plain")]), .status(404, Self.kind),
             .status(500, Self.kind, body: "data: a\n\n"),
@@ -91,7 +91,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `the first request that fails is a failure`() async throws {
+    @Test func `a failure of the first request is thrown`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/e"))
         let (events, error) = await Self.collect(
@@ -100,7 +100,7 @@ struct ServerSentEventTests {
         #expect(error?.code == .cannotConnectToHost)
     }
 
-    @Test func `a POST is sent once`() async throws {
+    @Test func `a POST is not sent again`() async throws {
         try await withScenario(reply: { _ in Self.stream("data: a\n\n") }) { (server, session) async throws in
             var request = URLRequest(server.url("/e"), method: "POST")
             request.httpBody = Data("{}".utf8)
@@ -112,7 +112,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `the server is asked again where it answered, without what was for another origin`() async throws {
+    @Test func `reconnecting goes to the target of a redirect, without credentials for the first origin`() async throws {
         try await withScriptedServer(reply: { $0.order == 0 ? Self.stream("retry: 1\ndata: a\n\n") : .status(204) }) {
             (other) async throws in
             let target = other.url("/there").absoluteString
@@ -132,7 +132,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `an event that is too long is a failure`() async throws {
+    @Test func `an event that is too long fails the sequence`() async throws {
         try await withScenario(reply: { _ in Self.stream("data: " + String(repeating: "a", count: 5000)) }) {
             (server, session) async throws in
             let source = session.serverSentEvents(for: URLRequest(server.url("/e")), maximumEventSize: 1000)
@@ -142,7 +142,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `a server that does not begin to answer is late, and one that is silent then is not`() async throws {
+    @Test func `a server that does not respond times out`() async throws {
         try await withScenario(reply: { _ in ScriptedReply([.gate("never")]) }) { (server, session) async throws in
             var request = URLRequest(server.url("/e"))
             request.timeoutInterval = 0.2
@@ -152,7 +152,7 @@ struct ServerSentEventTests {
         }
     }
 
-    @Test func `leaving the loop ends the load`() async throws {
+    @Test func `leaving the loop cancels the load`() async throws {
         let head = ScriptedReply.head(200, Self.kind) + "data: a\n\n"
         try await withScenario(reply: { _ in ScriptedReply([.write(Array(head.utf8)), .stall]) }) {
             (server, session) async throws in

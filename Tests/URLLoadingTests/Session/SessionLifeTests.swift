@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Sessions: their configuration, their tasks, their end.
+/// Sessions: their configuration, tasks and end.
 @Suite(.timeLimit(.minutes(1)))
 struct SessionLifeTests {
-    @Test func `the configuration's defaults are Apple's`() {
+    @Test func `the configuration's defaults match Apple's`() {
         for configuration in [URLSessionConfiguration.default, .ephemeral] {
             #expect(configuration.requestCachePolicy == .useProtocolCachePolicy)
             #expect(configuration.timeoutIntervalForRequest == 60)
@@ -47,7 +47,7 @@ struct SessionLifeTests {
         }
     }
 
-    @Test func `copies of configurations are independent, sessions and tasks are their own copies`() throws {
+    @Test func `copies of configurations are independent, and a copy of a task is the task itself`() throws {
         let configuration = URLSessionConfiguration.ephemeral
         let copy = try #require(configuration.copy() as? URLSessionConfiguration)
         copy.timeoutIntervalForRequest = 1
@@ -58,7 +58,7 @@ struct SessionLifeTests {
         #expect(task.copy() as? URLSessionTask === task)
     }
 
-    @Test func `tasks are listed by their kind until they are complete`() async throws {
+    @Test func `tasks are listed by kind until they complete`() async throws {
         try await withScenario(reply: { _ in [.stall] }) { (server, session) async throws in
             let data = session.dataTask(with: server.url())
             let upload = session.uploadTask(with: URLRequest(server.url(), method: "POST"), from: Data())
@@ -75,7 +75,7 @@ struct SessionLifeTests {
         }
     }
 
-    @Test func `finishing lets tasks finish, then tells that the session is invalid`() async throws {
+    @Test func `finishTasksAndInvalidate lets tasks finish before didBecomeInvalid`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("done").effects) }) {
             (server) async throws in
@@ -92,7 +92,7 @@ struct SessionLifeTests {
         }
     }
 
-    @Test func `cancelling ends all tasks with cancelled, then tells that the session is invalid`() async throws {
+    @Test func `invalidateAndCancel cancels all tasks before didBecomeInvalid`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
@@ -109,7 +109,7 @@ struct SessionLifeTests {
         }
     }
 
-    @Test func `a delegate is held until the session is invalid, and then let go`() async throws {
+    @Test func `a delegate is retained until the session is invalid, and then released`() async throws {
         weak var held: WeakDelegate?
         let released = Delivered<Bool>()
         let session: URLSession
@@ -132,7 +132,7 @@ struct SessionLifeTests {
         }
     }
 
-    @Test func `descriptions are kept`() throws {
+    @Test func `descriptions are stored`() throws {
         let session = URLSession(configuration: .ephemeral)
         defer { session.invalidateAndCancel() }
         session.sessionDescription = "mine"
@@ -147,7 +147,7 @@ struct SessionLifeTests {
         #expect(task.countOfBytesClientExpectsToReceive == NSURLSessionTransferSizeUnknown)
     }
 
-    @Test func `reset and flush answer`() async throws {
+    @Test func `reset and flush complete`() async throws {
         try await withSession { (session) async throws in
             await session.reset()
             await session.flush()

@@ -14,16 +14,16 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a session holds is let go of once it is over: no circle of references keeps a task, an engine or a connection alive.
+/// An invalidated session is released: no reference cycle keeps a task, an engine or a connection alive.
 @Suite(.timeLimit(.minutes(1)))
 struct SessionReleaseTests {
-    /// How a task is run and comes to its end.
+    /// How a task runs and ends.
     enum Ending: String, CaseIterable, Sendable {
         case data, delegate, handler, download, upload, bytes, redirect, failure, timeout, cancelled, neverResumed
     }
 
     @Test(arguments: Ending.allCases, [false, true])
-    func `an invalidated session lets go of its tasks, engine and connections`(ending: Ending, isSecure: Bool) async throws {
+    func `an invalidated session releases its tasks, engine and connections`(ending: Ending, isSecure: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: isSecure ? certificates.valid : nil, reply: Self.reply) { (server) async throws in
             let held = try await Self.run(ending, against: server, trusting: certificates.root, isInvalidated: true)
@@ -32,9 +32,9 @@ struct SessionReleaseTests {
         }
     }
 
-    /// Not of those that were never resumed: who drops a session has to cancel them, or to invalidate it.
+    /// Without tasks that were never resumed: an app that drops a session must cancel them, or invalidate the session.
     @Test(arguments: Ending.allCases.filter { $0 != .neverResumed })
-    func `a session that is dropped without a word lets go of them too`(ending: Ending) async throws {
+    func `a session that is dropped without invalidation is released, too`(ending: Ending) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             let held = try await Self.run(ending, against: server, trusting: certificates.root, isInvalidated: false)
@@ -52,7 +52,7 @@ struct SessionReleaseTests {
         }
     }
 
-    /// Runs a session and a task, none of which anybody but the library holds afterwards.
+    /// Runs a session and a task; afterwards only the library may hold them.
     private static func run(
         _ ending: Ending, against server: ScriptedServer, trusting root: Data, isInvalidated: Bool
     ) async throws -> Held {
@@ -118,7 +118,7 @@ struct SessionReleaseTests {
     }
 }
 
-/// What should be released, and is not held here.
+/// Weak references to objects that should be released.
 private final class Held: @unchecked Sendable {
     // Weak references, set once: reading them is safe from any thread.
     private weak let session: URLSession?
@@ -143,7 +143,7 @@ private final class Held: @unchecked Sendable {
         ].compactMap { $0 }
     }
 
-    /// Lets the session's loop turn until everything is gone, or the time limit says that it never will be.
+    /// Runs the session's loop until everything is released, or the time limit expires.
     func waitUntilReleased() async throws {
         while !names.isEmpty {
             guard !Task.isCancelled else {

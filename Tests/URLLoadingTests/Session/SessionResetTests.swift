@@ -15,10 +15,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a reset does to the loads of its session.
+/// The effect of a reset on the loads of its session.
 @Suite(.timeLimit(.minutes(1)))
 struct SessionResetTests {
-    @Test func `a reset that has to wait for the lock of a file holds up no load`() async throws {
+    @Test func `a reset that waits for a file lock does not block loads`() async throws {
         let directory = try TemporaryDirectory()
         let isWaiting = Delivered<Bool>()
         let lock = DispatchSemaphore(value: 0)

@@ -16,10 +16,10 @@ import Synchronization
 import Testing
 import URLLoading
 
-/// Tasks that run on the session's event loop because they ask for it.
+/// Swift tasks that prefer the session's event loop as their executor.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskExecutorTests {
-    /// A session and what says whether the calling thread carries its loads.
+    /// Runs a test with a session, and a function that returns whether the calling thread is its event loop.
     private func withSessionOnLoop(
         delegate: (any URLSessionDelegate)? = nil, test: (URLSession, @escaping @Sendable () -> Bool) async throws -> Void
     ) async throws {
@@ -32,7 +32,7 @@ struct TaskExecutorTests {
         try await test(session) { loop.inEventLoop }
     }
 
-    @Test func `a task that prefers it is on the loop before and after every call`() async throws {
+    @Test func `a task that prefers the executor is on the loop before and after every call`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             try await withSessionOnLoop { (session, isOnLoop) async throws in
                 #expect(!isOnLoop())
@@ -54,14 +54,14 @@ struct TaskExecutorTests {
                     await expectFailure(.unsupportedURL) { try await session.data(from: nowhere) }
                     #expect(isOnLoop())
                 }.value
-                // Others are not affected.
+                // Other tasks are not affected.
                 _ = try await session.data(from: url)
                 #expect(!isOnLoop())
             }
         }
     }
 
-    @Test func `child tasks are there too, and each of many has its own answer`() async throws {
+    @Test func `child tasks run on the loop, too, and each gets its own response`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.path)") }) { (server) async throws in
             try await withSessionOnLoop { (session, isOnLoop) async throws in
                 let answers = try await withTaskExecutorPreference(session.taskExecutor) {
@@ -96,7 +96,7 @@ struct TaskExecutorTests {
                 load.cancel()
                 await load.value
                 try await server.waitForClose(0)
-                // Once more with the loop's own thread as the one that cancels.
+                // The same with a cancellation on the loop's own thread.
                 try await Task(executorPreference: session.taskExecutor) {
                     async let failure = expectFailure(.cancelled) { try await session.data(from: url) }
                     _ = try await server.request(1)
@@ -109,7 +109,7 @@ struct TaskExecutorTests {
         }
     }
 
-    @Test func `delegates and handlers are called on their queue, not on the loop`() async throws {
+    @Test func `delegates and completion handlers are called on their queue, not on the loop`() async throws {
         final class Witness: NSObject, URLSessionDataDelegate, Sendable {
             let isOnLoop = Mutex<(@Sendable () -> Bool)?>(nil)
             let calls = Mutex<[Bool]>([])
@@ -141,7 +141,7 @@ struct TaskExecutorTests {
         }
     }
 
-    @Test func `a task on one session's loop may use another session, and is back on its own afterwards`() async throws {
+    @Test func `a task on one session's loop may use another session, and returns to its own loop`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             try await withSessionOnLoop { (first, isOnFirst) async throws in
                 try await withSessionOnLoop { (second, isOnSecond) async throws in
@@ -163,7 +163,7 @@ struct TaskExecutorTests {
         }
     }
 
-    @Test func `it is the same from the first moment on, and outlives its session`() async throws {
+    @Test func `a session has one executor from the start, which outlives the session`() async throws {
         let plain = URLSession()
         #expect(plain.taskExecutor === plain.taskExecutor)
         #expect(URLSession.shared.taskExecutor === URLSession.shared.taskExecutor)

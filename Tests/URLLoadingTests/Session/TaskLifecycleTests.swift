@@ -31,7 +31,7 @@ import Testing
             actions: [], phase: .unstarted(suspensions: 1)
         ),
         Row(
-            testDescription: "as many resumptions start it", events: [.suspend, .resume, .resume],
+            testDescription: "the same number of resumptions starts it", events: [.suspend, .resume, .resume],
             actions: [.start], phase: .running
         ),
         Row(
@@ -39,7 +39,7 @@ import Testing
             actions: [.start, .pause], phase: .paused(suspensions: 1)
         ),
         Row(
-            testDescription: "the last resumption lets it go on", events: [.resume, .suspend, .suspend, .resume, .resume],
+            testDescription: "the last resumption resumes it", events: [.resume, .suspend, .suspend, .resume, .resume],
             actions: [.start, .pause, .unpause], phase: .running
         ),
         Row(
@@ -64,14 +64,14 @@ import Testing
         ),
     ]
 
-    @Test(arguments: rows) func `each history leads to its actions and phase`(row: Row) {
+    @Test(arguments: rows) func `each sequence of events leads to its actions and phase`(row: Row) {
         var lifecycle = TaskLifecycle()
         let actions = row.events.compactMap { lifecycle.handle($0) }
         #expect(actions == row.actions)
         #expect(lifecycle.phase == row.phase)
     }
 
-    @Test func `any history starts at most once, aborts at most once and completes exactly once`() {
+    @Test func `any sequence starts at most once, aborts at most once and completes exactly once`() {
         for seed in UInt64(1)...2_000 {
             var random = SeededNumbers(seed: seed)
             var lifecycle = TaskLifecycle()
@@ -84,7 +84,7 @@ import Testing
             }
             for _ in 0..<12 {
                 let event: Event = [.resume, .suspend, .cancel, .resume, .suspend, .finished][random.next(below: 6)]
-                // A load cannot end before it began, unless it was cancelled.
+                // A load cannot end before it started, unless it was cancelled.
                 if event == .finished, lifecycle.isUnstarted { continue }
                 if event == .suspend { depth += 1 }
                 if event == .resume { depth = max(0, depth - 1) }

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Who holds a task: its session, from its making to its end.
+/// A session owns its tasks from creation to completion.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskOwnershipTests {
     enum Kind: CaseIterable, Sendable {
@@ -20,7 +20,7 @@ struct TaskOwnershipTests {
     }
 
     @Test(arguments: Kind.allCases)
-    func `a task that nobody else holds is its session's, resumed or not, and let go of at its end`(kind: Kind) async throws {
+    func `a task is retained by its session, resumed or not, and released at its end`(kind: Kind) async throws {
         try await withScenario(reply: { _ in .ok("body") }) { (server, session) async throws in
             let done = Delivered<URLError?>()
             weak var task: URLSessionTask?
@@ -34,7 +34,7 @@ struct TaskOwnershipTests {
         }
     }
 
-    @Test func `a task cancelled without ever being resumed is let go of`() async throws {
+    @Test func `a task cancelled without ever being resumed is released`() async throws {
         try await withSession { (session) async throws in
             let done = Delivered<URLError.Code?>()
             weak var task: URLSessionTask?
@@ -45,7 +45,7 @@ struct TaskOwnershipTests {
         }
     }
 
-    @Test func `a task holds its session, which the app let go of`() async throws {
+    @Test func `a task retains a session that the app released`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let done = Delivered<Data?>()
             let task = URLSession(configuration: .ephemeral).dataTask(with: server.url()) { data, _, _ in done(data) }
@@ -54,7 +54,7 @@ struct TaskOwnershipTests {
         }
     }
 
-    @Test func `a session that is to finish waits for the tasks that were not resumed yet`() async throws {
+    @Test func `finishTasksAndInvalidate waits for tasks that are not resumed yet`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
@@ -70,10 +70,10 @@ struct TaskOwnershipTests {
         }
     }
 
-    @Test func `a session that was given up lists no task, and ends those that were not resumed too`() async throws {
+    @Test func `after invalidateAndCancel a session lists no task, and its unresumed tasks end, too`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
-            // Nobody is told of an end before the queue runs.
+            // No completion is reported before the queue runs.
             let queue = OperationQueue()
             queue.maxConcurrentOperationCount = 1
             queue.isSuspended = true

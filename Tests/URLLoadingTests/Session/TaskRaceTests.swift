@@ -53,7 +53,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
 }
 
 @Suite struct TaskRaceTests {
-    @Test func `commands from several threads at once leave exactly one completion per task`() async {
+    @Test func `commands from several threads at once lead to exactly one completion per task`() async {
         let counter = CompletionCounter()
         let (session, _) = makeSession(counter) { load in
             if case .stream = load.order.delivery {
@@ -93,7 +93,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
                 }
             }
         }
-        // What waits for a resumption or a cancellation gets it now.
+        // Loads that wait for a resumption or a cancellation get it now.
         for task in tasks { task.cancel() }
         await counter.wait(for: count / 2)
         await handled.wait(for: count / 2)
@@ -105,7 +105,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
         #expect(await session.allTasks.isEmpty)
     }
 
-    @Test func `a progress that several threads ask for at once cancels its task`() async {
+    @Test func `a progress that several threads request at once cancels its task`() async {
         let counter = CompletionCounter()
         let (session, _) = makeSession(counter) { load in await load.endWhenCancelled() }
         let count = 10_000
@@ -113,7 +113,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
             let task = session.dataTask(with: someURL)
             task.resume()
             let here = Atomic(0)
-            // Both at the same moment, as far as that can be had.
+            // Both at the same moment, as nearly as possible.
             DispatchQueue.concurrentPerform(iterations: 2) { _ in
                 here.add(1, ordering: .acquiringAndReleasing)
                 var looks = 0
@@ -124,7 +124,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
         await counter.wait(for: count)
     }
 
-    @Test func `tasks on several threads are counted in the one progress that they share`() async {
+    @Test func `concurrent tasks are counted in their shared parent progress`() async {
         let counter = CompletionCounter()
         let (session, _) = makeSession(counter) { load in
             _ = await load.ask(.response(load.response()))
@@ -143,7 +143,7 @@ private final class CompletionCounter: NSObject, URLSessionDataDelegate, Sendabl
         }
     }
 
-    @Test func `invalidating while tasks run ends all of them and then the session`() async {
+    @Test func `invalidating while tasks run ends all of them, and then the session`() async {
         for _ in 0..<20 {
             let recorder = QuietRecorder()
             let (session, _) = makeSession(recorder) { load in

@@ -12,15 +12,15 @@ import SeededNumbers
 import Testing
 import URLLoading
 
-/// Which tasks a session knows.
+/// The list of a session's live tasks.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskRegistryTests {
     @Test(arguments: 0..<20)
-    func `a session lists its live tasks in the order of their making, however many come and go`(seed: UInt64) async {
+    func `a session lists its live tasks in order of creation, however many come and go`(seed: UInt64) async {
         var numbers = SeededNumbers(seed: seed)
         let (session, _) = makeSession { _ in }
         var live: [URLSessionTask] = []
-        // Few at first, then many, then hardly any.
+        // Few at first, then many, then almost none.
         for (steps, ending) in [(60, 48), (1200, 10), (2000, 95)] {
             for _ in 0..<steps {
                 if numbers.next(below: 100) >= ending {

@@ -12,10 +12,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// What a task shows of itself, from its making to its end.
+/// The visible state of a task, from creation to completion.
 @Suite(.timeLimit(.minutes(1)))
 struct TaskStateTests {
-    @Test func `a task goes from suspended over running to completed, and nothing moves it then`() async throws {
+    @Test func `a task goes from suspended through running to completed, and stays there`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder, reply: { _ in ScriptedReply([.gate("go")] + ScriptedReply.ok("body").effects) }
@@ -45,7 +45,7 @@ struct TaskStateTests {
         }
     }
 
-    @Test func `a task cancelled before it was resumed tells its handler, and sends nothing`() async throws {
+    @Test func `a task cancelled before it was resumed calls its handler, and sends nothing`() async throws {
         try await withScenario(reply: { _ in .ok() }) { (server, session) async throws in
             let done = Delivered<URLError.Code?>()
             let task = session.dataTask(with: server.url()) { done(($2 as? URLError)?.code) }
@@ -59,7 +59,7 @@ struct TaskStateTests {
         }
     }
 
-    @Test func `a task that was never resumed is listed, and a session that finishes waits for it`() async throws {
+    @Test func `a task that was never resumed is listed, and finishTasksAndInvalidate waits for it`() async throws {
         let recorder = EventRecorder()
         try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
             let session = URLSession(configuration: .ephemeral, delegate: recorder, delegateQueue: nil)
@@ -75,7 +75,7 @@ struct TaskStateTests {
         }
     }
 
-    @Test func `the current request has the configuration's fields and the redirect's URL, the original stays`() async throws {
+    @Test func `currentRequest reflects the configuration and redirects, originalRequest does not change`() async throws {
         let recorder = EventRecorder()
         try await withScenario(
             delegate: recorder,
@@ -113,13 +113,13 @@ struct TaskStateTests {
         }
     }
 
-    @Test func `pausing, resuming and cancelling the progress does so to the task`() async throws {
+    @Test func `pausing, resuming and cancelling the progress acts on the task`() async throws {
         let recorder = EventRecorder()
         try await withScenario(delegate: recorder, reply: { _ in [.stall] }) { (server, session) async throws in
             let task = session.dataTask(with: server.url())
             let progress = task.progress
             task.resume()
-            // Foundation calls the handlers of a progress from a thread of its own.
+            // Foundation calls the handlers of a progress on a thread of its own.
             progress.pause()
             while task.state != .suspended { await Task.yield() }
             progress.resume()
@@ -130,7 +130,7 @@ struct TaskStateTests {
         }
     }
 
-    @Test func `what stands beside the result of a task with a handler reaches the delegate`() async throws {
+    @Test func `events other than the result reach the delegate of a task with a completion handler`() async throws {
         let delegate = BesidesDelegate()
         try await withScenario(
             delegate: delegate,

@@ -14,11 +14,11 @@ import SeededNumbers
 import Synchronization
 import Testing
 
-/// Callers whose data came together.
+/// Resuming callers whose results arrived together.
 @Suite(.timeLimit(.minutes(1)))
 struct WakingTests {
     @Test(arguments: 0..<200)
-    func `everybody is woken once, and at once who runs elsewhere or has another priority`(seed: UInt64) async {
+    func `each caller is resumed once, and immediately if its executor or priority differs`(seed: UInt64) async {
         var numbers = SeededNumbers(seed: seed)
         let priorities = (0..<Int.random(in: 0...12, using: &numbers)).map { _ in
             [nil, .medium, .medium, .high, .background].randomElement(using: &numbers) ?? nil as TaskPriority?
@@ -51,7 +51,7 @@ struct WakingTests {
     }
 }
 
-/// Runs the parts of its task on any thread, and says when one is due and when it has run.
+/// Runs jobs on any thread, and reports when one is enqueued and when it has run.
 private final class NotingExecutor: TaskExecutor {
     private let enqueued: @Sendable () -> Void
     private let ran: @Sendable () -> Void
