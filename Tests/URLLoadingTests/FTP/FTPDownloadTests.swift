@@ -102,9 +102,9 @@ struct FTPDownloadTests {
     @Test(arguments: [
         ("longer", ScriptedFTP.File(content: ScriptedFile.pattern(700_000, seed: 3))),
         ("shorter", ScriptedFTP.File(content: ScriptedFile.pattern(100_000, seed: 3))),
-        ("of another date", ScriptedFTP.File(content: ScriptedFile.pattern(600_000, seed: 3), modified: "20200202020203")),
+        ("with another date", ScriptedFTP.File(content: ScriptedFile.pattern(600_000, seed: 3), modified: "20200202020203")),
         (
-            "of a part of a second",
+            "with another fraction of a second",
             ScriptedFTP.File(content: ScriptedFile.pattern(600_000, seed: 3), modified: "20200202020202.500")
         ),
         ("empty", ScriptedFTP.File(content: [])),

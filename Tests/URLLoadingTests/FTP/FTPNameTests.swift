@@ -103,7 +103,7 @@ struct FTPNameTests {
 
         """
 
-    @Test func `a listing is the body as the server sent it`() async throws {
+    @Test func `a listing is delivered as the server sent it`() async throws {
         try await withFTP(["/home/sub/a.bin": bytes]) { visit, order in
             guard order.word == "LIST" else { return false }
             try visit.send(Array(Self.names.utf8))

@@ -34,7 +34,7 @@ struct FTPTransferTests {
             try visit.take { try $0.write(Array(content.dropLast())) }
             try visit.say("226 done")
         },
-        Row("nothing at all, and 226") { visit in
+        Row("nothing, and 226") { visit in
             try visit.take { _ in }
             try visit.say("226 done")
         },
@@ -63,7 +63,7 @@ struct FTPTransferTests {
             }
             try visit.say("226 done")
         },
-        Row("all, a reset, and 226 by bytes that are too few") { visit in
+        Row("all but one byte, a reset, and 226") { visit in
             try visit.take {
                 try $0.write(Array(content.prefix(99_999)))
                 $0.reset()
@@ -134,7 +134,7 @@ struct FTPTransferTests {
             try visit.take { try $0.write(content) }
             try visit.say("250 done")
         },
-        Row("226 in lines") { visit in
+        Row("a 226 of several lines") { visit in
             try visit.take { try $0.write(content) }
             try visit.control.write("226-done\r\n with it\r\n226 really\r\n")
         },

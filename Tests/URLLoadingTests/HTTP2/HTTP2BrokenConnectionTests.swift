@@ -181,13 +181,13 @@ struct HTTP2BrokenConnectionTests {
     }
 
     /// The server does not speak the protocol that ALPN agreed on.
-    @Test(arguments: ["an answer of HTTP/1.1", "an error of HTTP/1.1", "text", "zeros", "much"])
+    @Test(arguments: ["an HTTP/1.1 response", "an HTTP/1.1 error", "text", "zeros", "much"])
     func `a server that agrees on HTTP/2 but speaks something else fails the load, and the error says so`(
         row: String
     ) async throws {
         let texts = [
-            "an answer of HTTP/1.1": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
-            "an error of HTTP/1.1": "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "text": "hello", "zeros": "\0\0\0",
+            "an HTTP/1.1 response": "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
+            "an HTTP/1.1 error": "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n", "text": "hello", "zeros": "\0\0\0",
             "much": String(repeating: "x", count: 100_000),
         ]
         let text = try #require(texts[row])

@@ -109,14 +109,14 @@ struct HTTP2ExchangeTests {
                 [.headers(fields), .frame(.data, flags: [.padded, .endStream], [4] + Array("hello".utf8) + [0, 0, 0, 0])]
             ),
             (
-                "DATA with padding alone",
+                "DATA with only padding",
                 [.headers(fields), .frame(.data, flags: .padded, [2, 0, 0]), .data("hello")]
             ),
             (
                 "DATA byte by byte",
                 [.headers(fields)] + "hello".utf8.map { .frame(.data, [$0]) } + [.frame(.data, flags: .endStream)]
             ),
-            ("the end in a frame of its own", [.headers(fields), .data("hello", ends: false), .data("")]),
+            ("END_STREAM in its own frame", [.headers(fields), .data("hello", ends: false), .data("")]),
             ("trailers", [.headers(fields), .data("hello", ends: false), .headers([("x-sum", "1")], ends: true)]),
             (
                 "trailers in pieces",
@@ -126,7 +126,7 @@ struct HTTP2ExchangeTests {
                 ]
             ),
             (
-                "flags that mean nothing",
+                "undefined flags",
                 [.frame(.headers, flags: [.endHeaders, .init(rawValue: 0xD2)], literals), .data("hello")]
             ),
             (

@@ -22,14 +22,14 @@ extension HTTP2Fault {
     static let messages: [HTTP2Fault] = [
         // Section 8.3.2.
         malformed("no :status", [("server", "a")]),
-        malformed("no field at all", []),
+        malformed("no fields", []),
         malformed(":status twice", [ok, ok]),
         malformed(":status after a field", [("server", "a"), ok]),
         malformed(":status in upper case", [(":Status", "200")]),
         malformed(":status without a value", [(":status", "")]),
         malformed(":status of two digits", [(":status", "20")]),
         malformed(":status of four digits", [(":status", "2000")]),
-        malformed(":status that is no number", [(":status", "2oo")]),
+        malformed(":status that is not a number", [(":status", "2oo")]),
         malformed(":status with a reason", [(":status", "200 OK")]),
         malformed("101", [(":status", "101")]),
         // Section 8.3.
@@ -57,14 +57,14 @@ extension HTTP2Fault {
         malformed("Transfer-Encoding", [ok, ("transfer-encoding", "chunked")]),
         malformed("Upgrade", [ok, ("upgrade", "h2c")]),
         // Section 8.1.1.
-        malformed("a Content-Length that is no number", [ok, ("content-length", "five")]),
+        malformed("a Content-Length that is not a number", [ok, ("content-length", "five")]),
         malformed("a negative Content-Length", [ok, ("content-length", "-5")]),
         malformed("two lengths that differ", [ok, ("content-length", "5"), ("content-length", "6")]),
         malformed("more DATA than Content-Length", [ok, ("content-length", "4")]),
         malformed("less DATA than Content-Length", [ok, ("content-length", "6")]),
         .init("no DATA, but a Content-Length", .stream, [.protocolError], .head(200, [("content-length", "6")], ends: true)),
         .init("an interim response that ends the stream", .stream, [.protocolError], .head(103, ends: true)),
-        .init("DATA after an interim response alone", .stream, [.protocolError], .head(103), .data("hello")),
+        .init("DATA after only an interim response", .stream, [.protocolError], .head(103), .data("hello")),
         .init(
             "a pseudo-header field in trailers", .stream, [.protocolError], .head(), .data("hello", ends: false),
             .headers([ok], ends: true)),
@@ -94,7 +94,7 @@ extension HTTP2Fault {
         uncompressed("a table larger than allowed", HPACKBytes.tableSize(1 << 24) + HPACKBytes.index(8)),
         uncompressed("a table size after a field", HPACKBytes.index(8) + HPACKBytes.tableSize(0)),
         uncompressed(
-            "an entry that is not in the table any more",
+            "an entry evicted from the table",
             HPACKBytes.indexed([ok, ("large", String(repeating: "a", count: 4040))]) + HPACKBytes.index(63)),
         // Section 5.1.
         uncompressed("an integer cut off", [0xFF, 0x80]),
@@ -102,7 +102,7 @@ extension HTTP2Fault {
         uncompressed("an integer above 2^64", [0xFF] + [UInt8](repeating: 0xFF, count: 12) + [0x01]),
         // Section 5.2.
         uncompressed("a string cut off", [0x00] + HPACKBytes.string("server", length: 7)),
-        uncompressed("a string longer than all there is", [0x00] + HPACKBytes.integer(1 << 40, prefix: 7, first: 0)),
+        uncompressed("a string longer than the field block", [0x00] + HPACKBytes.integer(1 << 40, prefix: 7, first: 0)),
         uncompressed("a name without a value", [0x00] + HPACKBytes.string("server")),
         uncompressed("Huffman padding of more than seven bits", status([0x10, 0x01, 0xFF])),
         uncompressed("Huffman padding of zeros", status([0x10, 0x00])),

@@ -49,33 +49,33 @@ extension HTTP2Fault {
             "HEADERS larger than SETTINGS_MAX_FRAME_SIZE", .connection, [.frameSizeError],
             .frame(.headers, flags: .endHeaders, length: longest)),
         // Section 6.1.
-        .init("DATA of stream 0", .connection, [.protocolError], head, .frame(.data, stream: 0, Array("hello".utf8))),
+        .init("DATA on stream 0", .connection, [.protocolError], head, .frame(.data, stream: 0, Array("hello".utf8))),
         .init(
-            "DATA that is all padding and more", .connection, [.protocolError], head,
+            "DATA with more padding than payload", .connection, [.protocolError], head,
             .frame(.data, flags: .padded, [5, 0, 0, 0, 0])),
         .init(
-            "DATA with PADDED and nothing in it", .connection, [.frameSizeError, .protocolError], head,
+            "padded DATA without a payload", .connection, [.frameSizeError, .protocolError], head,
             .frame(.data, flags: .padded)),
         // Section 6.2.
         .init(
-            "HEADERS of stream 0", .connection, [.protocolError],
+            "HEADERS on stream 0", .connection, [.protocolError],
             .frame(.headers, flags: .endHeaders, stream: 0, HPACKBytes.index(8))),
         .init(
-            "HEADERS that are all padding and more", .connection, [.protocolError],
+            "HEADERS with more padding than payload", .connection, [.protocolError],
             .frame(.headers, flags: [.endHeaders, .padded], [9] + HPACKBytes.index(8))),
         .init(
             "HEADERS too short for their priority", .connection, [.frameSizeError, .protocolError],
             .frame(.headers, flags: [.endHeaders, .priority], [0, 0, 0])),
         // Section 6.3.
-        .init("PRIORITY of stream 0", .connection, [.protocolError], .frame(.priority, stream: 0, [0, 0, 0, 0, 1])),
+        .init("PRIORITY on stream 0", .connection, [.protocolError], .frame(.priority, stream: 0, [0, 0, 0, 0, 1])),
         .init("PRIORITY of 4 bytes", .stream, [.frameSizeError], .frame(.priority, [0, 0, 0, 0])),
         // Section 6.4.
-        .init("RST_STREAM of stream 0", .connection, [.protocolError], .resetStream(.cancel, stream: 0)),
+        .init("RST_STREAM on stream 0", .connection, [.protocolError], .resetStream(.cancel, stream: 0)),
         .init("RST_STREAM of 3 bytes", .connection, [.frameSizeError], .frame(.resetStream, [0, 0, 0])),
         .init("RST_STREAM of 5 bytes", .connection, [.frameSizeError], .frame(.resetStream, [0, 0, 0, 0, 0])),
-        .init("RST_STREAM of an idle stream", .connection, [.protocolError], .resetStream(.cancel, stream: 1001)),
+        .init("RST_STREAM on an idle stream", .connection, [.protocolError], .resetStream(.cancel, stream: 1001)),
         // Section 6.5.
-        .init("SETTINGS of a stream", .connection, [.protocolError], .frame(.settings)),
+        .init("SETTINGS on a stream", .connection, [.protocolError], .frame(.settings)),
         .init("SETTINGS of 7 bytes", .connection, [.frameSizeError], .frame(.settings, stream: 0, [0, 1, 0, 0, 0, 0, 0])),
         .init(
             "SETTINGS acknowledged with a value", .connection, [.frameSizeError],
@@ -88,19 +88,19 @@ extension HTTP2Fault {
         .init("SETTINGS_MAX_FRAME_SIZE of 2^24", .connection, [.protocolError], .settings([.maxFrameSize: 1 << 24])),
         // Section 6.6.
         .init("a push, though ENABLE_PUSH is 0", .connection, [.protocolError], .pushPromise(2)),
-        .init("a push of stream 0", .connection, [.protocolError], .pushPromise(2, stream: 0)),
+        .init("a push on stream 0", .connection, [.protocolError], .pushPromise(2, stream: 0)),
         // Section 6.7.
-        .init("PING of a stream", .connection, [.protocolError], .frame(.ping, [1, 2, 3, 4, 5, 6, 7, 8])),
+        .init("PING on a stream", .connection, [.protocolError], .frame(.ping, [1, 2, 3, 4, 5, 6, 7, 8])),
         .init("PING of 7 bytes", .connection, [.frameSizeError], .ping([1, 2, 3, 4, 5, 6, 7])),
         .init("PING of 9 bytes", .connection, [.frameSizeError], .ping([1, 2, 3, 4, 5, 6, 7, 8, 9])),
         // Section 6.8.
-        .init("GOAWAY of a stream", .connection, [.protocolError], .frame(.goAway, [0, 0, 0, 1, 0, 0, 0, 0])),
+        .init("GOAWAY on a stream", .connection, [.protocolError], .frame(.goAway, [0, 0, 0, 1, 0, 0, 0, 0])),
         .init("GOAWAY of 7 bytes", .connection, [.frameSizeError], .frame(.goAway, stream: 0, [0, 0, 0, 1, 0, 0, 0])),
         // Section 6.9.
         .init("WINDOW_UPDATE of 3 bytes", .connection, [.frameSizeError], .frame(.windowUpdate, [0, 0, 1])),
-        .init("WINDOW_UPDATE by nothing", .stream, [.protocolError], .windowUpdate(0)),
-        .init("WINDOW_UPDATE of the connection by nothing", .connection, [.protocolError], .windowUpdate(0, stream: 0)),
-        .init("WINDOW_UPDATE of an idle stream", .connection, [.protocolError], .windowUpdate(1, stream: 1001)),
+        .init("WINDOW_UPDATE of zero", .stream, [.protocolError], .windowUpdate(0)),
+        .init("WINDOW_UPDATE of zero for the connection", .connection, [.protocolError], .windowUpdate(0, stream: 0)),
+        .init("WINDOW_UPDATE on an idle stream", .connection, [.protocolError], .windowUpdate(1, stream: 1001)),
         .init("a window above 2^31 - 1", .stream, [.flowControlError], .windowUpdate(large)),
         .init("a window of the connection above 2^31 - 1", .connection, [.flowControlError], .windowUpdate(large, stream: 0)),
         .init(
@@ -117,26 +117,26 @@ extension HTTP2Fault {
             "a field block cut by an unknown frame", .connection, [.protocolError], .frame(.headers, HPACKBytes.index(8)),
             .frame(0xEE, [1, 2, 3])),
         .init(
-            "a field block that goes on in another stream", .connection, [.protocolError],
+            "a field block continued on another stream", .connection, [.protocolError],
             .frame(.headers, HPACKBytes.index(8)), .frame(.continuation, flags: .endHeaders, stream: 1001)),
     ]
 
     /// Frames that are not permitted in the current state.
     static let states: [HTTP2Fault] = [
         // Section 5.1.
-        .init("DATA of an idle stream", .connection, [.protocolError], .frame(.data, stream: 1001, [1])),
+        .init("DATA on an idle stream", .connection, [.protocolError], .frame(.data, stream: 1001, [1])),
         .init(
-            "HEADERS of an idle stream", .connection, [.protocolError],
+            "HEADERS on an idle stream", .connection, [.protocolError],
             .frame(.headers, flags: .endHeaders, stream: 1001, HPACKBytes.index(8))),
         .init(
-            "HEADERS of an even stream", .connection, [.protocolError],
+            "HEADERS on an even stream", .connection, [.protocolError],
             .frame(.headers, flags: .endHeaders, stream: 2, HPACKBytes.index(8))),
-        .init("DATA of an even stream", .connection, [.protocolError], .frame(.data, stream: 2, [1])),
+        .init("DATA on an even stream", .connection, [.protocolError], .frame(.data, stream: 2, [1])),
         // Section 8.1.
         .init("DATA before HEADERS", .stream, [.protocolError], .frame(.data, Array("hello".utf8))),
-        .init("the end before HEADERS", .stream, [.protocolError], .frame(.data, flags: .endStream)),
+        .init("END_STREAM before HEADERS", .stream, [.protocolError], .frame(.data, flags: .endStream)),
         .init(
-            "trailers without the end", .stream, [.protocolError], peer: [], head, .data("hello", ends: false),
+            "trailers without END_STREAM", .stream, [.protocolError], peer: [], head, .data("hello", ends: false),
             .headers([("x-trailer", "a")])),
         .init("a second head", .stream, [.protocolError], head, .head(200)),
     ]

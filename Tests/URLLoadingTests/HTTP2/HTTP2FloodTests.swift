@@ -47,8 +47,8 @@ struct HTTP2FloodTests {
         Flood("empty CONTINUATION") { [.frame(.headers, stream: $0, head), Flood.endless(.continuation, stream: $0)] },
         // CVE-2019-9512, 9515 and 9518.
         Flood("PING") { _ in [Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
-        Flood("PING whose answers are not read") { _ in [.stopReading, Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
-        Flood("PING beside DATA, and answers that are not read") {
+        Flood("PING whose acknowledgements are not read") { _ in [.stopReading, Flood.endless(.ping, [1, 2, 3, 4, 5, 6, 7, 8])] },
+        Flood("PING with DATA, and acknowledgements that are not read") {
             let pair = HTTP2Step.bytes(of: .data, stream: $0, [0x61]) + HTTP2Step.bytes(of: .ping, [1, 2, 3, 4, 5, 6, 7, 8])
             return [.head(), .stopReading, .repeating(.max, .write([[UInt8]](repeating: pair, count: 100).flatMap { $0 }))]
         },
@@ -61,8 +61,8 @@ struct HTTP2FloodTests {
             return [.repeating(.max, .write([[[UInt8]]](repeating: values, count: 50).flatMap { $0 }.flatMap { $0 }))]
         },
         Flood("empty DATA") { [.head(), Flood.endless(.data, stream: $0)] },
-        Flood("DATA of padding alone") { [.head(), Flood.endless(.data, flags: .padded, stream: $0, [3, 0, 0, 0])] },
-        Flood("RST_STREAM of a stream that is gone") {
+        Flood("DATA with only padding") { [.head(), Flood.endless(.data, flags: .padded, stream: $0, [3, 0, 0, 0])] },
+        Flood("RST_STREAM for a closed stream") {
             [.resetStream(.cancel), Flood.endless(.resetStream, stream: $0, [0, 0, 0, 8])]
         },
         Flood("interim responses", endsConnection: false) {

@@ -49,7 +49,7 @@ struct HTTP2ServersTests {
         }
     }
 
-    @Test func `nginx, Apache, nghttpd and Caddy speak HTTP/2, over TLS and in clear`() async throws {
+    @Test func `nginx, Apache, nghttpd and Caddy speak HTTP/2, over TLS and in cleartext`() async throws {
         let curl = try Curl()
         let identity = curl.certificates.valid
         let nginx = try NginxServer.start(identity)

@@ -92,7 +92,7 @@ struct HTTP2SilenceTests {
                 await timeOut(server, session)
                 let ping = try await server.frame(.ping, on: 0) { [asked] in !asked.contains($0.data) }
                 asked.append(ping.data)
-                // The server answers; its answer to the next PING is checked, too.
+                // The server answers this PING; the next timeout must send another one.
                 server.run(.ping(ping.data, ack: true), on: 0)
                 #expect(try await session.text(server.url("/good")) == "0")
                 guard asked.count == 1 else { break }

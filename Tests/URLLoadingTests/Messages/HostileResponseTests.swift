@@ -44,7 +44,7 @@ struct HostileResponseTests {
             "chunked without its end", [.write(head + "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"), .close],
             .networkConnectionLost),
         Row(
-            "chunk size that is no number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
+            "chunk size that is not a number", [.write(head + "Transfer-Encoding: chunked\r\n\r\nzz\r\nhello\r\n")],
             .cannotParseResponse),
         Row(
             "negative chunk size", [.write(head + "Transfer-Encoding: chunked\r\n\r\n-5\r\nhello\r\n")],

@@ -67,7 +67,7 @@ func withGrowingTimes(_ test: (_ scale: Double) async throws -> Bool) async thro
     for scale in [1.0, 4, 12] {
         if try await test(scale) { return }
     }
-    Issue.record("the test failed however much time it had")
+    Issue.record("the test failed even with the longest times")
 }
 
 extension URLRequest {

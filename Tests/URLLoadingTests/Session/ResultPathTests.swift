@@ -53,7 +53,7 @@ import URLLoading
 
     // MARK: Async
 
-    @Test func `an async load needs no delegate queue and has no interests`() async throws {
+    @Test func `an async load without a delegate has no interests`() async throws {
         let (session, _) = makeSession { load in
             load.finish(.collected(Data("\(load.order.interests.rawValue)".utf8)))
         }
