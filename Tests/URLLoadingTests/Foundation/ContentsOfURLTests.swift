@@ -56,7 +56,7 @@ struct ContentsOfURLTests {
         }
     }
 
-    @Test func `an error status fails the load`() async throws {
+    @Test func `an error status other than 401 and 407 fails the load`() async throws {
         try await withScriptedServer(reply: Self.reply) { (server) async throws in
             for status in [204, 304, 401, 407] {
                 #expect(try Data(contentsOf: server.url("/status/\(status)")).count == (status == 204 || status == 304 ? 0 : 4))

@@ -200,7 +200,7 @@ struct RetryPolicyTests {
         }
     }
 
-    @Test func `many loads together hardly retry a failing host more often than one`() async throws {
+    @Test func `many loads from a failing host share a limit of retries`() async throws {
         try await withScriptedServer(reply: { _ in .status(503) }) { (server) async throws in
             try await withRetries {
                 $0.maximumRetryCount = 100
