@@ -10,7 +10,7 @@
 import FoundationEssentials
 import Testing
 
-/// The URL of a text that has to be one.
+/// Parses a URL that the test requires to be valid.
 func requiredURL(_ text: String) throws -> URL {
     try #require(URL(string: text), "\(text)")
 }

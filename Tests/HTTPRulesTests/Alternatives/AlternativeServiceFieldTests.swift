@@ -33,13 +33,14 @@ import Testing
         // Section 3.1.
         ("h2=\":443\"; ma=3600", [member("h2", 443, maxAge: 3_600)]),
         ("h2=\":443\"; ma=2592000; persist=1", [member("h2", 443, maxAge: 2_592_000, persists: true)]),
-        // "Unknown parameters MUST be ignored"; persist other than 1, too; values may be quoted, names are without regard to case.
+        // "Unknown parameters MUST be ignored", as is persist with another value than 1. Values may be quoted; names are
+        // case-insensitive.
         ("h3=\":1\";v=\"46,43\" ; MA=\"7\";persist=2", [member("h3", 1, maxAge: 7)]),
         ("h3=\":1\"; persist=\"1\"", [member("h3", 1, persists: true)]),
         ("h3=\":1\"; persist=\"01\"; ma=0", [member("h3", 1, maxAge: 0)]),
-        // The last of two, as in Chromium and curl.
+        // The last of two wins, as in Chromium and curl.
         ("h3=\":1\"; ma=1; ma=2; persist=1; persist=0", [member("h3", 1, maxAge: 2)]),
-        // Each parameter is its member's.
+        // A parameter belongs to its member only.
         ("h3=\":1\"; ma=1, h2=\":2\"", [member("h3", 1, maxAge: 1), member("h2", 2)]),
         // Empty elements (RFC 9110, section 5.6.1.2) and parameters (section 5.6.6).
         (" ,\t, h2=\":1\" ,", [member("h2", 1)]),
@@ -58,7 +59,7 @@ import Testing
     @Test(arguments: [
         "clear", " clear ", "clear,", "clear, h2=\":1\"", "h2=\":1\", clear",
     ])
-    func `clear is clear, whatever stands beside it`(field: String) {
+    func `clear removes all alternatives, whatever else the field lists`(field: String) {
         #expect(AlternativeServiceField(field) == .clear, "\(field)")
     }
 
@@ -72,7 +73,7 @@ import Testing
         "h2=\"::1:1\"",
         "h2=\"[a]:1\"", "h2=\"[::1%25eth0]:1\"", "h2=\"bücher:1\"", "h2=\"a\u{0}:1\"", "\u{0}", "h2=\":1\", \u{1}",
         "h2=\":1\" \"",
-        // Nothing is picked out of a field that does not conform.
+        // A field that does not conform is ignored as a whole.
         "h2=\":1\", h3=\":x\"", "h3=\":x\", h2=\":1\"", "h2=\":1\", h3", "clear, h3",
         String(repeating: "a", count: 256) + "=\":1\"", "h2=\"" + String(repeating: "a", count: 256) + ":1\"",
     ])
@@ -80,7 +81,7 @@ import Testing
         #expect(AlternativeServiceField(field) == nil, "\(field)")
     }
 
-    @Test func `no text traps`() {
+    @Test func `no field value traps`() {
         var numbers = SeededNumbers(seed: 7_838)
         let parts = [
             "h2", "=", "\"", ":", "443", ";", ",", "ma", "persist", "clear", " ", "%", "%3D", "\\", "[", "]", "a", "\u{0}", "ü",

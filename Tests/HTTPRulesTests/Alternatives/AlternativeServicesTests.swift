@@ -27,7 +27,7 @@ import Testing
         return store
     }
 
-    @Test func `alternatives hold for as long as the origin says, and for a day where it does not`() {
+    @Test func `alternatives are fresh for the time that the origin states, and for a day otherwise`() {
         let store = noted(fields("h3=\":1\"; ma=10, h2=\":2\""))
         #expect(ports(store, at: 9.9) == [1, 2])
         #expect(ports(store, at: 10) == [2])
@@ -44,31 +44,31 @@ import Testing
         #expect(ports(noted(fields("h2=\":1\"; ma=30", ("Age", "x"))), at: 29) == [1])
     }
 
-    @Test func `nothing holds for more than thirty days`() {
+    @Test func `no alternative is kept for more than thirty days`() {
         let store = noted(fields("h2=\":1\"; ma=99999999999"))
         #expect(ports(store, at: 2_591_999) == [1])
         #expect(ports(store, at: 2_592_000) == [])
         #expect(ports(noted(fields("h2=\":1\"; ma=5184000", ("Age", "3456000"))), at: 1_727_999) == [1])
     }
 
-    @Test func `each field replaces what was said before`() {
+    @Test func `each field replaces the earlier alternatives`() {
         #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":2\""))) == [2])
         #expect(ports(noted(fields("h3=\":1\""), fields("clear"))) == [])
         #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":2\"; ma=0"))) == [])
-        // One that does not conform says nothing; several are one.
+        // A field that does not conform changes nothing; several fields count as one.
         #expect(ports(noted(fields("h3=\":1\""), fields("h2=\":x\""))) == [1])
         #expect(ports(noted(fields("h3=\":1\"", ("alt-svc", "h2=\":2\"")))) == [1, 2])
         #expect(ports(noted(HeaderBlock([("Age", "1")]))) == [])
     }
 
-    @Test func `an origin is its scheme, host and port`() {
+    @Test func `an origin is identified by scheme, host and port`() {
         let store = noted(fields("h3=\":1\""))
         #expect(ports(store, Origin(scheme: "https", host: "a.test", port: 444)) == [])
         #expect(ports(store, Origin(scheme: "https", host: "b.a.test", port: 443)) == [])
         #expect(ports(store, Origin(scheme: "http", host: "a.test", port: 443)) == [])
     }
 
-    @Test func `only who has shown a good certificate is believed`() {
+    @Test func `alternatives are accepted only from a server with a valid certificate`() {
         var store = AlternativeServices()
         let clear = Origin(scheme: "http", host: "a.test", port: 80)
         store.note(fields("h3=\":1\""), origin: clear, isVerified: true, now: 0)
@@ -80,7 +80,7 @@ import Testing
         #expect(ports(store) == [1])
     }
 
-    @Test func `in another network what persists is left`() {
+    @Test func `only persistent alternatives are kept when the network changes`() {
         var store = noted(fields("h3=\":1\"; persist=1, h2=\":2\""))
         let other = Origin(scheme: "https", host: "b.test", port: 443)
         store.note(fields("h3=\":3\""), origin: other, isVerified: true, now: 0)
@@ -91,19 +91,19 @@ import Testing
         #expect(ports(store) == [])
     }
 
-    @Test func `alternatives and origins have bounds`() {
+    @Test func `the numbers of alternatives and origins are limited`() {
         #expect(ports(noted(fields((1...100).map { "h2=\":\($0)\"" }.joined(separator: ",")))) == Array(1...8))
         #expect(ports(noted(fields("h2=\":1\", h2=\":1\"; ma=5, h2=\":2\""))) == [1, 2])
         var store = AlternativeServices()
         let origins = (0..<3_000).map { Origin(scheme: "https", host: "h\($0).test", port: 443) }
         for (number, origin) in origins.enumerated() {
-            // The later, the sooner it ends; the first ones hold longest.
+            // Each later origin expires earlier than the one before.
             store.note(fields("h3=\":1\"; ma=\(10_000 - number)"), origin: origin, isVerified: true, now: 0)
         }
         #expect(origins.count { ports(store, $0) == [1] } == AlternativeServices.maximumOriginCount)
         #expect(ports(store, origins[0]) == [1])
         #expect(ports(store, origins[2_999]) == [1])
-        // What has ended makes room for all.
+        // Expired entries make room.
         store.note(fields("h3=\":1\""), origin: origin, isVerified: true, now: 20_000)
         #expect(ports(store, at: 20_000) == [1])
         #expect(origins.allSatisfy { ports(store, $0) == [] })

@@ -18,7 +18,7 @@ import Testing
         Challenge(scheme: scheme, parameters: parameters.map { AuthenticateHeader.Parameter(name: $0, value: $1) })
     }
 
-    @Test func `every challenge of every line is read`() {
+    @Test func `all challenges of all field lines are read`() {
         let rows: [([String], [Challenge])] = [
             (["Basic realm=\"a\""], [Self.challenge("Basic", [("realm", "a")])]),
             // The example of RFC 9110, section 11.6.1.
@@ -42,7 +42,7 @@ import Testing
                 [Challenge(scheme: "Negotiate", token68: "YII/+a-._~=="), Self.challenge("Basic", [("realm", "x")])]
             ),
             (["NTLM abc"], [Challenge(scheme: "NTLM", token68: "abc")]),
-            // Empty list members (section 5.6.1.2) and what servers get wrong.
+            // Empty list members (section 5.6.1.2) and common mistakes of servers.
             ([", ,Basic realm=a,, charset=\"UTF-8\" ,"], [Self.challenge("Basic", [("realm", "a"), ("charset", "UTF-8")])]),
             (["Basic realm=\"open"], [Self.challenge("Basic", [("realm", "open")])]),
             (["Basic realm=\"a\\"], [Self.challenge("Basic", [("realm", "a\\")])]),
@@ -61,15 +61,15 @@ import Testing
         for (lines, expected) in rows { #expect(AuthenticateHeader.challenges(in: lines) == expected, "\(lines)") }
     }
 
-    @Test func `names compare without regard to case`() throws {
-        // RFC 9110, section 11.1 and 11.2.
+    @Test func `names are case-insensitive`() throws {
+        // RFC 9110, sections 11.1 and 11.2.
         let challenge = try #require(AuthenticateHeader.challenges(in: ["bAsIc ReAlM=\"A\", realm=\"B\""]).first)
         #expect(challenge.isScheme("Basic") && !challenge.isScheme("Digest"))
         #expect(challenge.realm == "A")
         #expect(challenge.parameter("Realm") == "A" && challenge.parameter("nonce") == nil)
     }
 
-    @Test func `random fields never trap and name only tokens`() {
+    @Test func `random fields never trap and produce only tokens as names`() {
         let pieces = ["Basic", "Digest", " ", ",", "=", "\"", "\\", "realm", "x", "==", "/", "\t", "ä", ";"]
         for seed in 0..<4000 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)

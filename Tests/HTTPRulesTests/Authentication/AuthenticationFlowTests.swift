@@ -18,7 +18,7 @@ import Testing
         AuthenticationOffer.strongestFirst(AuthenticateHeader.challenges(in: lines))
     }
 
-    /// A step in words: `digest 0` asks after no failures, `digest again`, or `deliver`.
+    /// Describes a step: `digest 0` asks after no failures, `digest again` repeats the request, `deliver` delivers the response.
     private static func words(_ step: AuthenticationFlow.Step?) -> String {
         switch step {
         case .ask(let scheme, _, let failures): "\(scheme) \(failures)"
@@ -31,7 +31,7 @@ import Testing
     private static let digest = "Digest realm=a, nonce=n"
     private static let stale = "Digest realm=a, nonce=m, stale=true"
 
-    @Test func `the strongest goes first and the app's rejection moves on`() {
+    @Test func `the strongest scheme is tried first, and the next one when the app rejects it`() {
         var flow = AuthenticationFlow(isSecure: true)
         let offers = Self.offers(Self.basic, Self.digest, "NTLM", "Negotiate")
         for scheme in [AuthenticationScheme.negotiate, .ntlm, .digest, .basic] {
@@ -54,7 +54,7 @@ import Testing
         #expect(Self.words(flow.next(offers)) == "basic 0")
         flow.answered(.basic, with: "u")
         #expect(Self.words(flow.next(offers)) == "basic 1")
-        // Another realm has seen nothing wrong yet, and the first forgets nothing meanwhile.
+        // Another realm starts without failures, and the count of the first realm is kept.
         flow.answered(.basic, with: "u")
         #expect(Self.words(flow.next(Self.offers("Basic realm=b"))) == "basic 0")
         flow.answered(.basic, with: "u")
@@ -62,7 +62,7 @@ import Testing
         #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic 2")
     }
 
-    @Test func `a server that never has enough is left`() {
+    @Test func `a server that rejects every credential is asked a limited number of times`() {
         var flow = AuthenticationFlow()
         for failures in 0..<AuthenticationFlow.maximumAttempts {
             #expect(Self.words(flow.next(Self.offers(Self.basic))) == "basic \(failures)")
@@ -71,7 +71,7 @@ import Testing
         #expect(flow.next(Self.offers(Self.basic)) == nil)
     }
 
-    @Test func `a stale nonce is no failure, but not for ever`() {
+    @Test func `a stale nonce does not count as a failure, a limited number of times`() {
         var flow = AuthenticationFlow()
         #expect(Self.words(flow.next(Self.offers(Self.digest))) == "digest 0")
         flow.answered(.digest, with: "u")
@@ -80,12 +80,12 @@ import Testing
         flow.answered(.digest, with: "u")
         #expect(Self.words(flow.next(Self.offers("Digest realm=b, nonce=m, stale=true"))) == "digest 0")
         #expect(Self.words(flow.next(Self.offers(Self.stale))) == "digest 2")
-        // Nothing was sent that could be stale.
+        // No nonce was sent that could be stale.
         var other = AuthenticationFlow()
         #expect(Self.words(other.next(Self.offers(Self.stale))) == "digest 0")
     }
 
-    @Test func `legs go on with the token and end without`() {
+    @Test func `a handshake continues with each token and ends when there is none`() {
         var flow = AuthenticationFlow(isSecure: true)
         let bare = Self.offers("NTLM", Self.basic)
         #expect(Self.words(flow.next(bare)) == "ntlm 0")
@@ -94,10 +94,10 @@ import Testing
         #expect(Self.words(flow.next(bare)) == "ntlm 1")
         flow.answered(.ntlm, with: "u")
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
-        // There is no third leg.
+        // NTLM has no third leg.
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 2")
         flow.answered(.ntlm, with: "u")
-        // What came cannot be read.
+        // The token cannot be read.
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm again")
         flow.broke()
         #expect(Self.words(flow.next(Self.offers("NTLM AQID"))) == "ntlm 3")
@@ -111,28 +111,28 @@ import Testing
         #expect(Self.words(kerberos.next(Self.offers("Negotiate AQID"))) == "negotiate 1")
     }
 
-    @Test func `no refusal leads down to Basic in the clear`() {
+    @Test func `a refusal does not lead to Basic without TLS`() {
         let both = Self.offers(Self.basic, Self.digest)
         let alone = Self.offers(Self.basic)
         var flow = AuthenticationFlow(isSecure: false)
         #expect(Self.words(flow.next(both)) == "digest 0")
         flow.answered(.digest, with: "u")
-        // The server, or who speaks for it, no longer offers Digest.
+        // The server, or an attacker in its place, no longer offers Digest.
         #expect(flow.next(alone) == nil)
         #expect(Self.words(flow.next(both)) == "digest 1")
         flow.answered(.digest, with: "u")
         flow.accepted()
         #expect(flow.next(alone) == nil)
-        // The app's own decision.
+        // The app may decide so.
         flow.rejected(.digest)
         #expect(Self.words(flow.next(alone)) == "basic 0")
 
-        // Over TLS it may be.
+        // Over TLS, Basic is allowed.
         var secure = AuthenticationFlow(isSecure: true)
         _ = secure.next(both)
         secure.answered(.digest, with: "u")
         #expect(Self.words(secure.next(alone)) == "basic 0")
-        // All of the stronger have to be rejected; what cannot be carried out here was never an offer.
+        // All stronger schemes have to be rejected; those that are unavailable on this machine do not count as offers.
         var many = AuthenticationFlow(isSecure: false)
         let offers = Self.offers(Self.basic, Self.digest, "NTLM", "Negotiate")
         #expect(Self.words(many.next(offers)) == "negotiate 0")
@@ -143,7 +143,7 @@ import Testing
         #expect(Self.words(many.next(offers)) == "digest 0")
         many.unavailable(.digest)
         #expect(Self.words(many.next(offers)) == "basic 0")
-        // Who allows only Basic knows why, and so does a server that offers nothing else.
+        // An app that allows only Basic has decided so, and a server may offer nothing else.
         var restricted = AuthenticationFlow(allowed: [.basic], isSecure: false)
         #expect(Self.words(restricted.next(offers)) == "basic 0")
         var plain = AuthenticationFlow(isSecure: false)
@@ -162,7 +162,7 @@ import Testing
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
     }
 
-    @Test func `credentials that went unasked may be refused, or be of another space`() {
+    @Test func `preemptive credentials may be refused, or belong to another space`() {
         for (realm, offers, expected) in [
             ("a", Self.offers(Self.digest), "digest 1"), ("a", Self.offers(Self.stale), "digest again"),
             ("b", Self.offers(Self.digest), "digest 0"), ("b", Self.offers(Self.stale), "digest 0"),
@@ -174,7 +174,7 @@ import Testing
         }
     }
 
-    @Test func `what was not carried is not refused`() {
+    @Test func `credentials of an interrupted handshake do not count as refused`() {
         var flow = AuthenticationFlow()
         flow.sentUnasked(.ntlm, realm: nil, user: "u")
         flow.startsOver()
@@ -185,7 +185,7 @@ import Testing
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 0")
         flow.answered(.ntlm, with: "u")
         #expect(Self.words(flow.next(Self.offers("NTLM"))) == "ntlm 1")
-        // It ends all the same.
+        // The number of steps is limited nevertheless.
         var steps = 0
         while flow.next(Self.offers("NTLM")) != nil, steps < 1000 {
             flow.answered(.ntlm, with: "u")
@@ -195,7 +195,7 @@ import Testing
         #expect(steps < AuthenticationFlow.maximumAttempts)
     }
 
-    @Test func `what was accepted begins anew, within limits`() {
+    @Test func `the failures of an accepted scheme are reset, within limits`() {
         var flow = AuthenticationFlow()
         var steps = 0
         while flow.next(Self.offers(Self.basic)) != nil, steps < 1000 {
@@ -206,7 +206,7 @@ import Testing
         #expect(steps == AuthenticationFlow.maximumSteps)
     }
 
-    @Test func `every history ends`() {
+    @Test func `every sequence of challenges ends`() {
         let lines = [
             Self.basic, Self.digest, Self.stale, "Basic realm=b", "Digest realm=b, nonce=o", "NTLM", "NTLM AQID", "Negotiate",
             "Negotiate AQID", "Bearer", "NTLM !", "Digest realm=a",

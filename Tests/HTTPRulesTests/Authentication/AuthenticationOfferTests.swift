@@ -11,8 +11,8 @@ import HTTPRules
 import Testing
 
 @Suite struct AuthenticationOfferTests {
-    @Test func `the strongest that can be answered goes first`() {
-        // RFC 9110, section 11.3 and 11.6.1: several in one line, several lines.
+    @Test func `the strongest offer that can be answered is first`() {
+        // RFC 9110, sections 11.3 and 11.6.1: several challenges in one line, and several lines.
         let rows: [([String], [String])] = [
             (["Basic realm=a"], ["Basic realm=a"]),
             (["Basic realm=a, Digest realm=a, nonce=b"], ["Digest b", "Basic realm=a"]),
@@ -22,7 +22,7 @@ import Testing
             ),
             (["Bearer realm=a", "Basic realm=b, Newauth x=1"], ["Basic realm=b"]),
             (["Basic realm=a", "Basic realm=b"], ["Basic realm=a"]),
-            // RFC 7616, section 3.7: the server's order does not count against the strength.
+            // RFC 7616, section 3.7: strength matters more than the server's order.
             (["Digest nonce=m", "Digest nonce=s, algorithm=SHA-256", "Digest nonce=t, algorithm=SHA-512-256"], ["Digest t"]),
             (["Digest nonce=s, algorithm=SHA-256-sess, Digest nonce=t, algorithm=SHA-256"], ["Digest s"]),
             (["Digest nonce=t, algorithm=SHA-3, Digest nonce=m"], ["Digest m"]),
@@ -53,14 +53,14 @@ import Testing
         }
     }
 
-    @Test func `schemes are known by name`() {
+    @Test func `schemes are recognized by name`() {
         for scheme in AuthenticationScheme.allCases {
             #expect(AuthenticationScheme(name: scheme.name.uppercased()) == scheme)
         }
         #expect(AuthenticationScheme(name: "Bearer") == nil && AuthenticationScheme.basic < .digest)
     }
 
-    @Test func `parameters stand without a scheme in Authentication-Info`() {
+    @Test func `Authentication-Info has parameters without a scheme`() {
         let parameters = AuthenticateHeader.parameters(in: " nextnonce=\"a,b\", ,RSPAUTH=c ,nc=1")
         #expect(parameters.map { "\($0.name)=\($0.value)" } == ["nextnonce=a,b", "rspauth=c", "nc=1"])
     }

@@ -15,7 +15,7 @@ import Testing
 
     private static let place = Place(Origin(scheme: "http", host: "a.example", port: 80))
 
-    @Test func `Basic spans the paths at or below the last element`() {
+    @Test func `Basic covers the paths at or below the last path element`() {
         // RFC 7617, section 2.2.
         var scopes = AuthenticationScopes()
         let id = scopes.add(Self.place, path: "/docs/index.html?a/b", scheme: .basic, realm: "r")
@@ -29,7 +29,7 @@ import Testing
         #expect(scopes.scope(for: Self.place, path: "/docs/") == nil && scopes.count == 0)
     }
 
-    @Test func `Digest spans what its domain says`() {
+    @Test func `Digest covers the paths that its domain lists`() {
         // RFC 7616, section 3.3.
         let rows: [([String], String, Bool)] = [
             ([], "/anything", true), ([], "/a/../b", true), (["/a"], "/a", true), (["/a"], "/a/b", true), (["/a"], "/a?q", true),
@@ -48,8 +48,7 @@ import Testing
         }
     }
 
-    @Test func `credentials stay with their place`() {
-        // Host, port, scheme, realm, proxy or origin.
+    @Test func `credentials are sent only to the host, port, scheme or proxy that they were for`() {
         var scopes = AuthenticationScopes()
         let id = scopes.add(Self.place, path: "/", scheme: .basic, realm: "r")
         for other in [
@@ -57,12 +56,12 @@ import Testing
             Place(Origin(scheme: "http", host: "a.example", port: 81)),
             Place(Origin(scheme: "http", host: "b.example", port: 80)), Place(proxy: Self.place.origin, isSecure: false),
         ] { #expect(scopes.scope(for: other, path: "/") == nil, "\(other)") }
-        // A proxy is one space, whatever the domain says.
+        // A proxy is one space, even if the challenge has a domain.
         let proxy = Place(proxy: Self.place.origin, isSecure: false)
         let digest = scopes.add(proxy, path: "", scheme: .digest, realm: "p", domain: ["/a"])
         #expect(scopes.scope(for: proxy, path: "a.example:443") == digest)
         #expect(scopes.scope(for: proxy, path: "/") == digest && scopes.scope(for: Self.place, path: "/") == id)
-        // What is said to it over TLS is not said in clear.
+        // Credentials that were sent over TLS are not sent without it.
         #expect(scopes.scope(for: Place(proxy: Self.place.origin, isSecure: true), path: "/") == nil)
     }
 
@@ -81,14 +80,14 @@ import Testing
         #expect(scopes.scope(for: Self.place, path: "/a/x") == nil && scopes.count == 0)
     }
 
-    @Test func `no server fills the memory`() {
+    @Test func `the number of spaces and paths is limited`() {
         var scopes = AuthenticationScopes()
         for number in 0..<1000 { scopes.add(Self.place, path: "/", scheme: .basic, realm: "\(number)") }
         #expect(scopes.count == AuthenticationScopes.maximumSpaces)
         let last = scopes.add(Place(Origin(scheme: "http", host: "b", port: 80)), path: "/", scheme: .basic, realm: "r")
         #expect(scopes.count == AuthenticationScopes.maximumSpaces)
         for number in 0..<1000 { scopes.add(last.place, path: "/\(number)/", scheme: .basic, realm: "many") }
-        // The oldest paths of a space go first; what lies within another adds nothing.
+        // The oldest paths of a space are dropped first; a path within another adds nothing.
         #expect(scopes.scope(for: last.place, path: "/999/x")?.realm == "many")
         #expect(scopes.scope(for: last.place, path: "/0/x")?.realm == "r")
         scopes.add(last.place, path: "/", scheme: .basic, realm: "many")

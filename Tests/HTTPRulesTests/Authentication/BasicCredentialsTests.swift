@@ -18,7 +18,7 @@ import Testing
         #expect(BasicCredentials.headerValue(user: "", password: ":") == "Basic Ojo=")
     }
 
-    @Test func `what the scheme cannot carry is refused`() {
+    @Test func `user names and passwords that Basic cannot carry are refused`() {
         // Section 2: "a user-id containing a colon character is invalid", and "MUST NOT contain any control characters".
         for (user, password) in [("a:b", ""), ("a\n", ""), ("a", "b\r"), ("a", "\u{7F}")] {
             #expect(BasicCredentials.headerValue(user: user, password: password) == nil)

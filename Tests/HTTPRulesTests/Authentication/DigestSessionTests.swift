@@ -21,7 +21,7 @@ import Testing
 
     private static func parameters(_ header: String) throws -> AuthenticateHeader.Challenge { try challenge(header) }
 
-    @Test func `the examples of the RFCs come out`() throws {
+    @Test func `the examples of the RFCs are reproduced`() throws {
         let realm = #"Digest realm="http-auth@example.org", qop="auth, auth-int", "#
         let nonce =
             #"nonce="7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", opaque="FQhe/qaU925kfnzjCev0ciny7QMkPqMAFRtzCUYo5tdS""#
@@ -57,8 +57,8 @@ import Testing
         )
     }
 
-    @Test func `the user is hashed where the server wants it`() throws {
-        // RFC 7616, section 3.9.2, with erratum 4897: what is printed was not SHA-512/256 of FIPS 180-4.
+    @Test func `the user name is hashed if the server requires it`() throws {
+        // RFC 7616, section 3.9.2, with erratum 4897: the printed value is not SHA-512/256 of FIPS 180-4.
         let line =
             #"Digest realm="api@example.org", qop="auth", algorithm=SHA-512-256, "#
             + #"nonce="5TsQWLVdgBdmrQ0XsxbDODV+57QdFR34I9HAbC/RVvkK", opaque="HRPCssKJSGjCrkzDg8OhwpzCiGPChXYjwrI2QmXDnsOS", "#
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `algorithms hash as published`() {
+    @Test func `the published test vectors of the hash algorithms are reproduced`() {
         // RFC 1321, section A.5; FIPS 180-4's examples for SHA-256 and SHA-512/256.
         let rows: [(DigestAlgorithm, String, String)] = [
             (.md5, "", "d41d8cd98f00b204e9800998ecf8427e"),
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `what cannot be answered is no session`() throws {
+    @Test func `a challenge that cannot be answered creates no session`() throws {
         for line in [
             "Digest realm=a, nonce=", "Digest realm=a", "Basic realm=a, nonce=b", "Digest realm=a, nonce=b, algorithm=SHA3-256",
             "Digest realm=a, nonce=b, qop=auth-conf", "Digest realm=\"a\u{0}\", nonce=b",
@@ -115,7 +115,7 @@ import Testing
         #expect(session.domain == ["/a", "http://b/c"] && session.isStale && session.realm == "")
     }
 
-    @Test func `each answer counts and a new nonce begins anew`() throws {
+    @Test func `the nonce count grows with each request and restarts with a new nonce`() throws {
         var session = try Self.session("Digest realm=a, nonce=n1, qop=auth")
         func answer() throws -> AuthenticateHeader.Challenge {
             try Self.parameters(session.authorization(user: "u", password: "p", method: "GET", uri: "/", cnonce: "c"))
@@ -128,12 +128,12 @@ import Testing
             let isAccepted = try session.accept(Self.challenge(refused))
             #expect(!isAccepted, "\(refused)")
         }
-        // Another load got the same new nonce first.
+        // Another load received the same new nonce first.
         let keptCount = try session.accept(Self.challenge("Digest realm=a, nonce=n1, qop=auth, stale=true"))
         #expect(keptCount)
         #expect(try answer().parameter("nc") == "00000004")
         #expect(try answer().parameter("opaque") == nil)
-        // What is opaque is that of the challenge that is answered, whichever nonce it has (RFC 7616, section 3.3).
+        // The opaque value is that of the latest challenge, even if the nonce is unchanged (RFC 7616, section 3.3).
         let keptAgain = try session.accept(Self.challenge("Digest realm=a, nonce=n1, qop=auth, opaque=o1, stale=true"))
         #expect(keptAgain)
         var parameters = try answer()
@@ -148,13 +148,13 @@ import Testing
         #expect(tookNext)
         parameters = try answer()
         #expect(parameters.parameter("nc") == "00000001" && parameters.parameter("nonce") == "n3")
-        // The same one once more is no new one.
+        // The same nonce again does not restart the count.
         let keptNonce = session.read(authenticationInfo: "nextnonce=n3", proof: proof)
         #expect(keptNonce)
         #expect(try answer().parameter("nc") == "00000002")
     }
 
-    @Test func `a session key stays with its first nonces`() throws {
+    @Test func `a session key is derived from the first nonces only`() throws {
         // RFC 7616, section 3.4.2.
         for algorithm in [DigestAlgorithm.md5sess, .sha256sess, .sha512_256sess] {
             var session = try Self.session("Digest realm=a, nonce=n1, qop=auth, algorithm=\(algorithm.rawValue)")
@@ -171,7 +171,7 @@ import Testing
                     #expect(tookNext)
                 }
             }
-            // Another user has another key, and a fresh challenge makes a fresh one.
+            // Another user gets another key, and a new challenge makes a new one.
             let other = session.authorization(user: "v", password: "p", method: "GET", uri: "/x", cnonce: "c4")
             #expect(try Self.parameters(other).parameter("cnonce") == "c4")
             let tookNonce = try session.accept(
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test func `a server without qop is answered as in RFC 2069`() throws {
+    @Test func `a challenge without qop is answered as in RFC 2069`() throws {
         // RFC 2069, section 2.4, with its erratum.
         var session = try Self.session(
             #"Digest realm="testrealm@host.com", nonce="dcd98b7102dd2f0e8b11d0f600bfb0c093", opaque="5ccc069c403ebaf9f0171e9517f40e41""#
@@ -214,7 +214,7 @@ import Testing
         )
     }
 
-    @Test func `quotes and what is not ASCII are carried whole`() throws {
+    @Test func `quotes and non-ASCII characters are preserved`() throws {
         var session = try Self.session(#"Digest realm="say \"hi\" \\ there", nonce="n\"", qop=auth, opaque="o\\""#)
         let header = session.authorization(user: #"a"b\c"#, password: "p", method: "GET", uri: "/", cnonce: "c")
         #expect(header.contains(#"username="a\"b\\c", realm="say \"hi\" \\ there", uri="/", nonce="n\"", "#))
@@ -222,7 +222,7 @@ import Testing
         func hash(_ text: String) -> String { DigestAlgorithm.md5.hash(Array(text.utf8)) }
         let key = hash(#"a"b\c:say "hi" \ there:p"#)
         #expect(try Self.parameters(header).parameter("response") == hash("\(key):n\":00000001:c:auth:\(hash("GET:/"))"))
-        // RFC 8187, section 3.2.1, to servers that show they know it; as it is to the others; never a control character.
+        // RFC 8187, section 3.2.1, for servers known to support it; unencoded for others; control characters are always encoded.
         for (challenge, user, expected) in [
             ("charset=\"utf-8\"", "é'*%a", "username*=UTF-8''%C3%A9%27%2A%25a"),
             ("algorithm=SHA-256", "é", "username*=UTF-8''%C3%A9"),
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func `the server has to prove that it knows the password`() throws {
+    @Test func `the server must prove that it knows the password`() throws {
         func hash(_ text: String) -> String { DigestAlgorithm.md5.hash(Array(text.utf8)) }
         for qop in ["auth", "auth-int"] {
             var session = try Self.session("Digest realm=a, nonce=n, qop=\(qop)")
@@ -248,23 +248,23 @@ import Testing
                 ("rspauth=\"\(right)\", qop=\(qop), cnonce=\"c\", nc=00000001", hash("answer"), true),
                 ("nc=00000001 ,rspauth=\(right.uppercased())", hash("answer"), true),
                 ("rspauth=\"\(wrong)\", nextnonce=evil", hash("answer"), false), ("rspauth=\"\"", hash("answer"), false),
-                // Nothing is claimed, or nothing can be checked.
+                // The server claims nothing, or the claim cannot be checked.
                 ("", nil, true), ("qop=auth", nil, true), ("rspauth=\"\(wrong)\"", nil, qop == "auth-int"),
             ]
             for (info, bodyHash, expected) in rows {
                 let isAccepted = session.read(authenticationInfo: info, proof: proof, bodyHash: bodyHash)
                 #expect(isAccepted == expected, "\(qop): \(info)")
             }
-            // What a liar says of the next nonce is not taken.
+            // The next nonce of a server with a wrong proof is ignored.
             let header = session.authorization(user: "u", password: "p", method: "GET", uri: "/x", cnonce: "c")
             #expect(header.contains("nonce=\"n\"") && header.contains("nc=00000002"))
-            // The proof of an answer stays good while others are made.
+            // An earlier proof remains valid after later requests.
             let isStillGood = session.read(authenticationInfo: "rspauth=\(right)", proof: proof, bodyHash: hash("answer"))
             #expect(isStillGood)
         }
     }
 
-    @Test func `nothing secret is described`() throws {
+    @Test func `descriptions contain no secrets`() throws {
         var session = try Self.session("Digest realm=a, nonce=n, qop=auth, algorithm=MD5-sess")
         let header = session.authorization(user: "user", password: "hunter2", method: "GET", uri: "/x", cnonce: "c")
         let response = try #require(Self.parameters(header).parameter("response"))

@@ -12,7 +12,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct NTLMTests {
-    /// Bytes in hexadecimal; spaces and line breaks do not count.
+    /// Parses hexadecimal bytes, ignoring spaces and line breaks.
     private static func bytes(_ text: String) -> [UInt8] {
         let digits = text.utf8.filter { $0 > 0x20 }.map { UInt8(String(UnicodeScalar($0)), radix: 16) ?? 0 }
         return stride(from: 0, to: digits.count - 1, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
@@ -22,14 +22,14 @@ import Testing
         (0..<size).reduce(0) { $0 | Int(bytes[offset + $1]) << ($1 * 8) }
     }
 
-    /// A field of a message by the place of its length.
+    /// Returns the payload of a message field, given the offset of its length.
     private static func field(_ message: [UInt8], at offset: Int) -> [UInt8] {
         let count = number(message, at: offset, size: 2)
         let start = number(message, at: offset + 4, size: 4)
         return Array(message[start..<(start + count)])
     }
 
-    /// A challenge of the flags of MS-NLMP, section 4.2.4, with this target information.
+    /// Creates a challenge with the flags of MS-NLMP, section 4.2.4, and the given target information.
     private static func challenge(_ information: [UInt8], flags: String = "33 82 8a e2") -> [UInt8] {
         bytes("4e544c4d53535000 02000000 0c000c00 38000000 \(flags) 0123456789abcdef 0000000000000000")
             + [UInt8(information.count & 0xFF), UInt8(information.count >> 8), 0, 0, 0x44, 0, 0, 0]
@@ -51,7 +51,7 @@ import Testing
         )
     }
 
-    @Test func `MD4 hashes as published`() {
+    @Test func `the published test vectors of MD4 are reproduced`() {
         // RFC 1320, section A.5.
         for (text, expected) in [
             ("", "31d6cfe0d16ae931b73c59d7e0c089c0"), ("a", "bde52cb31de33e46245e05fbdbd6fb24"),
@@ -60,12 +60,12 @@ import Testing
             ("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789", "043f8582f241db351ce627e153e7f0e4"),
             (String(repeating: "1234567890", count: 8), "e33b4ddc9c38f2199c3e7b164fcc0536"),
         ] { #expect(MD4.hash(Array(text.utf8)) == Self.bytes(expected), "\(text)") }
-        // Around the end of a block there is one more, or none.
+        // Lengths around the end of a block, where the padding may need another block.
         #expect(Set((54...65).map { MD4.hash([UInt8](repeating: 7, count: $0)) }).count == 12)
     }
 
-    @Test func `keys and proofs come out as in MS-NLMP`() {
-        // Sections 4.2.4.1.1, 4.2.4.2.2 and 4.2.4.1.2; the same with the time and flags at zero.
+    @Test func `keys and proofs match the examples of MS-NLMP`() {
+        // Sections 4.2.4.1.1, 4.2.4.2.2 and 4.2.4.1.2, with time and flags of zero.
         let key = NTLM.responseKey(user: "User", domain: "Domain", password: "Password")
         #expect(key == Self.bytes("0c868a403bfd7a93a3001ef22ef02e3f"))
         let response = NTLM.response(
@@ -74,7 +74,7 @@ import Testing
         )
         #expect(response.bytes.prefix(16) == Self.bytes("68cd0ab851e51c96aabc927bebef6a1c")[...])
         #expect(response.sessionKey == Self.bytes("8de40ccadbc14a82f15cb0ad0de95ca3"))
-        // Windows' upper case is one letter for one.
+        // Windows maps each letter to one uppercase letter.
         #expect(
             NTLM.responseKey(user: "straße", domain: "", password: "")
                 != NTLM.responseKey(user: "STRASSE", domain: "", password: ""))
@@ -84,8 +84,8 @@ import Testing
         #expect(NTLM.responseKey(user: "u", domain: "d", password: "") != NTLM.responseKey(user: "u", domain: "D", password: ""))
     }
 
-    @Test func `the message comes out as in MS-NLMP`() throws {
-        // Section 4.2.4.3, less what belongs to signing: the exchanged key at the end, its length, flags and version.
+    @Test func `the authenticate message matches the example of MS-NLMP`() throws {
+        // Section 4.2.4.3, without the fields for signing: the exchanged key at the end, its length, flags and version.
         let published = Self.bytes(
             """
             4e544c4d53535000 03000000 18001800 6c000000 54005400 84000000 0c000c00 48000000 08000800 54000000 10001000 5c000000
@@ -107,8 +107,8 @@ import Testing
         #expect(flags & 0x0088_0201 == 0x0088_0201 && flags & 0x4000_0030 == 0)
     }
 
-    @Test func `a server that sends its time gets a code over all messages`() throws {
-        // Section 3.1.5.1.2. Computed apart from this code, with Python's hmac.
+    @Test func `a server that sends its time gets an integrity code over all messages`() throws {
+        // Section 3.1.5.1.2. The expected value was computed with Python's hmac.
         let message = try Self.answer(
             Self.challenge(Self.names + Self.time + Self.end), channelBinding: [UInt8](repeating: 0xCB, count: 16),
             servicePrincipal: "HTTP/a"
@@ -124,17 +124,17 @@ import Testing
         #expect(Self.number(message, at: 32, size: 4) == 88)
     }
 
-    @Test func `pairs of the server's are kept or replaced`() throws {
-        // Flags are added to; what only a client may say is not taken over from the server.
+    @Test func `the server's target information is copied, except for the client's own pairs`() throws {
+        // Flags are merged; pairs that only a client may send are not copied from the server.
         let evil = Self.bytes("06000400 05000000 09000200 7800 0a000200 7979")
         let message = try Self.answer(Self.challenge(evil + Self.time + Self.end))
         #expect(Array(Self.field(message, at: 20)[44...]) == Self.time + Self.bytes("06000400 07000000") + Self.end + Self.end)
-        // Without a time nothing is added.
+        // Without a time, nothing is added.
         let plain = try Self.answer(Self.challenge(Self.names + Self.end))
         #expect(Array(Self.field(plain, at: 20)[44...]) == Self.names + Self.end + Self.end)
     }
 
-    @Test func `users are named as Windows does`() throws {
+    @Test func `user names are split into domain and name as on Windows`() throws {
         let rows: [(String, String, String)] = [
             ("D\\u", "D", "u"), ("u", "", "u"), ("u@d.example", "", "u@d.example"), ("D\\u\\v", "D", "u\\v"), ("", "", ""),
             ("\\u", "", "u"),
@@ -143,21 +143,21 @@ import Testing
             let message = try Self.answer(Self.challenge(Self.end), user: user)
             func text(_ text: String) -> [UInt8] { text.utf16.flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] } }
             #expect(Self.field(message, at: 28) == text(domain) && Self.field(message, at: 36) == text(name), "\(user)")
-            // Without Unicode, in bytes.
+            // Without Unicode, names are sent as bytes.
             let old = try Self.answer(Self.challenge(Self.end, flags: "02 82 8a e2"), user: user)
             #expect(Self.field(old, at: 28) == Array(domain.utf8) && Self.field(old, at: 36) == Array(name.utf8), "\(user)")
         }
-        // Nothing overflows.
+        // Long names are truncated, and no length overflows.
         let long = String(repeating: "é", count: 100_000)
         let message = try Self.answer(Self.challenge(Self.time), user: "\(long)\\\(long)", servicePrincipal: long)
         #expect(Self.field(message, at: 28).count == 2048 && Self.field(message, at: 36).count == 2048)
     }
 
-    @Test func `what is no challenge is refused`() {
+    @Test func `an invalid challenge is refused`() {
         let good = Self.challenge(Self.names + Self.time + Self.end)
         #expect(NTLM.Challenge(good)?.timestamp == 0x0807_0605_0403_0201)
         #expect(NTLM.Challenge(good)?.targetInfo == Self.names + Self.time + Self.end)
-        // Target information cut off in the middle; but its end mark may be missing.
+        // The challenge is cut off; only the end mark of the target information may be missing.
         for count in 0..<good.count { #expect(NTLM.Challenge(Array(good.prefix(count))) == nil, "\(count) bytes") }
         #expect(NTLM.Challenge(Self.challenge(Self.names)) != nil)
         #expect(NTLM.Challenge(Self.challenge(Self.names + [1])) == nil)
@@ -169,12 +169,12 @@ import Testing
         other = good
         for index in 44..<48 { other[index] = 0xFF }
         #expect(NTLM.Challenge(other) == nil)
-        // An old server without target information: the message ends behind the challenge.
+        // An old server without target information: the message ends after the challenge.
         let old = Self.bytes("4e544c4d53535000 02000000 0000000000000000 01020000 0123456789abcdef")
         #expect(NTLM.Challenge(old)?.targetInfo == Self.end)
     }
 
-    @Test func `the first message says nothing of the user`() {
+    @Test func `the negotiate message does not identify the user`() {
         let message = NTLM.negotiateMessage()
         #expect(message.count == 40 && message.prefix(12) == Self.bytes("4e544c4d53535000 01000000")[...])
         #expect(Self.field(message, at: 16).isEmpty && Self.field(message, at: 24).isEmpty)
@@ -198,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `channel bindings hash as Windows computes them`() {
+    @Test func `channel bindings are hashed as on Windows`() {
         // Microsoft's worked example for Extended Protection.
         let hash = Self.bytes("ea05fefecc6b0bd571dbbc5baa3ed4538 6d0446835f7b74c85621b9983475f95")
         let binding = ChannelBinding.tlsServerEndPoint(hash: hash)

@@ -17,7 +17,7 @@ import Testing
         CacheControl(CachingRow.headers(lines.map { "Cache-Control: " + $0 }.joined(separator: "\n")))
     }
 
-    @Test func `max-age is read in every form that may be sent, and in no other`() {
+    @Test func `max-age is read in every valid form, and in no other`() {
         let rows: [(String, Int?, invalid: Bool)] = [
             // RFC 9111, section 5.2: "cache-directive = token [ "=" ( token / quoted-string ) ]".
             ("max-age=3600", 3600, false), ("max-age=0", 0, false), ("max-age=007", 7, false),
@@ -43,12 +43,12 @@ import Testing
             // Section 4.2.1: "When there is more than one value present for a given directive …, either the first occurrence
             // should be used or the response should be considered stale."
             ("max-age=1, max-age=2", 1, true), ("max-age=2, max-age=1", 1, true), ("max-age=2, max-age=2", 2, false),
-            // Another directive's argument is none of our business.
+            // The arguments of other directives do not matter.
             ("foo=max-age, bar", nil, false), ("foo=\"max-age=3600\"", nil, false), ("foo=\"a, max-age=3600, b\"", nil, false),
             ("foo=\"a\\\", max-age=3600\"", nil, false), ("x-max-age=3600", nil, false), ("max-agex=3600", nil, false),
-            // A quote without end may hide anything.
+            // An unterminated quoted string might contain anything.
             ("foo=\"a, max-age=3600", 3600, true), ("max-age=3600, foo=\"", 3600, true),
-            // What is no directive is passed over.
+            // Members that are not directives are skipped.
             ("=, max-age=1", 1, false), ("\"max-age=5\", max-age=1", 1, false), ("@#, max-age=1", 1, false), ("", nil, false),
         ]
         for (text, seconds, invalid) in rows {
@@ -58,15 +58,15 @@ import Testing
         }
     }
 
-    @Test func `lines of one field count together`() {
+    @Test func `several lines of the field are combined`() {
         let both = control("max-age=1", "no-store")
         #expect(both.maxAge == 1 && both.noStore && !both.hasInvalidFreshness)
         #expect(control("max-age=1", "max-age=2").hasInvalidFreshness)
-        // A quoted string does not reach into the next line.
+        // A quoted string ends with its line.
         #expect(control("foo=\"", "no-store").noStore)
     }
 
-    @Test func `every directive has its place`() {
+    @Test func `every directive is read`() {
         let all = control(
             "no-cache, no-store, no-transform, only-if-cached, must-revalidate, must-understand, public, private",
             "proxy-revalidate, immutable, s-maxage=1, max-stale=2, min-fresh=3, stale-while-revalidate=4, stale-if-error=5, community=\"UCI\""
@@ -76,18 +76,18 @@ import Testing
         #expect(all.sharedMaxAge == 1 && all.maxStale == 2 && all.minFresh == 3)
         #expect(all.staleWhileRevalidate == 4 && all.staleIfError == 5 && all.maxAge == nil && !all.hasInvalidFreshness)
         #expect(CacheControl(HeaderBlock()) == CacheControl(CachingRow.headers("Server: max-age=1")))
-        // An argument too many takes nothing away from what restricts.
+        // An unexpected argument does not disable a restrictive directive.
         let odd = control("no-store=1, no-cache;, must-revalidate=\"x\"")
         #expect(odd.noStore && odd.noCache && odd.mustRevalidate)
     }
 
-    @Test func `no-cache may name fields`() {
+    @Test func `no-cache may list field names`() {
         let rows: [(String, all: Bool, [String])] = [
             ("no-cache", true, []), ("no-cache=\"Set-Cookie\"", false, ["Set-Cookie"]),
             ("no-cache=\"a, b\"", false, ["a", "b"]), ("no-cache=\"a\", no-cache=\"b\"", false, ["a", "b"]),
             // Section 5.2.2.4: "This directive uses the quoted-string form of the argument syntax"; the other is accepted.
             ("no-cache=Set-Cookie", false, ["Set-Cookie"]),
-            // What names no field stands for all.
+            // An argument without valid field names means all fields.
             ("no-cache=\"\"", true, []), ("no-cache=", true, []), ("no-cache=\"a b\"", true, []), ("no-cache=\",\"", true, []),
             ("no-cache, no-cache=\"a\"", true, ["a"]), ("no-cache=\"a\"x", true, []), ("no-cache=\"a", true, []),
         ]
@@ -97,7 +97,7 @@ import Testing
         }
     }
 
-    @Test func `what permits is read narrowly`() {
+    @Test func `permissive directives are read strictly`() {
         let rows: [(String, stale: Int?, revalidate: Int?, error: Int?)] = [
             // Section 5.2.1.2: "If no value is assigned to max-stale, then the client will accept a stale response of any age."
             ("max-stale", CacheControl.maximumSeconds, nil, nil), ("max-stale=5", 5, nil, nil), ("max-stale=x", nil, nil, nil),
@@ -114,7 +114,7 @@ import Testing
         #expect(fresh.minFresh == 9 && fresh.hasInvalidFreshness)
     }
 
-    @Test func `Pragma counts in requests without Cache-Control only`() {
+    @Test func `Pragma counts only in requests without Cache-Control`() {
         // RFC 7234, section 5.4: "caches MUST consider the no-cache request pragma-directive as having the same effect as if
         // "Cache-Control: no-cache" were present". RFC 9111 only deprecates it.
         let rows = [
@@ -125,7 +125,7 @@ import Testing
         #expect(!CacheControl(CachingRow.headers("Pragma: no-cache")).noCache)
     }
 
-    @Test func `no bytes make it trap`() {
+    @Test func `no field value traps`() {
         let pieces = [
             "max-age", "no-cache", "no-store", "=", "\"", "\\", ",", " ", "\t", "0", "99999999999", "-", ";", "\u{FF}",
             "max-stale", "a",

@@ -34,7 +34,7 @@ import Testing
         ).word
     }
 
-    @Test func `redirects and errors are used while they are fresh, and never asked about`() {
+    @Test func `redirects and errors are used while fresh, and never revalidated`() {
         let fields = Self.tagged + "Cache-Control: max-age=60, stale-while-revalidate=600, stale-if-error=600"
         for status in [301, 302, 307, 308, 404, 410, 503] {
             let rows: [(age: Double, request: String, policy: Policy, String)] = [
@@ -42,7 +42,7 @@ import Testing
                 (59, "Cache-Control: no-cache", .useProtocol, "fetch"),
                 (61, "Cache-Control: max-stale=9", .useProtocol, "use"),
                 (61, "Cache-Control: only-if-cached", .useProtocol, "fail"),
-                // The whole of it answers a request for a part: only a 200 has parts (RFC 9110, section 14.2).
+                // A stored redirect or error also answers a range request: only a 200 has parts (RFC 9110, section 14.2).
                 (59, "Range: bytes=0-4", .useProtocol, "use"), (61, "Range: bytes=0-4", .useProtocol, "fetch"),
                 (59, "", .returnCacheElseLoad, "use"), (61, "", .returnCacheElseLoad, "fetch"),
                 (61, "", .returnCacheDontLoad, "use"),
@@ -55,13 +55,13 @@ import Testing
         }
     }
 
-    @Test func `what is fresh is used, what is stale is validated`() {
+    @Test func `a fresh response is used, and a stale one is revalidated`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         let rows: [(String?, age: Double, String)] = [
             (nil, 0, "fetch"),
             // RFC 9111, section 4: "the stored response is one of: fresh; allowed to be served stale; successfully validated".
             (fresh, 0, "use"), (fresh, 59, "use"), (fresh, 60, Self.conditions), (fresh, 1e6, Self.conditions),
-            // Section 4.3.1: what it has to ask with.
+            // Section 4.3.1: the fields of the conditional request.
             ("Date: {0}\nCache-Control: max-age=60", 61, "fetch"),
             ("Date: {0}\nCache-Control: max-age=60\nETag: W/\"a\"", 61, "revalidate If-None-Match: W/\"a\""),
             ("Date: {0}\nCache-Control: max-age=60\nETag: a", 61, "revalidate If-None-Match: a"),
@@ -73,35 +73,35 @@ import Testing
             // Section 4.2.2.
             ("Date: {0}\nLast-Modified: {-1000}", 99, "use"),
             ("Date: {0}\nLast-Modified: {-1000}", 101, "revalidate If-Modified-Since: " + CachingRow.date(-1000)),
-            // Without freshness and validator there is nothing to do with it.
+            // A response that has neither freshness nor validators cannot be used.
             ("Date: {0}", 0, "fetch"), ("", 0, "fetch"), ("Date: {0}\nExpires: 0", 0, "fetch"),
             // Section 5.2.2.4: "MUST NOT be used to satisfy any other request without forwarding it for validation".
             (Self.tagged + "Cache-Control: no-cache, max-age=60", 0, Self.conditions),
             (Self.tagged + "Cache-Control: max-age=60\nCache-Control: no-cache", 0, Self.conditions),
             ("Date: {0}\nCache-Control: no-cache, max-age=60", 0, "fetch"),
-            // With field names, it is those that are kept back.
+            // With field names, only those fields are withheld.
             (Self.tagged + "Cache-Control: no-cache=\"X\", max-age=60", 0, "use"),
             (Self.tagged + "Cache-Control: no-cache=\"X\", max-age=60", 60, Self.conditions),
-            // Section 5.2.2.2: must-revalidate is of stale responses.
+            // Section 5.2.2.2: must-revalidate only concerns stale responses.
             (Self.tagged + "Cache-Control: max-age=60, must-revalidate", 59, "use"),
             (Self.tagged + "Cache-Control: max-age=60, must-revalidate", 60, Self.conditions),
-            // A private cache's freedom.
+            // Directives that do not restrict a private cache.
             (Self.tagged + "Cache-Control: private, max-age=60", 59, "use"),
             (Self.tagged + "Cache-Control: max-age=60, s-maxage=0, proxy-revalidate", 59, "use"),
-            // Section 4.2.3: age from elsewhere counts.
+            // Section 4.2.3: the Age field of other caches counts.
             (Self.tagged + "Cache-Control: max-age=60\nAge: 50", 9, "use"),
             (Self.tagged + "Cache-Control: max-age=60\nAge: 50", 10, Self.conditions),
-            // Section 4.2.1: contradictions are stale.
+            // Section 4.2.1: contradictory directives make the response stale.
             (Self.tagged + "Cache-Control: max-age=60, max-age=90", 0, Self.conditions),
             (Self.tagged + "Cache-Control: max-age=1h", 0, Self.conditions),
-            // A 304 said since that it must not be kept.
+            // A later 304 said that the response must not be stored.
             (Self.tagged + "Cache-Control: max-age=60, no-store", 0, "fetch"),
             (Self.tagged + "Cache-Control: max-age=60\nVary: *", 0, "fetch"),
         ]
         for (stored, age, expected) in rows { #expect(word(stored, age: age) == expected, "\(stored ?? "nothing") at \(age)") }
     }
 
-    @Test func `the request has a say`() {
+    @Test func `request directives are honored`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         let strict = Self.tagged + "Cache-Control: max-age=60, must-revalidate"
         let rows: [(String, String, age: Double, String)] = [
@@ -109,7 +109,7 @@ import Testing
             ("Cache-Control: no-cache", fresh, 0, Self.conditions), ("Pragma: no-cache", fresh, 0, Self.conditions),
             ("Pragma: no-cache\nCache-Control: max-stale", fresh, 0, "use"), ("Pragma: x", fresh, 0, "use"),
             ("Cache-Control: no-cache", "Date: {0}\nCache-Control: max-age=60", 0, "fetch"),
-            // Section 5.2.1.5; who writes it means to bypass the cache.
+            // Section 5.2.1.5: a request with no-store bypasses the cache.
             ("Cache-Control: no-store", fresh, 0, "fetch"),
             // Section 5.2.1.1: "prefers a response whose age is less than or equal to the specified number of seconds".
             ("Cache-Control: max-age=30", fresh, 30, "use"), ("Cache-Control: max-age=30", fresh, 31, Self.conditions),
@@ -130,11 +130,11 @@ import Testing
             ("Cache-Control: max-age=30, max-stale=10", fresh, 41, Self.conditions),
             ("Cache-Control: max-age=90, max-stale=10", fresh, 70, "use"),
             ("Cache-Control: max-age=0, max-stale=10", fresh, 10, "use"),
-            // Section 4.2.4: not where it is "prohibited by an explicit in-protocol directive".
+            // Section 4.2.4: unless it is "prohibited by an explicit in-protocol directive".
             ("Cache-Control: max-stale", strict, 61, Self.conditions),
             ("Cache-Control: max-stale", Self.tagged + "Cache-Control: no-cache", 0, Self.conditions),
             ("Cache-Control: max-stale, no-cache", fresh, 0, Self.conditions),
-            // Those of shared caches prohibit nothing.
+            // Directives for shared caches prohibit nothing.
             ("Cache-Control: max-stale=10", fresh + ", proxy-revalidate, s-maxage=1", 65, "use"),
             // Section 5.2.1.7: "a stored response consistent with the other constraints of the request", or a 504.
             ("Cache-Control: only-if-cached", fresh, 0, "use"), ("Cache-Control: only-if-cached", fresh, 61, "fail"),
@@ -154,7 +154,7 @@ import Testing
         #expect(word(fresh, request: "Cache-Control: only-if-cached", method: "POST") == "fail")
     }
 
-    @Test func `stale while it is validated, where the response allows it`() {
+    @Test func `a stale response is used while it is revalidated, if the response allows that`() {
         let stored = Self.tagged + "Cache-Control: max-age=60, stale-while-revalidate=30"
         let background = "background" + Self.conditions.dropFirst("revalidate".count)
         let rows: [(String, String, age: Double, String)] = [
@@ -169,7 +169,7 @@ import Testing
             (stored, "Cache-Control: no-cache", 61, Self.conditions), (stored, "Cache-Control: max-age=90", 61, Self.conditions),
             (stored, "Cache-Control: min-fresh=1", 61, Self.conditions), (stored, "Cache-Control: max-stale=5", 61, "use"),
             (stored, "Cache-Control: max-stale=5", 70, background), (stored, "Cache-Control: no-store", 61, "fetch"),
-            // A part and a head are not what would be stored.
+            // A part, or a HEAD response, could not replace the stored response.
             (stored, "Range: bytes=0-4", 61, Self.conditions),
         ]
         for (stored, request, age, expected) in rows {
@@ -178,7 +178,7 @@ import Testing
         #expect(word(stored, age: 61, method: "HEAD") == "fetch")
     }
 
-    @Test func `what may hide an error is held ready, validator or not`() {
+    @Test func `a response that may be used instead of an error is kept at hand, with or without a validator`() {
         let plain = "Date: {0}\nCache-Control: max-age=60"
         let rows: [(String, String, age: Double, method: String, String)] = [
             // RFC 5861, section 4: "a cached stale response MAY be used to satisfy the request, regardless of other freshness
@@ -195,12 +195,12 @@ import Testing
         for (stored, request, age, method, expected) in rows {
             #expect(word(stored, age: age, request: request, method: method) == expected, "\(method) \(stored) / \(request)")
         }
-        // Who wants it validated wants to know of the error.
+        // A load that requires validation has to see the error.
         let stored = plain + ", stale-if-error=600"
         #expect(word(stored, age: 61, policy: .reloadRevalidating) == "fetch Cache-Control: max-age=0")
     }
 
-    @Test func `the app's own conditions go past the cache`() {
+    @Test func `a request with the app's own conditions bypasses the cache`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         for field in [
             "If-None-Match: \"a\"", "If-None-Match: *", "If-Modified-Since: {0}", "If-Match: \"a\"", "If-Unmodified-Since: {0}",
@@ -208,18 +208,18 @@ import Testing
             #expect(word(fresh, request: field) == "fetch", "\(field)")
             #expect(word(fresh, age: 61, request: field) == "fetch", "\(field)")
             #expect(word(fresh, request: field, policy: .reloadRevalidating) == "fetch Cache-Control: max-age=0", "\(field)")
-            // Who asks for whatever is stored gets it.
+            // Policies that return any stored response still do.
             #expect(word(fresh, request: field, policy: .returnCacheDontLoad) == "use", "\(field)")
             #expect(word(fresh, request: field, policy: .returnCacheElseLoad) == "use", "\(field)")
             #expect(word(fresh, request: field + "\nCache-Control: only-if-cached") == "use", "\(field)")
         }
-        // Without Range, If-Range says nothing.
+        // If-Range has no effect without Range.
         #expect(word(fresh, request: "If-Range: \"b\"") == "use")
     }
 
-    @Test func `HEAD is answered from a stored GET, and nothing else is`() {
+    @Test func `a stored GET answers HEAD, and no other method`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
-        // RFC 9110, section 9.3.2: a stored GET has everything that the answer to a HEAD has.
+        // RFC 9110, section 9.3.2: a stored GET has all fields of the response to a HEAD.
         #expect(word(fresh, method: "HEAD") == "use")
         #expect(word(fresh, method: "HEAD", policy: .returnCacheDontLoad) == "use")
         #expect(word(fresh, age: 61, method: "HEAD") == "fetch")
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `Apple's policies`() {
+    @Test func `each of Apple's cache policies is followed`() {
         let fresh = Self.tagged + "Cache-Control: max-age=60"
         let plain = "Date: {0}\nCache-Control: max-age=60"
         let reload = "fetch Cache-Control: no-cache, Pragma: no-cache"
@@ -273,7 +273,7 @@ import Testing
         }
     }
 
-    @Test func `what is immutable is not asked about while it is fresh`() {
+    @Test func `an immutable response is not revalidated while it is fresh`() {
         let stored = Self.tagged + "Cache-Control: max-age=60, immutable"
         let asked = Self.conditions + ", Cache-Control: max-age=0"
         // RFC 8246, section 2: "Clients SHOULD NOT issue a conditional request during the response's freshness lifetime (e.g.,
@@ -284,7 +284,7 @@ import Testing
         #expect(word(stored, policy: .reloadIgnoringLocal) == "fetch")
         #expect(word(stored, request: "Cache-Control: no-cache") == Self.conditions)
         #expect(word(stored, request: "Cache-Control: no-cache", policy: .reloadRevalidating) == Self.conditions)
-        // It says nothing of a freshness that we made up.
+        // The directive has no effect on heuristic freshness.
         let guessed = "Date: {0}\nLast-Modified: {-100000}\nETag: \"a\"\nCache-Control: immutable"
         #expect(word(guessed, policy: .reloadRevalidating).hasPrefix("revalidate"))
     }
@@ -307,11 +307,11 @@ import Testing
                 && Policy(rawValue: 6) == nil)
     }
 
-    @Test func `a part is used for ranges, and completed otherwise`() {
+    @Test func `a stored part answers ranges, and is completed for other requests`() {
         let part = "Date: {0}\nETag: \"a\"\nCache-Control: max-age=60\nContent-Range: bytes 0-99/200"
         let rest = "fetch Range: bytes=100-, If-Range: \"a\""
         let rows: [(String, String, age: Double, policy: Policy, String)] = [
-            // RFC 9111, section 4: a partial response must not answer a request for all.
+            // RFC 9111, section 4: a partial response must not answer a request for the whole.
             (part, "", 0, .useProtocol, rest), (part, "", 61, .useProtocol, rest), (part, "", 0, .returnCacheElseLoad, rest),
             (part, "", 0, .returnCacheDontLoad, "fail"), (part, "", 0, .reloadIgnoringLocal, "fetch"),
             (part, "Cache-Control: only-if-cached", 0, .useProtocol, "fail"),
@@ -320,7 +320,7 @@ import Testing
             (part, "Range: bytes=10-120", 0, .useProtocol, "fetch"),
             (part, "Range: bytes=10-19\nIf-Range: \"b\"", 0, .useProtocol, "fetch"),
             (part, "Range: bytes=10-19\nIf-Range: \"a\"", 0, .useProtocol, "use"),
-            // Section 3.4 wants a strong validator.
+            // Section 3.4 requires a strong validator.
             ("Date: {0}\nETag: W/\"a\"\nCache-Control: max-age=60\nContent-Range: bytes 0-99/200", "", 0, .useProtocol, "fetch"),
             ("Date: {0}\nETag: \"a\"\nContent-Range: bytes 50-149/200", "", 0, .useProtocol, "fetch"),
         ]

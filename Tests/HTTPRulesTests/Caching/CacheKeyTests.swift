@@ -12,27 +12,27 @@ import HTTPWire
 import Testing
 
 @Suite struct CacheKeyTests {
-    @Test func `URLs that mean the same have the same key`() throws {
+    @Test func `equivalent URLs have the same key`() throws {
         let rows = [
             // RFC 9110, section 4.2.3: scheme and host in lower case, default port and empty path are equivalent.
             ("HTTPS://A.Example", "https://a.example/"), ("https://a.example:443/", "https://a.example/"),
             ("http://a.example:80/x", "http://a.example/x"), ("http://a.example:443/", "http://a.example:443/"),
             ("https://a.example:8443/", "https://a.example:8443/"), ("https://a.example/#f", "https://a.example/"),
             ("https://a.example?q", "https://a.example/?q"), ("https://a.example/?", "https://a.example/?"),
-            // Path and query are the server's business.
+            // Path and query are compared as they are.
             ("https://a.example/A?B=%7e&b", "https://a.example/A?B=%7e&b"),
             ("https://a.example/a//b/", "https://a.example/a//b/"),
             ("https://[2001:DB8::1]:443/", "https://[2001:db8::1]/"), ("https://[::1]:8080/", "https://[::1]:8080/"),
-            // The user is part of what was asked for; the password is not for the disk.
+            // The user is part of the key; the password must not be written to the disk.
             ("https://ann:secret@a.example/", "https://ann@a.example/"), ("https://a%40b@a.example/", "https://a%40b@a.example/"),
             ("https://a%25b@a.example/", "https://a%25b@a.example/"),
-            // Protocols of the app.
+            // Schemes of the app.
             ("MyApp://Thing/X#f", "myapp://Thing/X"), ("ftp://a.example/x", "ftp://a.example/x"),
         ]
         for (text, key) in rows { #expect(CacheKey.text(of: try requiredURL(text)) == key, "\(text)") }
     }
 
-    @Test func `Vary chooses by the fields of the request`() {
+    @Test func `Vary selects by the fields of the request`() {
         let rows: [(vary: String, stored: String, asked: String, Bool)] = [
             ("", "Accept: a", "Accept: b", true),
             ("Vary: Accept", "Accept: a", "Accept: a", true), ("Vary: Accept", "Accept: a", "Accept: b", false),
@@ -44,7 +44,7 @@ import Testing
             // "A stored response with a Vary header field value containing a member "*" always fails to match."
             ("Vary: *", "", "", false), ("Vary: Accept, *", "Accept: a", "Accept: a", false),
             ("Vary: Accept\nVary: *", "", "", false),
-            // Every named field has to match.
+            // Every listed field has to match.
             ("Vary: Foo, Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 2", true),
             ("Vary: Foo, Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 3", false),
             ("Vary: Foo\nVary: Bar", "Foo: 1\nBar: 2", "Foo: 1\nBar: 3", false), ("Vary: Foo,,Bar,", "Foo: 1", "Foo: 1", true),
@@ -59,7 +59,7 @@ import Testing
             ("Vary: Accept-Language", "Accept-Language: en, de", "Accept-Language: de, en", false),
             ("Vary: Foo", "Foo: a", "Foo: A", false), ("Vary: Cookie", "Cookie: a=1", "Cookie: a=2", false),
             ("Vary: Authorization", "Authorization: x", "", false),
-            // What is no field name matches nothing.
+            // An invalid field name matches nothing.
             ("Vary: a b", "", "", false), ("Vary: @", "", "", false),
         ]
         for (vary, request, asked, expected) in rows {
@@ -69,16 +69,16 @@ import Testing
         }
     }
 
-    @Test func `what a credential obtained is for requests that carry it, unless it is public`() {
+    @Test func `a response to a request with credentials is used only for the same credentials, unless it is public`() {
         let rows: [(fields: String, stored: String, asked: String, Bool)] = [
             ("", "Authorization: a", "Authorization: a", true), ("", "Authorization: a", "Authorization: b", false),
             ("", "Authorization: a", "", false), ("Cache-Control: public", "Authorization: a", "", true),
             ("Cache-Control: public", "Authorization: a", "Authorization: b", true),
             ("Cache-Control: private", "Authorization: a", "", false),
-            // What came without one may answer all, unless it varies (RFC 9111, section 4.1).
+            // A response obtained without credentials answers all requests, unless it varies (RFC 9111, section 4.1).
             ("", "", "Authorization: a", true), ("Vary: Authorization", "", "Authorization: a", false),
             ("Cache-Control: public\nVary: Authorization", "Authorization: a", "", false),
-            // A cookie is no credential here.
+            // A cookie does not count as a credential.
             ("", "Cookie: a", "Cookie: b", true),
         ]
         for (fields, request, asked, expected) in rows {
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `only what Vary names is kept of the request`() {
+    @Test func `only the request fields that Vary lists are stored`() {
         let stored = CachingRow.stored("Vary: Accept, Foo", request: "Accept: a\nCookie: secret\naccept: b")
         #expect(stored.varyFields == CachingRow.headers("Accept: a, b"))
         #expect(CachingRow.stored("", request: "Accept: a").varyFields.isEmpty)

@@ -12,9 +12,9 @@ import HTTPWire
 import SeededNumbers
 import Testing
 
-/// Plays random histories of one resource through the rules, against a model that reckons in whole seconds with max-age alone.
+/// Plays random histories of one resource through the rules, and compares them with a model in whole seconds with max-age only.
 @Suite struct CachingHistoryTests {
-    /// What the model knows of the stored copy.
+    /// The model's view of the stored copy.
     private struct Copy {
         var version: Int
         var validatedAt: Int
@@ -24,7 +24,7 @@ import Testing
         var noCache: Bool
     }
 
-    @Test func `decisions are those of a simple model`() {
+    @Test func `decisions match those of a simple model`() {
         for seed in 0..<300 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             var history: [String] = []
@@ -48,7 +48,7 @@ import Testing
                 history.append("\(now) \(request.fields) -> \(word)")
                 #expect(word == expected, "seed \(seed), expected \(expected):\n\(history.joined(separator: "\n"))")
                 guard word == "fetch" || word == "revalidate" || word == "background", request.store else { continue }
-                // The server answers with 304 or with a new version, under directives drawn anew.
+                // The server answers with 304 or with a new version, with new random directives.
                 let fresh = Copy(
                     version: version,
                     validatedAt: now,
@@ -65,7 +65,7 @@ import Testing
                 } else {
                     if word != "fetch", let old = stored {
                         let update = Revalidation.merged(old, with304: headers, requestTime: time, responseTime: time)
-                        #expect(update == nil, "seed \(seed): a 304 of another version")
+                        #expect(update == nil, "seed \(seed): a 304 for another version")
                     }
                     stored = CachingRow.stored(Self.fields(fresh))
                     stored?.requestTime = time

@@ -10,10 +10,10 @@
 import HTTPRules
 import HTTPWire
 
-/// Writes what the tables of the caching tests are made of.
+/// Creates the values in the tables of the caching tests.
 ///
-/// Fields are lines of text; `{60}` stands for the HTTP date a minute after ``start``, at which everything was asked for and
-/// received unless a row says otherwise.
+/// Fields are lines of text; `{60}` stands for the HTTP date one minute after ``start``, which is the time of the stored request
+/// and response unless a row says otherwise.
 enum CachingRow {
     /// 2026-05-09 06:13:20 UTC, in seconds since the reference date.
     static let start: Double = 800_000_000
@@ -59,7 +59,7 @@ enum CachingRow {
 }
 
 extension CacheDecision {
-    /// In one word, with the fields that are sent.
+    /// The decision as one word, with the fields that are sent.
     var word: String {
         func list(_ fields: [(String, String)]) -> String { fields.map { " \($0.0): \($0.1)" }.joined(separator: ",") }
         return switch self {

@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct FreshnessTests {
-    @Test func `the server's word on freshness`() {
+    @Test func `the lifetime is that of max-age, or of Expires`() {
         let rows: [(String, Double)] = [
             // RFC 9111, section 4.2.1: "If the max-age response directive is present, use its value".
             ("Cache-Control: max-age=60", 60), ("Cache-Control: max-age=60\nExpires: {3600}\nDate: {0}", 60),
@@ -28,7 +28,7 @@ import Testing
             ("Expires: {100}\nDate: {0}", 100), ("Expires: {100}\nDate: {40}", 60), ("Expires: {100}\nDate: {-40}", 140),
             ("Expires: {0}\nDate: {0}", 0), ("Expires: {-1}\nDate: {0}", 0),
             ("Cache-Control: public\nExpires: {9}\nDate: {0}", 9),
-            // RFC 9110, section 6.6.1: without a Date, that of receipt.
+            // RFC 9110, section 6.6.1: without a Date, the time of receipt counts.
             ("Expires: {100}", 100), ("Expires: {100}\nDate: 0", 100), ("Expires: {100}\nDate: today", 100),
             // RFC 9111, section 5.3: "MUST interpret invalid date formats, especially the value "0", as representing a time in
             // the past".
@@ -38,14 +38,14 @@ import Testing
             ("Expires: {100}\nExpires: {200}\nDate: {0}", 0), ("Expires: {100}\nExpires: {100}\nDate: {0}", 100),
             ("Cache-Control: max-age=10\nCache-Control: max-age=20", 0),
             ("Cache-Control: max-age=x\nExpires: {100}\nDate: {0}", 0),
-            // A long time is a long time.
+            // Lifetimes are limited to 2^31 seconds.
             ("Expires: Fri, 31 Dec 9999 23:59:59 GMT", 2_147_483_648), ("Cache-Control: max-age=99999999999", 2_147_483_648),
         ]
         for (text, lifetime) in rows { #expect(Freshness.lifetime(CachingRow.stored(text)) == lifetime, "\(text)") }
     }
 
-    @Test func `Expires is read as dates are defined`() {
-        // Start is Sat, 09 May 2026 06:13:20 GMT; each of these would be ten seconds later.
+    @Test func `Expires is parsed as an HTTP date`() {
+        // The start is Sat, 09 May 2026 06:13:20 GMT; the dates are ten seconds later.
         let rows: [(String, Double)] = [
             ("Sat, 09 May 2026 06:13:30 GMT", 10), ("Saturday, 09-May-26 06:13:30 GMT", 10), ("Sat May  9 06:13:30 2026", 10),
             ("Sat May 09 06:13:30 2026", 10),
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `without the server's word, a tenth of the time since the last change`() {
+    @Test func `without an explicit lifetime, a tenth of the time since the last change is used`() {
         let rows: [(String, Int, Double)] = [
             // RFC 9111, section 4.2.2: "A typical setting of this fraction might be 10%."
             ("Last-Modified: {-1000}\nDate: {0}", 200, 100), ("Last-Modified: {-1000}", 200, 100),
@@ -88,7 +88,7 @@ import Testing
             // "A cache MUST NOT use heuristics to determine freshness when an explicit expiration time is present".
             ("Last-Modified: {-1000}\nDate: {0}\nExpires: {5}", 200, 5),
             ("Last-Modified: {-1000}\nCache-Control: max-age=5", 200, 5),
-            // Directives that say nothing of time leave it to us; s-maxage speaks to others.
+            // Directives without a time allow a heuristic; s-maxage is for shared caches.
             ("Last-Modified: {-1000}\nCache-Control: private", 200, 100),
             ("Last-Modified: {-1000}\nCache-Control: s-maxage=9", 200, 100),
             ("Last-Modified: {-1000}\nPragma: no-cache", 200, 100),
@@ -97,7 +97,7 @@ import Testing
             ("Last-Modified: {-1000}", 203, 100), ("Last-Modified: {-1000}", 204, 100), ("Last-Modified: {-1000}", 206, 100),
             ("Last-Modified: {-1000}", 404, 100), ("Last-Modified: {-1000}", 501, 100), ("Last-Modified: {-1000}", 300, 100),
             ("Last-Modified: {-1000}", 201, 0), ("Last-Modified: {-1000}", 202, 0), ("Last-Modified: {-1000}", 299, 0),
-            // A status that says that it is permanent, RFC 9110, sections 15.4.2, 15.4.9 and 15.5.11.
+            // A permanent status: RFC 9110, sections 15.4.2, 15.4.9 and 15.5.11.
             ("", 301, 604_800), ("Date: {-5}", 308, 604_800), ("Last-Modified: {-1000}", 410, 604_800),
             ("Cache-Control: max-age=5", 301, 5), ("Expires: 0", 308, 0),
             ("Last-Modified: {-1000}", 302, 0), ("Last-Modified: {-1000}", 500, 0),
@@ -110,7 +110,7 @@ import Testing
         }
     }
 
-    @Test func `age counts from the origin`() {
+    @Test func `the age is counted from the origin`() {
         let rows: [(String, delay: Double, resident: Double, Double)] = [
             ("Date: {0}", 0, 0, 0), ("Date: {0}", 0, 30, 30),
             // Section 4.2.3: "apparent_age = max(0, response_time - date_value)".
@@ -129,7 +129,7 @@ import Testing
             ("Age: 007", 0, 0, 7),
             // Section 1.2.2.
             ("Age: 99999999999999999999", 0, 0, 2_147_483_648), ("Age: 2147483649", 0, 0, 2_147_483_648),
-            // A clock that was set back counts as time passed.
+            // If the clock was set back, the difference counts as age.
             ("Date: {0}", 0, -30, 30), ("Date: {0}", -5, 0, 0),
         ]
         for (text, delay, resident, age) in rows {
@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test func `fresh is younger than the lifetime`() {
+    @Test func `a response is fresh if it is younger than its lifetime`() {
         // Section 4.2: "response_is_fresh = (freshness_lifetime > current_age)".
         let stored = CachingRow.stored("Date: {0}\nCache-Control: max-age=60")
         for (age, fresh) in [(0, true), (59, true), (60, false), (61, false)] {
@@ -146,12 +146,12 @@ import Testing
         }
         #expect(Freshness.staleness(stored, now: CachingRow.start + 75) == 15)
         #expect(Freshness.staleness(stored, now: CachingRow.start + 5) == 0)
-        // "Age" of 2^31 beats every lifetime.
+        // An Age of 2^31 exceeds every lifetime.
         let old = CachingRow.stored("Date: {0}\nCache-Control: max-age=2147483648\nAge: 2147483648")
         #expect(!Freshness.isFresh(old, now: CachingRow.start))
     }
 
-    @Test func `times that are none make nothing fresh for ever`() {
+    @Test func `invalid times never make a response fresh forever`() {
         var stored = CachingRow.stored("Date: {0}\nCache-Control: max-age=60")
         for time in [Double.nan, .infinity, -.infinity, .greatestFiniteMagnitude] {
             let age = Freshness.currentAge(stored, now: time)
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `what is served unvalidated tells its age and keeps back what no-cache names`() {
+    @Test func `a response served without validation has an Age, and lacks the fields that no-cache lists`() {
         // Section 4: "MUST generate an Age header field, replacing any present in the response".
         let stored = CachingRow.stored(
             "Date: {0}\nAge: 5\nCache-Control: max-age=60, no-cache=\"Set-Cookie, X\"\nSet-Cookie: a=b\nX: 1\nY: 2")
@@ -178,23 +178,23 @@ import Testing
         #expect(stored.headersForReuse(now: CachingRow.start + 10, wasValidated: true) == stored.headers)
     }
 
-    @Test func `what came without a date is served with that of receipt`() {
+    @Test func `a response without Date is served with the date of receipt`() {
         // RFC 9110, section 6.6.1: "MUST record the time it was received and append a corresponding Date header field … if it
         // is cached".
         for (text, date) in [("X: 1", CachingRow.date(0)), ("Date: {-5}", CachingRow.date(-5)), ("Date: x", "x")] {
             let served = CachingRow.stored(text).headersForReuse(now: CachingRow.start + 10, wasValidated: false)
             #expect(served.all("Date") == [date], "\(text)")
         }
-        // It does not make a strong validator of the date of change (section 8.8.2.2: "generated by the same clock").
+        // That date does not make Last-Modified a strong validator (section 8.8.2.2: "generated by the same clock").
         #expect(CachingRow.stored("Last-Modified: {-1000}").strongValidator == nil)
     }
 
-    @Test func `the quick way to read a date and the thorough one agree`() {
+    @Test func `the fast and the complete date parser agree`() {
         var random = SeededNumbers(seed: 1)
         for _ in 0..<3000 {
             let time = Double.random(in: 0..<8e9, using: &random).rounded()
             let parts = HTTPDate.format(time).split(separator: " ")
-            // The same second in the form of asctime, which is read the thorough way.
+            // The same second in asctime format, which only the complete parser reads.
             let other = "\(parts[0].prefix(3)) \(parts[2]) \(parts[1]) \(parts[4]) \(parts[3])"
             let later = CachingRow.stored("Date: \(other)\nExpires: \(HTTPDate.format(time + 1000))")
             #expect(Freshness.lifetime(later) == 1000, "\(other)")

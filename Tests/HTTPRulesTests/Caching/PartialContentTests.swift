@@ -23,7 +23,7 @@ import Testing
         return "\(found.status) \(range) at \(body.lowerBound)"
     }
 
-    @Test func `a whole response answers for its ranges`() {
+    @Test func `a whole response answers range requests`() {
         let whole = CachingRow.stored(Self.head + "Content-Length: 100")
         let rows = [
             // RFC 9110, section 14.1.2.
@@ -36,17 +36,17 @@ import Testing
             ("Range: bytes=0-9223372036854775807", "206 bytes 0-99/100 at 0"),
             // "If the selected representation is shorter than the specified suffix-length, the entire representation is used."
             ("Range: bytes=-200", "206 bytes 0-99/100 at 0"), ("Range: bytes=-99999999999999999999", "206 bytes 0-99/100 at 0"),
-            // Section 15.5.17: no overlap.
+            // Section 15.5.17: a range outside the response.
             ("Range: bytes=100-", "416 bytes */100"), ("Range: bytes=100-200", "416 bytes */100"),
             ("Range: bytes=-0", "416 bytes */100"),
             ("Range: bytes=99999999999999999999-", "416 bytes */100"),
-            // What we leave to the origin: several, other units, what is malformed.
+            // Also left to the server: several ranges, other units, and malformed ranges.
             ("Range: bytes=0-1,3-4", "nothing"), ("Range: items=0-1", "nothing"), ("Range: bytes=2-1", "nothing"),
             ("Range: bytes=", "nothing"), ("Range: bytes=-", "nothing"), ("Range: bytes=a-b", "nothing"),
             ("Range: 0-1", "nothing"),
             ("Range: ", "nothing"), ("", "nothing"), ("Range: bytes=0-1\nRange: bytes=2-3", "nothing"),
             ("Range: bytes=+0-1", "nothing"),
-            // Section 13.1.5: the version that the client has, by strong comparison, or the date to the second.
+            // Section 13.1.5: the client's version, by strong comparison, or an exact date.
             ("Range: bytes=0-1\nIf-Range: \"a\"", "206 bytes 0-1/100 at 0"), ("Range: bytes=0-1\nIf-Range: \"b\"", "nothing"),
             ("Range: bytes=0-1\nIf-Range: W/\"a\"", "nothing"), ("Range: bytes=0-1\nIf-Range: {-9}", "206 bytes 0-1/100 at 0"),
             ("Range: bytes=0-1\nIf-Range: {-8}", "nothing"), ("Range: bytes=0-1\nIf-Range: ", "nothing"),
@@ -55,20 +55,20 @@ import Testing
         for (request, expected) in rows { #expect(served(request, whole) == expected, "\(request)") }
     }
 
-    @Test func `some responses answer for no range`() {
+    @Test func `some responses do not answer range requests`() {
         let request = "Range: bytes=0-1"
         #expect(served(request, CachingRow.stored(Self.head + "Content-Encoding: gzip")) == "nothing")
         #expect(served(request, CachingRow.stored(Self.head + "Content-Encoding: identity")) == "206 bytes 0-1/100 at 0")
         #expect(served(request, CachingRow.stored(Self.head, status: 203)) == "nothing")
         #expect(served(request, CachingRow.stored("", length: 0)) == "416 bytes */0")
         #expect(served("Range: bytes=-1", CachingRow.stored("", length: 0)) == "nothing")
-        // Section 8.8.2.2: a date of the same second is no strong validator.
+        // Section 8.8.2.2: a Last-Modified within the same second as Date is not a strong validator.
         let recent = CachingRow.stored("Date: {0}\nLast-Modified: {0}")
         #expect(served(request + "\nIf-Range: {0}", recent) == "nothing")
         #expect(served(request + "\nIf-Range: \"a\"", CachingRow.stored("ETag: W/\"a\"")) == "nothing")
     }
 
-    @Test func `a part answers for what lies within it`() {
+    @Test func `a stored part answers ranges within it`() {
         let part = CachingRow.stored(Self.head + "Content-Range: bytes 50-149/200", status: 206)
         let rows = [
             ("Range: bytes=50-149", "206 bytes 50-149/200 at 0"), ("Range: bytes=60-69", "206 bytes 60-69/200 at 10"),
@@ -83,13 +83,13 @@ import Testing
         ] { #expect(served(request, open) == expected, "\(request)") }
         let end = CachingRow.stored(Self.head + "Content-Range: bytes 100-199/200", status: 206)
         #expect(served("Range: bytes=-10", end) == "206 bytes 190-199/200 at 90")
-        // The body is not what the range says: it was damaged.
+        // The length of the body does not match Content-Range: the entry is damaged.
         #expect(
             served("Range: bytes=60-69", CachingRow.stored("Content-Range: bytes 50-149/200", status: 206, length: 99))
                 == "nothing")
     }
 
-    @Test func `the head of a served part`() {
+    @Test func `a served part has status 206 and a Content-Range`() {
         let whole = CachingRow.stored(
             Self.head + "Content-Length: 100\nAge: 5\nCache-Control: no-cache=\"X\"\nX: 1\nContent-Type: a/b")
         let found = PartialContent.range(
@@ -117,7 +117,7 @@ import Testing
         return part
     }
 
-    @Test func `parts that touch or overlap become one`() throws {
+    @Test func `adjacent and overlapping parts are combined`() throws {
         let rows: [(StoredResponse, StoredResponse, String)] = [
             (part(0, 49), part(50, 99), "200 first 0..<50 second 0..<50"),
             (part(50, 99), part(0, 49), "200 second 0..<50 first 0..<50"),
@@ -140,7 +140,7 @@ import Testing
         }
     }
 
-    @Test func `parts that may be of two versions, or leave a gap, stay apart`() {
+    @Test func `parts that may be of different versions, or that leave a gap, are not combined`() {
         let base = part(0, 49)
         var foreign = part(50, 99)
         foreign.url = "https://b.example/"
@@ -166,8 +166,8 @@ import Testing
         }
     }
 
-    @Test func `the newer part's fields are those of both`() throws {
-        // RFC 9111, section 3.4: the stored response is updated as by section 3.2.
+    @Test func `combined parts have the fields of the newer part`() throws {
+        // RFC 9111, section 3.4: the stored response is updated as in section 3.2.
         let old = part(0, 49, 100, "X: 1\nY: 1\nAge: 90\nCache-Control: max-age=5")
         let new = part(50, 99, 100, "X: 2\nCache-Control: max-age=9", at: 30)
         for found in [PartialContent.combined(old, new), PartialContent.combined(new, old)] {
@@ -177,7 +177,7 @@ import Testing
         }
     }
 
-    @Test func `the credential of either part is that of both`() throws {
+    @Test func `combined parts have the credential of either part`() throws {
         for (older, newer) in [("ali", nil), (nil, "ali"), ("ali", "ali")] as [(String?, String?)] {
             var (old, new) = (part(0, 49), part(50, 99, at: 30))
             (old.credential, new.credential) = (older, newer)
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `the rest of a part is asked for with its strong validator`() {
+    @Test func `the rest of a part is requested with its strong validator`() {
         func words(_ stored: StoredResponse) -> String {
             PartialContent.completionFields(of: stored).map { "\($0.0): \($0.1)" }.joined(separator: ", ")
         }

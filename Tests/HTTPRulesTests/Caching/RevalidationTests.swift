@@ -25,12 +25,12 @@ import Testing
         )
     }
 
-    @Test func `a 304 renews what its validators name`() {
+    @Test func `a 304 updates the response that its validators match`() {
         let rows: [(stored: String, answer: String, Bool)] = [
             // RFC 9111, section 4.3.4: "If the new response contains one or more strong validators, then each of those strong
             // validators identifies a selected representation for update."
             ("ETag: \"a\"", "ETag: \"a\"", true), ("ETag: \"a\"", "ETag: \"b\"", false),
-            // What was sent along is compared weakly (RFC 9110, section 13.1.2), and nginx leaves `W/` out of its 304.
+            // The validator that was sent is compared weakly (RFC 9110, section 13.1.2), and nginx omits `W/` in its 304.
             ("ETag: W/\"a\"", "ETag: \"a\"", true), ("ETag: W/\"a\"", "ETag: \"b\"", false),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"a\"\nLast-Modified: {-5}", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "ETag: \"b\"\nLast-Modified: {-9}", false), ("", "ETag: \"a\"", false),
@@ -44,14 +44,14 @@ import Testing
             ("Last-Modified: Sat, 09 May 2026 06:13:11 GMT", "Last-Modified: Saturday, 09-May-26 06:13:11 GMT", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "Last-Modified: {-9}", true),
             ("ETag: \"a\"\nLast-Modified: {-9}", "Last-Modified: {-8}", false),
-            // Validators that nobody can compare; those of none at all, as servers send them.
+            // Validators that cannot be compared, and missing ones, as servers send them.
             ("Last-Modified: x", "Last-Modified: y", false), ("ETag: \"a\"", "", true), ("Last-Modified: {-9}", "", true),
             ("", "", true),
         ]
         for (stored, answer, expected) in rows { #expect((merged(stored, answer) != nil) == expected, "\(stored) / \(answer)") }
     }
 
-    @Test func `a tag that is weak does not become strong by a 304`() throws {
+    @Test func `a 304 does not make a weak tag strong`() throws {
         let (weak, strong) = ("W/\"a\"", "\"a\"")
         for (old, new, expected) in [(weak, strong, weak), (strong, weak, weak), (strong, strong, strong)] {
             let result = try #require(merged("ETag: \(old)", "ETag: \(new)\nX-New: 1"), "\(old) / \(new)")
@@ -61,8 +61,8 @@ import Testing
 
     @Test func `the fields of a 304 replace the stored ones`() throws {
         // Section 3.2: "the cache MUST add each header field in the provided response to the stored response, replacing field
-        // values that are already present", but for "the Content-Length header field", those of section 3.1, and those that say
-        // how to read the stored bytes.
+        // values that are already present", except "the Content-Length header field", those of section 3.1, and those that describe
+        // the coding of the stored bytes.
         let rows: [(field: String, stored: String?, answer: String, [String])] = [
             ("Cache-Control", "max-age=1", "max-age=2", ["max-age=2"]), ("Expires", "{1}", "{2}", ["{2}"]),
             ("X-New", nil, "1", ["1"]), ("Test-Header", "A", "B", ["B"]), ("Set-Cookie", "a=1", "a=2", ["a=2"]),
@@ -91,7 +91,7 @@ import Testing
         #expect(lines.headers.all("X") == ["4", "5"] && lines.headers.first("Y") == "0")
     }
 
-    @Test func `a 304 that somebody else asked for has to say what it is about`() {
+    @Test func `a 304 to the app's own condition must match the stored validator`() {
         let rows: [(stored: String, answer: String, Bool)] = [
             // RFC 9111, section 4.3.4: "If none of the stored responses contains at least one of the same strong validators,
             // then the cache MUST NOT use the new response to update any stored responses."
@@ -113,12 +113,12 @@ import Testing
         }
     }
 
-    @Test func `a 304 makes a response young again`() throws {
+    @Test func `a 304 resets the age of a response`() throws {
         let old = "Date: {0}\nAge: 500\nETag: \"a\"\nCache-Control: max-age=600"
         let rows: [(answer: String, age: Double, lifetime: Double)] = [
             ("Date: {1000}\nETag: \"a\"", 1, 600), ("Date: {1000}\nETag: \"a\"\nAge: 9", 10, 600),
             ("Date: {1000}\nETag: \"a\"\nCache-Control: max-age=5", 1, 5),
-            // RFC 9110, section 6.6.1: a recipient puts the date of receipt where there is none.
+            // RFC 9110, section 6.6.1: without a Date, the recipient uses the time of receipt.
             ("ETag: \"a\"", 1, 600),
         ]
         for (answer, age, lifetime) in rows {
@@ -126,7 +126,7 @@ import Testing
             #expect(Freshness.currentAge(result, now: later) == age && Freshness.lifetime(result) == lifetime, "\(answer)")
             #expect(result.requestTime == later - 1 && result.responseTime == later && result.status == 200, "\(answer)")
         }
-        // An Expires of old is past, whatever was validated since.
+        // An old Expires remains in the past after a validation.
         let expired = try #require(merged("Date: {0}\nETag: \"a\"\nExpires: {60}", "Date: {1000}\nETag: \"a\""))
         #expect(Freshness.lifetime(expired) == 0)
         let renewed = try #require(merged("Date: {0}\nETag: \"a\"\nExpires: {60}", "Date: {1000}\nETag: \"a\"\nExpires: {1060}"))
@@ -135,7 +135,7 @@ import Testing
         #expect(!Storability.mayKeep(forbidden) && Storability.mayKeep(CachingRow.stored(old)))
     }
 
-    @Test func `Vary is renewed together with the fields it names`() throws {
+    @Test func `Vary is updated together with the fields that it lists`() throws {
         let stored = "ETag: \"a\"\nVary: Accept"
         let kept = try #require(merged(stored, "ETag: \"a\"\nVary: Foo"))
         #expect(kept.headers.first("Vary") == "Accept")
@@ -143,13 +143,13 @@ import Testing
         #expect(renewed.headers.first("Vary") == "Foo" && renewed.varyFields == CachingRow.headers("Foo: 1"))
     }
 
-    @Test func `what is said to a credential is for that credential, unless the result is public`() throws {
+    @Test func `a 304 to a request with credentials restricts the response to them, unless the result is public`() throws {
         let rows: [(stored: String, by: String?, answer: String, to: String?, String?)] = [
             ("", nil, "", nil, nil), ("", nil, "", "ali", "ali"), ("", nil, "Cache-Control: private", "ali", "ali"),
             ("", nil, "Cache-Control: public", "ali", nil), ("Cache-Control: public", "ali", "", "ali", nil),
             ("Cache-Control: public", "ali", "Cache-Control: private", "ali", "ali"),
             ("", nil, "Cache-Control: public, private=\"X\"", "ali", "ali"),
-            // What was for one credential is for it still.
+            // A response for one credential stays restricted to it.
             ("", "ali", "Cache-Control: public", "ali", "ali"), ("", "ali", "", nil, "ali"),
         ]
         for (stored, credential, answer, other, expected) in rows {
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func `often renewed fields do not pile up`() throws {
+    @Test func `repeated updates do not accumulate fields`() throws {
         var stored = CachingRow.stored("ETag: \"a\"\nX: 1\nCache-Control: max-age=60")
         for round in 0..<100 {
             stored = try #require(
@@ -184,7 +184,7 @@ import Testing
         #expect(stored.headers.count == 4 && stored.headers.bytes.count < 200)
     }
 
-    @Test func `HEAD tells about the stored GET`() {
+    @Test func `HEAD updates or invalidates the stored GET`() {
         let rows: [(stored: String, answer: String, status: Int, String)] = [
             // Section 4.3.5: "matching values for any received validator fields (ETag and Last-Modified) and, if the HEAD
             // response has a Content-Length header field, the value of Content-Length matches".
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func `nothing renews a redirect or an error, and neither stands in for another`() {
+    @Test func `redirects and errors are neither updated nor used instead of an error`() {
         let (start, fields) = (CachingRow.start, "ETag: \"a\"\nCache-Control: max-age=60, stale-if-error=100")
         for status in [301, 404, 503] {
             let stored = CachingRow.stored(fields, status: status)
@@ -243,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func `stale answers stand in for errors where both allow it`() {
+    @Test func `a stale response replaces an error if request and response allow it`() {
         let stale = "Date: {0}\nCache-Control: max-age=60, stale-if-error=100"
         let rows: [(String, request: String, status: Int?, age: Double, Bool)] = [
             // RFC 5861, section 4: "an error is any situation that would result in a 500, 502, 503, or 504 HTTP response status
@@ -276,7 +276,7 @@ import Testing
         }
     }
 
-    @Test func `unsafe methods make outdated what they may have changed`() throws {
+    @Test func `unsafe methods invalidate the URLs that they may have changed`() throws {
         let url = try requiredURL("https://a.example/x?y#z")
         let own = "https://a.example/x?y"
         let rows: [(method: String, status: Int, String, [String])] = [

@@ -12,7 +12,7 @@ import HTTPWire
 import Testing
 
 @Suite struct StorabilityTests {
-    @Test func `what may be stored`() {
+    @Test func `responses that may be stored`() {
         let rows: [(String, method: String, request: String, status: Int, response: String, Bool)] = [
             ("a plain answer", "GET", "", 200, "", true),
             ("one that is fresh", "GET", "", 200, "Cache-Control: max-age=60", true),
@@ -40,7 +40,7 @@ import Testing
             // RFC 9111, section 5.2.2.3.
             ("understood", "GET", "", 404, "Cache-Control: max-age=60, must-understand, no-store", true),
             ("not understood", "GET", "", 302, "Cache-Control: max-age=60, must-understand", false),
-            // A status that RFC 9110, section 15, does not know.
+            // A status code that RFC 9110, section 15, does not define.
             ("99", "GET", "", 99, "Cache-Control: max-age=60", false),
             ("600", "GET", "", 600, "Cache-Control: max-age=60", false),
             // "the no-store cache directive is not present in the response".
@@ -52,7 +52,7 @@ import Testing
             // Section 5.2.1.5: "MUST NOT store any part of either this request or any response to it".
             ("no-store in the request", "GET", "Cache-Control: no-store", 200, "Cache-Control: max-age=60", false),
             ("no-cache in the request", "GET", "Cache-Control: no-cache", 200, "Cache-Control: max-age=60", true),
-            // Section 5.2.2.4: it must be validated, not forgotten.
+            // Section 5.2.2.4: the response may be stored, but must be validated.
             ("no-cache", "GET", "", 200, "Cache-Control: no-cache\nETag: \"a\"", true),
             // "if the cache is shared: the private response directive is either not present …; the Authorization header field
             // is not present in the request".
@@ -98,9 +98,9 @@ import Testing
                 false
             ),
             ("200 to a range", "GET", "Range: bytes=0-4", 200, "", true),
-            // A 200 to the app's own condition is a whole answer.
+            // A 200 to the app's own conditions is a complete response.
             ("200 to a condition", "GET", "If-None-Match: \"a\"", 200, "", true),
-            // Malformed freshness makes stale, not homeless.
+            // A response with malformed freshness is stale, but may be stored.
             ("max-age=x", "GET", "", 200, "Cache-Control: max-age=x", true),
         ]
         for (name, method, request, status, response, expected) in rows {
@@ -114,8 +114,8 @@ import Testing
         }
     }
 
-    @Test func `a redirect or an error that is never fresh is not worth keeping, a success is`() {
-        // Nothing asks whether an error is still good (RFC 9110, section 13.2.1).
+    @Test func `a redirect or an error that is never fresh is not stored, and a success is`() {
+        // Redirects and errors are not revalidated (RFC 9110, section 13.2.1).
         let rows: [(Int, String, Bool)] = [
             (404, "", false), (404, "ETag: \"a\"", false), (404, "Cache-Control: max-age=0", false),
             (301, "Expires: {-60}", false),
@@ -131,14 +131,14 @@ import Testing
     }
 
     @Test(arguments: [304, 401, 407, 412, 416, 428, 429, 431, 511])
-    func `what is about one request or its sender is not stored, and not used where the app stored it`(status: Int) {
+    func `a response about one request or its sender is not stored, and not used if the app stored it`(status: Int) {
         let fields = CachingRow.headers("Cache-Control: max-age=60, public")
         #expect(
             !Storability.mayStore(requestMethod: "GET", requestHeaders: CachingRow.headers(""), status: status, headers: fields))
         #expect(!Storability.mayKeep(CachingRow.stored("Cache-Control: max-age=60, public", status: status)))
     }
 
-    @Test func `the fields of the connection are not stored`() {
+    @Test func `connection-specific fields are not stored`() {
         // Section 3.1: "fields whose names are listed in it are required … to be removed before forwarding the message".
         let stored = Storability.storedHeaders(
             CachingRow.headers(
@@ -160,7 +160,7 @@ import Testing
         #expect(stored == CachingRow.headers("X-Unknown: kept\nCache-Control: no-cache\nSet-Cookie: a=b"))
     }
 
-    @Test func `a part knows its place`() {
+    @Test func `a stored part knows its range`() {
         let part = CachingRow.stored("Content-Range: bytes 5-9/20", status: 206, length: 5)
         #expect(part.storedRange == 5..<10 && part.completeLength == 20 && !part.isComplete)
         #expect(CachingRow.stored("Content-Range: bytes 5-9/20").storedRange == nil)

@@ -39,13 +39,13 @@ import Testing
         ("Nov 06 94 ::37 08:49:37 x:y:z", 784_111_777, "what is no time is skipped"),
     ]
 
-    @Test func `dates are read whatever order their parts stand in`() {
+    @Test func `dates are read whatever the order of their parts`() {
         for row in Self.readable {
             #expect(CookieDate.parse(row.text).map { $0 + 978_307_200 } == row.seconds, "\(row.text): \(row.why)")
         }
     }
 
-    @Test func `what step 5 and 6 forbid is no date`() {
+    @Test func `dates that steps 5 and 6 forbid are invalid`() {
         let rows = [
             ("", "no token"), ("06 Nov 1994", "found-time is not set"), ("Nov 1994 08:49:37", "found-day-of-month is not set"),
             ("06 1994 08:49:37", "found-month is not set"), ("06 Nov 08:49:37", "found-year is not set"),
@@ -62,7 +62,7 @@ import Testing
         for (text, why) in rows { #expect(CookieDate.parse(text) == nil, "\(text): \(why)") }
     }
 
-    @Test func `each day of three centuries is read as it is written`() {
+    @Test func `each day of three centuries is read as it was written`() {
         for day in stride(from: -40_000, to: 70_000, by: 13) {
             let date = Double(day) * 86400 + 12345
             let written = HTTPDate.format(date + 978_307_200)

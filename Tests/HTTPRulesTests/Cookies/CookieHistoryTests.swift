@@ -17,7 +17,7 @@ import Testing
     ]
     private static let paths = ["/", "/x", "/x/", "/x/y", "/xy"]
 
-    /// A `Set-Cookie` value of parts that matter.
+    /// A `Set-Cookie` value with the parts that matter.
     private static func field(_ random: inout SeededNumbers, manyNames: Bool) -> String {
         func pick(_ choices: [String]) -> String { choices[Int.random(in: 0..<choices.count, using: &random)] }
         let name = manyNames ? "n\(Int.random(in: 0..<1000, using: &random))" : pick(["a", "b", "", "__Secure-a", "__Host-a"])
@@ -27,7 +27,7 @@ import Testing
             + pick(["", "", "; Partitioned"])
     }
 
-    @Test func `a jar is as a plain list of cookies would be, whatever happens`() {
+    @Test func `a jar behaves like a plain list of cookies`() {
         for seed in 0..<30 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             var jar = CookieJar()

@@ -28,8 +28,8 @@ import Testing
         return jar.header(for: try request(url), now: now)
     }
 
-    @Test func `what a server may set is decided as section 5-7 says`() throws {
-        // Set from the first URL, then asked for the second: what is sent.
+    @Test func `a cookie is stored and sent as section 5-7 requires`() throws {
+        // The cookie is set from the first URL; a request to the second sends it or not.
         let rows: [(from: String, field: String, to: String, sent: String?, why: String)] = [
             ("http://a.com/x/y", "a=b", "http://a.com/x/z", "a=b", "step 11: the default-path"),
             ("http://a.com/x/y", "a=b", "http://a.com/z", nil, "step 11: the default-path"),
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `secure cookies are left alone`() throws {
+    @Test func `a cookie from http cannot overlay a secure cookie`() throws {
         // Step 16. The note's example: a secure cookie "a" with the path /login.
         let rows = [
             ("a=x; Path=/", true), ("a=x; Path=/foo", true), ("a=x; Path=/login", false), ("a=x; Path=/login/en", false),
@@ -122,18 +122,18 @@ import Testing
         // "Domain-matches the domain of the newly-created cookie, or vice-versa".
         #expect(jar.store(["a=2"], from: try request("http://www.a.com/"), policy: .always, now: Self.now).isEmpty)
         #expect(jar.store(["a=2"], from: try request("http://ba.com/"), policy: .always, now: Self.now).count == 1)
-        // One that has expired hides nothing, although it still lies there.
+        // An expired cookie hides nothing, although it is still stored.
         var other = CookieJar()
         _ = other.store(["a=1; Secure; Max-Age=10"], from: try request("https://a.com/"), policy: .always, now: Self.now)
         #expect(other.store(["a=2"], from: try request("http://a.com/"), policy: .always, now: Self.now + 9).isEmpty)
         #expect(other.store(["a=3"], from: try request("http://a.com/"), policy: .always, now: Self.now + 20).count == 1)
         #expect(try header(other, "http://a.com/", now: Self.now + 20) == "a=3")
-        // A secure origin may.
+        // A secure origin may overlay it.
         #expect(jar.store(["a=2; Domain=a.com"], from: try request("https://a.com/"), policy: .always, now: Self.now).count == 1)
         #expect(jar.all.allSatisfy { !$0.isSecure })
     }
 
-    @Test func `a lifetime ends after 400 days`() throws {
+    @Test func `a lifetime is limited to 400 days`() throws {
         var jar = CookieJar()
         let fields = [
             "a=1; Max-Age=99999999999999999999", "b=1; Expires=Fri, 31 Dec 9999 23:59:59 GMT", "c=1; Max-Age=60", "d=1",
@@ -146,7 +146,7 @@ import Testing
         #expect(jar.all.map(\.name) == ["d"])
     }
 
-    @Test func `a newer cookie takes the older one's place and keeps its creation time`() throws {
+    @Test func `a newer cookie replaces the older one and keeps its creation time`() throws {
         var jar = CookieJar()
         let origin = try request("http://a.com/")
         _ = jar.store(["a=1", "b=1"], from: origin, policy: .always, now: 1)
@@ -154,16 +154,16 @@ import Testing
         guard case .set(let cookie)? = changes.first else { preconditionFailure("set") }
         #expect(changes.count == 1 && cookie.creation == 1 && cookie.lastAccess == 2)
         #expect(jar.header(for: origin, now: 3) == "a=2; b=1")
-        // The same again changes nothing but the time of access.
+        // The same cookie again only changes the access time.
         #expect(jar.store(["a=2"], from: origin, policy: .always, now: 4).isEmpty)
         #expect(jar.all.map(\.lastAccess) == [4, 3])
         #expect(jar.store(["a=; Max-Age=0"], from: origin, policy: .always, now: 5) == [.removed(cookie.key)])
-        // Host-only and path are part of the identity.
+        // Host-only flag and path are part of the key.
         _ = jar.store(["b=2; Domain=a.com", "b=3; Path=/x"], from: origin, policy: .always, now: 6)
         #expect(jar.count == 3)
     }
 
-    @Test func `other APIs neither set nor replace what is HttpOnly`() throws {
+    @Test func `APIs other than HTTP neither set nor replace HttpOnly cookies`() throws {
         var jar = CookieJar()
         let origin = try request("http://a.com/")
         #expect(jar.store(["a=1; HttpOnly"], from: origin, policy: .always, isHTTP: false, now: 1).isEmpty)
@@ -173,7 +173,7 @@ import Testing
         #expect(jar.store(["a=2"], from: origin, policy: .always, now: 1).count == 1)
     }
 
-    @Test func `the accept policy decides by the registrable domain`() throws {
+    @Test func `the accept policy compares registrable domains`() throws {
         let rows: [(CookieAcceptPolicy, String?, Bool)] = [
             (.always, nil, true), (.never, nil, false), (.onlyFromMainDocumentDomain, nil, true),
             (.always, "https://b.com/", true), (.onlyFromMainDocumentDomain, "https://b.com/", false),
@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `SameSite is regarded when cookies are set and when they are sent`() throws {
+    @Test func `SameSite is checked when cookies are set and when they are sent`() throws {
         var full = CookieJar()
         let fields = ["s=1; SameSite=Strict", "l=1; SameSite=Lax", "n=1; SameSite=None; Secure", "d=1"]
         _ = full.store(fields, from: try request("https://a.com/"), policy: .always, now: 1)
@@ -223,7 +223,7 @@ import Testing
         #expect(jar.header(for: try request("https://a.com/"), now: 3) == "u=1")
     }
 
-    @Test func `longer paths go first, then older cookies`() throws {
+    @Test func `longer paths come first, then older cookies`() throws {
         var jar = CookieJar()
         let origin = try request("https://www.a.com/x/y/z")
         _ = jar.store(["a=1; Path=/", "b=1; Path=/x/y", "c=1; Path=/; Domain=a.com"], from: origin, policy: .always, now: 1)
@@ -234,7 +234,7 @@ import Testing
         #expect(jar.all.allSatisfy { $0.lastAccess == 4 })
     }
 
-    @Test func `a cookie with ports goes to these only`() throws {
+    @Test func `a cookie with ports is sent only to those ports`() throws {
         var jar = CookieJar()
         _ = jar.set(Cookie(name: "a", value: "b", domain: "h.com", ports: [80, 8080]), now: 1)
         #expect(try header(jar, "http://h.com/") == "a=b")
@@ -242,7 +242,7 @@ import Testing
         #expect(try header(jar, "http://h.com:81/") == nil)
     }
 
-    @Test func `what an app sets is held to the limits too`() {
+    @Test func `cookies that the app sets are validated, too`() {
         let good = Cookie(name: "a", value: "b", domain: "a.com", isHostOnly: false, creation: 1)
         func change(_ edit: (inout Cookie) -> Void) -> Int {
             var jar = CookieJar()

@@ -12,14 +12,14 @@ import Testing
 
 /// The limits, and the order of eviction of RFC 6265bis, section 5.7.
 @Suite struct CookieLimitTests {
-    @Test func `a response sets 50 cookies at most`() {
+    @Test func `a response sets at most 50 cookies`() {
         var jar = CookieJar()
         let fields = ["\u{1}=x"] + (0..<60).map { "n\($0)=v" }
         #expect(jar.store(fields, from: CookieRequest(host: "a.com", isSecure: true), policy: .always, now: 1).count == 50)
         #expect(jar.all.map(\.name) == (0..<50).map { "n\($0)" })
     }
 
-    @Test func `a domain with too many loses expired ones, then insecure ones, then the stalest`() {
+    @Test func `a full domain loses expired cookies, then insecure ones, then the least recently used`() {
         var jar = CookieJar()
         func add(_ name: String, secure: Bool, expires: Double? = nil, now: Double) -> [CookieJar.Change] {
             jar.set(Cookie(name: name, value: "", domain: "a.com", expires: expires, creation: now, isSecure: secure), now: now)
@@ -32,10 +32,10 @@ import Testing
         #expect(jar.count == 180)
         // Step 1: expired cookies.
         #expect(add("new0", secure: true, now: 3000).dropFirst() == [.removed(key("expired"))])
-        // Step 2: not secure; of equal access, the older.
+        // Step 2: cookies that are not secure; of equal access time, the older.
         #expect(add("new1", secure: true, now: 3001).dropFirst() == [.removed(key("i1"))])
         #expect(add("new2", secure: true, now: 3002).dropFirst() == [.removed(key("i0"))])
-        // Step 3: the rest, with "the earliest last-access-time first".
+        // Step 3: the others, with "the earliest last-access-time first".
         #expect(add("new3", secure: true, now: 3003).dropFirst() == [.removed(key("s0"))])
         #expect(jar.count == 180)
     }
@@ -44,7 +44,7 @@ import Testing
         Cookie.Key(name: name, domain: domain, path: "/", isHostOnly: true)
     }
 
-    @Test func `a full jar loses the stalest of all`() {
+    @Test func `a full jar loses the least recently used cookie`() {
         var jar = CookieJar()
         for number in 0..<CookieJar.maximumCount {
             let isExpiring = number == 7
@@ -59,7 +59,7 @@ import Testing
             )
             #expect(jar.set(cookie, now: Double(number)).count == 1)
         }
-        // Used just now, so the next one goes.
+        // The first cookie was just used, so the next one is removed.
         _ = jar.header(for: CookieRequest(host: "h0.com", path: "/0", isSecure: true), now: 8000)
         func add(_ number: Int, now: Double) -> [CookieJar.Change] {
             Array(jar.set(Cookie(name: "new", value: "", domain: "n\(number).com", creation: now), now: now).dropFirst())
@@ -73,7 +73,7 @@ import Testing
         #expect(jar.count == CookieJar.maximumCount)
     }
 
-    @Test func `a jar made of too many cookies keeps the freshest, and of those it may keep`() {
+    @Test func `a jar made of too many cookies keeps the most recent valid ones`() {
         let many = (0..<4000).map { Cookie(name: "a", value: "", domain: "h\($0).com", creation: Double($0)) }
         #expect(CookieJar(many).all == Array(many.suffix(3000)))
         let one = (0..<400).map { Cookie(name: "a\($0)", value: "", domain: "h.com", creation: Double($0)) }
@@ -83,11 +83,11 @@ import Testing
             Cookie(name: "a", value: "", domain: ""), Cookie(name: "a", value: "", domain: "h.com", expires: .nan),
         ]
         #expect(CookieJar(bad).count == 0)
-        // "Some domain has become a public suffix": its own cookies stay.
+        // "Some domain has become a public suffix": its host-only cookies remain.
         #expect(CookieJar(bad + [Cookie(name: "a", value: "", domain: "com")]).count == 1)
     }
 
-    @Test func `cookies are removed by key, by age, or all`() {
+    @Test func `cookies are removed by key, by age, or all at once`() {
         let cookies = (0..<10).map { Cookie(name: "a\($0)", value: "", domain: "h\($0 % 3).com", creation: Double($0)) }
         var jar = CookieJar(cookies)
         #expect(jar.remove(cookies[4].key) == [.removed(cookies[4].key)] && jar.remove(cookies[4].key).isEmpty)

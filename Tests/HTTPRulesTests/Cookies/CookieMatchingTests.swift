@@ -11,7 +11,7 @@ import HTTPRules
 import Testing
 
 @Suite struct CookieMatchingTests {
-    @Test func `hosts match domains as section 5-1-3 says`() {
+    @Test func `hosts match domains as section 5-1-3 requires`() {
         let rows: [(host: String, domain: String, hostOnly: Bool, matches: Bool, why: String)] = [
             ("example.com", "example.com", false, true, "identical"),
             ("www.example.com", "example.com", false, true, "a suffix, at a dot"),
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `paths match as section 5-1-4 says`() {
+    @Test func `paths match as section 5-1-4 requires`() {
         let rows = [
             ("/", "/", true), ("/foo", "/", true), ("/foo", "/foo", true), ("/foo/", "/foo", true), ("/foo/bar", "/foo", true),
             ("/foo/bar", "/foo/", true), ("/foobar", "/foo", false), ("/fo", "/foo", false), ("/foo", "/foo/", false),
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `the default path goes up to the last slash`() {
+    @Test func `the default path ends before the last slash`() {
         let rows = [
             ("", "/"), ("x/y", "/"), ("/", "/"), ("/x", "/"), ("/x/", "/x"), ("/x/y", "/x"), ("/x/y/", "/x/y"), ("//", "/"),
             ("/x;a/b", "/x;a"),
@@ -53,7 +53,7 @@ import Testing
         for (path, expected) in rows { #expect(Cookie.defaultPath(ofPath: path) == expected, "\(path)") }
     }
 
-    @Test func `keys are compared octet for octet`() {
+    @Test func `keys are compared octet by octet`() {
         let one = Cookie.Key(name: "\u{e9}", domain: "h", path: "/", isHostOnly: true)
         #expect(one != Cookie.Key(name: "e\u{301}", domain: "h", path: "/", isHostOnly: true))
         #expect(one == one && one.hashValue == one.hashValue)

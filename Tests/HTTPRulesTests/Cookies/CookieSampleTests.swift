@@ -10,7 +10,7 @@
 import HTTPRules
 import Testing
 
-/// What servers send, and what then goes back: the fields of one response, and the `Cookie` field of a request.
+/// `Set-Cookie` fields as servers send them, and the `Cookie` field of the next request.
 ///
 /// Sections are those of RFC 6265bis; "layered" is draft-ietf-httpbis-layered-cookies, the text that follows it.
 @Suite struct CookieSampleTests {
@@ -77,14 +77,14 @@ import Testing
     ]
 
     @Test(arguments: values + attributes)
-    func `what is sent back`(_ sample: Sample) throws {
+    func `the Cookie field contains the cookies that were set`(_ sample: Sample) throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("http://www.site.test/dir/page")))
         for field in sample.fields { _ = jar.store([field], from: request, policy: .always, now: 0) }
         #expect(jar.header(for: request, now: 1) == sample.sent)
     }
 
-    /// Asked for at `/dir/sub/page`, set by `/dir/page`.
+    /// The cookie is set by `/dir/page`; the request is for `/dir/sub/page`.
     static let paths = [
         Sample("k=v", sent: "k=v", "5.1.4: the default path is /dir"),
         Sample("k=v; Path", "l=w; Path=", "m=x; Path=dir", "n=y; Path=\"/\"", sent: "k=v; l=w; m=x; n=y", "5.6.4: the default"),
@@ -100,7 +100,7 @@ import Testing
     ]
 
     @Test(arguments: paths)
-    func `which paths get a cookie`(_ sample: Sample) throws {
+    func `a cookie is sent to the paths below its own`(_ sample: Sample) throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("http://www.site.test/dir/page")))
         _ = jar.store(sample.fields, from: request, policy: .always, now: 0)
@@ -108,7 +108,8 @@ import Testing
         #expect(jar.header(for: next, now: 1) == sample.sent)
     }
 
-    /// Set by `www.site.test`, asked for by `www.site.test`, `site.test`, `more.www.site.test`, `other.site.test`: who gets it.
+    /// The cookie is set by `www.site.test`; the requests are for `www.site.test`, `site.test`, `more.www.site.test` and
+    /// `other.site.test`.
     @Test(arguments: [
         ("", "w"), ("Domain=", "w"), ("Domain", "w"), ("Domain=.", "w"), ("Domain=www.site.test", "wm"),
         ("Domain=.www.site.test", "wm"), ("Domain=site.test", "wsmo"), ("Domain= .SITE.tEsT ", "wsmo"), ("Domain=test", ""),
@@ -120,7 +121,7 @@ import Testing
         ("Domain=else.test; Domain=site.test", "wsmo"), ("Domain=site.test; Domain=else.test", ""),
         ("Domain=else.test; Domain=", "w"), ("Domain=site.test; Domain=", "w"),
     ])
-    func `which hosts get a cookie`(attributes: String, letters: String) throws {
+    func `a cookie is sent to the hosts of its domain`(attributes: String, letters: String) throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("http://www.site.test/")))
         _ = jar.store(["k=v; \(attributes)"], from: request, policy: .always, now: 0)
@@ -133,12 +134,12 @@ import Testing
         #expect(got == letters)
     }
 
-    /// By `https://site.test/`, so that the default path is `/`.
+    /// Set by `https://site.test/`, so that the default path is `/`.
     @Test(arguments: [
         ("__Secure-k=v; Secure", true), ("__Secure-k=v", false), ("__SeCuRe-k=v", false),
         ("__Host-k=v; Secure; Path=/", true), ("__Host-k=v; Secure; Path=/; Domain=", true),
         ("__Host-k=v; Secure; Path=/; Domain=site.test", false), ("__hOST-k=v; Secure; Path=/x", false),
-        // layered, 5.4.2: has-path is of a Path attribute whose value begins with a slash.
+        // layered, 5.4.2: a Path attribute counts if its value begins with a slash.
         ("__Host-k=v; Secure", false), ("__Host-k=v; Secure; Path=", false), ("__Host-k=v; Secure; Path", false),
         ("__Host-k=v; Secure; Path=x", false), ("__Host-k=v; Secure; Path=/; Path=", false),
         // layered, 5.4.3: steps 15 and 16.
@@ -147,25 +148,25 @@ import Testing
         ("__Host-Http-k=v; Secure; HttpOnly; Path=/", true), ("__Host-Http-k=v; Secure; Path=/", false),
         ("__Host-Http-k=v; Secure; HttpOnly", false), ("__host-http-k=v; HttpOnly; Path=/", false),
         ("__Host-Http-k=v; Secure; HttpOnly; Path=/; Domain=site.test", false),
-        // Step 17: what looks like one of them to a server.
+        // Step 17: names that a server might read as one of the prefixes.
         ("=__Secure-k=v; Secure", false), ("__Host-k; Secure; Path=/", false), ("=__Http-k=v; Secure; HttpOnly", false),
         ("=__HOST-HTTP-k=v; Secure; HttpOnly; Path=/", false), ("=__Other-k=v", true),
         ("__Host=v", true), ("_-Host-k=v", true), ("__Http=v", true), ("x__Http-k=v", true), ("__HttpsX-k=v", true),
     ])
-    func `a prefix keeps its promise`(field: String, isKept: Bool) throws {
+    func `a cookie with a name prefix meets its requirements`(field: String, isKept: Bool) throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("https://site.test/")))
         _ = jar.store([field], from: request, policy: .always, now: 0)
         #expect(jar.count == (isKept ? 1 : 0))
     }
 
-    @Test func `a path that is not ASCII is no path`() throws {
+    @Test func `a Path that is not ASCII is ignored`() throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("http://site.test/")))
         #expect(jar.store(["k=v; Path=/\u{e9}", "l=w; Path=/; Path=/x\u{b8}"], from: request, policy: .always, now: 0) == [])
     }
 
-    @Test func `what is set again keeps its place`() throws {
+    @Test func `a cookie that is set again keeps its position`() throws {
         var jar = CookieJar()
         let request = try #require(CookieRequest(url: requiredURL("http://site.test/")))
         _ = jar.store(["k=1", "l=2", "m=3"], from: request, policy: .always, now: 0)
@@ -176,15 +177,15 @@ import Testing
         #expect(jar.header(for: request, now: 5) == "l=4; m=3; k=5")
     }
 
-    /// Section 5.6, steps 6 and 7: 4096 octets of name and value together, 1024 of an attribute's value.
+    /// Section 5.6, steps 6 and 7: name and value have at most 4096 octets together, an attribute's value at most 1024.
     @Test(arguments: [
         (1, 4095, true), (4095, 1, true), (2048, 2048, true), (4096, 0, true), (0, 4096, true),
         (1, 4096, false), (4097, 0, false), (0, 4097, false),
     ])
-    func `name and value have a size`(name: Int, value: Int, isKept: Bool) {
+    func `the size of name and value is limited`(name: Int, value: Int, isKept: Bool) {
         let field = String(repeating: "n", count: name) + "=" + String(repeating: "v", count: value)
         #expect((SetCookie(field) != nil) == isKept)
-        // In octets, not in characters.
+        // The size is in octets, not in characters.
         #expect(SetCookie("k=" + String(repeating: "\u{e9}", count: 2048)) == nil)
         #expect(SetCookie("k=v; Path=/" + String(repeating: "p", count: 1023))?.path?.utf8.count == 1024)
         #expect(SetCookie("k=v; Path=/" + String(repeating: "p", count: 1024))?.path == nil)

@@ -9,7 +9,7 @@
 
 import HTTPRules
 
-/// The storage and retrieval of RFC 6265bis, sections 5.7 and 5.8.3, as a plain list: slow, and easy to believe.
+/// Storage and retrieval of RFC 6265bis, sections 5.7 and 5.8.3, as a plain list: slow, and easy to verify.
 struct NaiveCookieJar {
     private(set) var cookies: [Cookie] = []
 
@@ -19,7 +19,7 @@ struct NaiveCookieJar {
         if !request.isSecure && !cookie.isSecure && hidden != nil { return }
         if let old = cookies.firstIndex(where: { $0.key == cookie.key }) {
             if !cookies[old].isExpired(now) { cookie.creation = cookies[old].creation }
-            // The order of those created in the same instant is that of when they came.
+            // Cookies created in the same instant are ordered by arrival.
             cookies[old] = cookie
         } else {
             cookies.append(cookie)

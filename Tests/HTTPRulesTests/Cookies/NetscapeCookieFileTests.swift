@@ -13,7 +13,7 @@ import Testing
 @Suite struct NetscapeCookieFileTests {
     private static let now: Double = 800_000_000
 
-    @Test func `a file of curl's is read`() {
+    @Test func `a cookie file of curl is read`() {
         let text = """
             # Netscape HTTP Cookie File
             # a comment
@@ -35,7 +35,7 @@ import Testing
         #expect(cookies.allSatisfy { $0.creation == Self.now && $0.lastAccess == Self.now })
     }
 
-    @Test func `a line that is no cookie is left out`() {
+    @Test func `an invalid line is skipped`() {
         let lines = [
             "example.com", "example.com\tFALSE\t/\tFALSE\t0", "example.com\tMAYBE\t/\tFALSE\t0\ta\tb",
             "example.com\tFALSE\t/\tFALSE\tnever\ta\tb", "example.com\tFALSE\t/\tFALSE\t1\ta\tpast",
@@ -48,7 +48,7 @@ import Testing
         #expect(far.first?.expires == 252_423_993_599.0)
     }
 
-    @Test func `what is written is read again, and what cannot be written is left out`() {
+    @Test func `a written file is read back, and cookies that cannot be written are left out`() {
         let cookies = [
             Cookie(name: "a", value: "b c", domain: "example.com", creation: Self.now),
             Cookie(

@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct PublicSuffixListTests {
-    /// `checkPublicSuffix(host, registrable domain)`, as URLs have the host: in lower case, in A-labels.
+    /// `checkPublicSuffix(host, registrable domain)`, with hosts as in URLs: in lower case, as A-labels.
     private static func publishedCases() throws -> [(host: String, domain: String?)] {
         func host(_ argument: Substring) throws -> String? {
             let text = argument.trimmingCharacters(in: CharacterSet(charactersIn: " '"))
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `the list's own cases hold`() throws {
+    @Test func `the published test cases hold`() throws {
         let cases = try Self.publishedCases()
         #expect(cases.count == 77)
         for (host, domain) in cases {
@@ -65,7 +65,7 @@ import Testing
         ("a.xE", "a.xE", "nor are capitals"),
         ("a_b.com", "a_b.com", "names that are no hosts"),
     ])
-    func `what is registrable`(host: String, domain: String?, why: String) {
+    func `a host has the registrable domain that the rules define`(host: String, domain: String?, why: String) {
         #expect(PublicSuffixList.registrableDomain(of: host) == domain, "\(host): \(why)")
         #expect(PublicSuffixList.isPublicSuffix(host) == (domain == nil), "\(host): \(why)")
     }
@@ -80,8 +80,8 @@ import Testing
         #expect(!PublicSuffixList.isPublicSuffix(host))
     }
 
-    // But for names like kobe.jp: no suffix, and yet each name below it is one.
-    @Test func `what a host's registrable domain is does not depend on what stands before it`() {
+    // Except for names like kobe.jp, which is not a suffix although each name below it is one.
+    @Test func `prepended labels do not change the registrable domain`() {
         var random = SeededNumbers(seed: 26)
         let pieces = ["a", "com", "co", "uk", "jp", "ide", "kyoto", "ck", "www", "github", "io", "xn--p1ai", "-", "_", "zz"]
         for _ in 0..<20_000 {
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `the version is the list's`() {
+    @Test func `the version is that of the list`() {
         #expect(PublicSuffixList.version.wholeMatch(of: /\d{4}-\d\d-\d\d_\d\d-\d\d-\d\d_UTC/) != nil)
     }
 }

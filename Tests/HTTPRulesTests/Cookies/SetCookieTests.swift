@@ -13,7 +13,7 @@ import Testing
 
 /// RFC 6265bis, section 5.6.
 @Suite struct SetCookieTests {
-    @Test func `name and value are cut as section 5.6 says`() throws {
+    @Test func `name and value are split as section 5-6 requires`() throws {
         let rows = [
             ("SID=31d4d96e407aad42", "SID", "31d4d96e407aad42", "section 3.1's example"),
             ("a=b; Path=/", "a", "b", "up to the first ;"),
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie that cannot be one is ignored entirely`() {
+    @Test func `an invalid cookie is ignored entirely`() {
         // Steps 1 and 6, and step 2 of section 5.7.
         for control in (0...0x1F).filter({ $0 != 9 }) + [0x7F] {
             let text = String(UnicodeScalar(UInt8(control)))
@@ -48,7 +48,7 @@ import Testing
         #expect(SetCookie("n=" + String(repeating: "v", count: 4095) + "; Path=/" + long)?.path == nil)
     }
 
-    @Test func `attributes are read in any case, and the last one counts`() throws {
+    @Test func `attribute names are case-insensitive, and the last attribute wins`() throws {
         let cookie = try #require(
             SetCookie(
                 "a=b; EXPIRES=Wed, 09 Jun 2021 10:18:14 GMT; max-age=60;domain=.EXAMPLE.com ; pAth=/x; SECURE;httponly=no;"
@@ -63,18 +63,18 @@ import Testing
         #expect(!plain.isSecure && !plain.isHTTPOnly && !plain.isPartitioned)
     }
 
-    @Test func `max-age is a number or nothing`() {
+    @Test func `max-age is an integer or ignored`() {
         let rows: [(String, Int?)] = [
             ("0", 0), ("-1", -1), ("60", 60), ("", nil), ("-", nil), ("+1", nil), ("1.5", nil), ("1s", nil), ("\"1\"", nil),
             ("99999999999999999999", .max), ("-99999999999999999999", -.max), ("007", 7),
         ]
         for (text, seconds) in rows { #expect(SetCookie("a=b; Max-Age=\(text)")?.maxAge == seconds, "\(text)") }
-        // 5.6.2: "ignore the cookie-av", so that an earlier one stays.
+        // Section 5.6.2: "ignore the cookie-av", so that an earlier one counts.
         #expect(SetCookie("a=b; Max-Age=5; Max-Age=x")?.maxAge == 5)
         #expect(SetCookie("a=b; Max-Age=5; Max-Age=6")?.maxAge == 6)
     }
 
-    @Test func `domain, path and samesite of the last attribute count, even when it means the default`() {
+    @Test func `the last domain, path and samesite attribute wins, even if it means the default`() {
         #expect(SetCookie("a=b; Domain=x.com; Domain=")?.domain == nil)
         #expect(SetCookie("a=b; Domain=..x.com")?.domain == ".x.com")
         #expect(SetCookie("a=b; Path=/x; Path=")?.path == nil)
@@ -87,7 +87,7 @@ import Testing
         #expect(SetCookie("a=b; Domain=y; Domain=\(long)x")?.domain == "y")
     }
 
-    @Test func `cookies joined by commas are taken apart, and nothing else is`() {
+    @Test func `cookies joined by commas are split, and nothing else is`() {
         let date = "Expires=Wed, 09 Jun 2021 10:18:14 GMT"
         let rows: [(String, [String])] = [
             ("a=b", ["a=b"]), ("", []), (" , ", [","]),
@@ -104,7 +104,7 @@ import Testing
         for (joined, cookies) in rows { #expect(SetCookie.split(joined) == cookies, "\(joined)") }
     }
 
-    @Test func `what was joined comes apart again`() {
+    @Test func `joined cookies are split as they were`() {
         let values = ["b", "", "b c", "%2C", "1,2", "\"q\""]
         let attributes = [
             "", "; Path=/", "; Expires=Wed, 09 Jun 2021 10:18:14 GMT", "; Expires=Wednesday, 09-Jun-21 10:18:14 GMT; Secure",

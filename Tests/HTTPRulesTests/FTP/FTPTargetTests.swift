@@ -11,7 +11,7 @@ import Foundation
 import HTTPRules
 import Testing
 
-/// What FTP URLs name (RFC 1738, section 3.2).
+/// FTP URLs (RFC 1738, section 3.2).
 @Suite struct FTPTargetTests {
     private func target(_ text: String) throws -> FTPTarget { try FTPTarget(requiredURL(text)) }
 
@@ -26,7 +26,7 @@ import Testing
             ("ftp://h/..", [], ".."),
             ("ftp://h/x%3Btype%3Da", [], "x;type=a"), ("ftp://h/%41", [], "A"),
         ] as [(String, [String], String?)])
-    func `directories and a name`(_ url: String, directories: [String], name: String?) throws {
+    func `the path is split into directories and a file name`(_ url: String, directories: [String], name: String?) throws {
         let target = try target(url)
         #expect(target.directories.map { text($0) } == directories)
         #expect(text(target.name) == name)
@@ -39,7 +39,7 @@ import Testing
             ("ftp://h/a/;type=d", false, true, nil), ("ftp://h/a;b", false, false, "a;b"),
             ("ftp://h/a;typo=x", false, false, "a;typo=x"),
         ] as [(String, Bool, Bool, String?)])
-    func `the type`(_ url: String, isText: Bool, listsNames: Bool, name: String?) throws {
+    func `the type is read from the URL`(_ url: String, isText: Bool, listsNames: Bool, name: String?) throws {
         let target = try target(url)
         #expect(target.isText == isText)
         #expect(target.listsNames == listsNames)
@@ -51,11 +51,11 @@ import Testing
         ("ftps://h:443/", "https", "h", 443),
         ("ftp://h:80/", "http", "h", 80), ("ftp://[::1]:21/", "http", "::1", 21),
     ])
-    func `the server`(_ url: String, scheme: String, host: String, port: Int) throws {
+    func `scheme, host and port are those of the server`(_ url: String, scheme: String, host: String, port: Int) throws {
         #expect(try target(url).origin == Origin(scheme: scheme, host: host, port: port))
     }
 
-    @Test func `the login`() throws {
+    @Test func `user and password are read from the URL`() throws {
         #expect(try target("ftp://ada:p%40ss@h/").user == "ada")
         #expect(try target("ftp://ada:p%40ss@h/").password == "p@ss")
         #expect(try target("ftp://ada@h/").password == nil)
@@ -67,7 +67,7 @@ import Testing
         "ftp://h/a%0d;type=a",
         "ftp://a%0D%0Ab@h/", "ftp://a:b%0Ac@h/", "ftp://a:%00@h/",
     ])
-    func `what would be another command is refused`(_ url: String) {
+    func `a URL that would inject a command is refused`(_ url: String) {
         #expect(throws: FTPTarget.Malformed.controlCharacter) { try target(url) }
     }
 
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: ["ftp:///a", "ftp:a", "http://h/", "ftp://h:0/", "ftp://h:65536/", "file:///a"])
-    func `what names no server is refused`(_ url: String) {
+    func `a URL without a server is refused`(_ url: String) {
         #expect(throws: FTPTarget.Malformed.self) { try target(url) }
     }
 
@@ -89,5 +89,5 @@ import Testing
             ("20210229000000", nil), ("20200001000000", nil), ("20201301000000", nil), ("20200101240000", nil),
             ("20200101006000", nil), ("x", nil), ("", nil),
         ] as [(String, Double?)])
-    func `the time of a file`(_ text: String, seconds: Double?) { #expect(FTPTime.seconds(text) == seconds) }
+    func `the time of a file is read`(_ text: String, seconds: Double?) { #expect(FTPTime.seconds(text) == seconds) }
 }

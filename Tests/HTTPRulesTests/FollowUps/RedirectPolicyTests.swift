@@ -40,7 +40,7 @@ import Testing
         return proposal
     }
 
-    @Test func `the status decides on method and body`() throws {
+    @Test func `the status determines method and body`() throws {
         // RFC 9110, section 15.4.
         let rows: [(Int, String, String, Bool)] = [
             (301, "POST", "GET", false), (302, "POST", "GET", false), (303, "POST", "GET", false),
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `what is no redirect is delivered`() throws {
+    @Test func `a response that is not a redirect is delivered`() throws {
         for status in [200, 206, 300, 304, 309, 399, 400, 401] {
             #expect(try decide(status) == .deliver, "\(status)")
         }
@@ -67,20 +67,20 @@ import Testing
         }
     }
 
-    @Test func `twenty redirects are followed and no more`() throws {
+    @Test func `at most twenty redirects are followed`() throws {
         #expect(try decide(302, soFar: 19) != .fail(.tooMany))
         #expect(try decide(302, soFar: 20) == .fail(.tooMany))
         #expect(try decide(200, soFar: 20) == .deliver)
     }
 
-    @Test func `a redirect to what is read locally fails`() throws {
+    @Test func `a redirect to a local scheme fails`() throws {
         for location in ["file:///etc/passwd", "FILE:///x", " file:x", "data:,x", "Data:,x"] {
             #expect(try decide(302, location) == .fail(.unsupportedScheme), "\(location)")
         }
         #expect(try decide(302, "/etc/passwd", from: "file:///x") == .fail(.unsupportedScheme))
     }
 
-    @Test func `a redirect away from HTTP is the app's affair, and another origin`() throws {
+    @Test func `a redirect to a scheme other than HTTP is left to the app, and crosses the origin`() throws {
         let rows: [(String, String)] = [
             ("myapp://callback?code=1#t", "myapp://callback?code=1#t"), ("MyApp://Callback", "myapp://Callback"),
             ("mailto:a@b", "mailto:a@b"), ("x-app:1", "x-app:1"), ("x-app:a/../b", "x-app:a/../b"), ("x-app:/a/../b", "x-app:/b"),
@@ -96,7 +96,7 @@ import Testing
         #expect(try decide(302, "myapp://x", soFar: 20) == .fail(.tooMany))
     }
 
-    @Test func `a Location that leads nowhere fails`() throws {
+    @Test func `an invalid Location fails`() throws {
         for location in [
             "http://", "http:///", "///", "http:///:1/", "https:next", "http://h:99999/", "http://a\\@b/", "http://h%00/", "//",
             "//:1",
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `a Location is resolved against the URL that was asked for`() throws {
+    @Test func `a Location is resolved against the request URL`() throws {
         let rows: [(String, String)] = [
             // RFC 3986, section 5.4.1, on http://a/b/c/d;p?q.
             ("http:g", "http://a/b/c/g"), ("g", "http://a/b/c/g"), ("./g", "http://a/b/c/g"), ("g/", "http://a/b/c/g/"),
@@ -142,7 +142,7 @@ import Testing
         #expect(try proposal(302, "/g", from: "http://u:p@a:81/x")?.url.absoluteString == "http://u:p@a:81/g")
     }
 
-    @Test func `the fragment is inherited where Location has none`() throws {
+    @Test func `the fragment is inherited if Location has none`() throws {
         // RFC 9110, section 10.2.2.
         #expect(try proposal(301, "/n", from: "http://h/a#f")?.url.absoluteString == "http://h/n#f")
         #expect(try proposal(301, "http://g/n", from: "http://h/a#f")?.url.absoluteString == "http://g/n#f")
@@ -150,7 +150,7 @@ import Testing
         #expect(try proposal(301, "/n#", from: "http://h/a#f")?.url.absoluteString == "http://h/n#")
     }
 
-    @Test func `userinfo stays with its origin`() throws {
+    @Test func `userinfo is kept within its origin`() throws {
         let same = try #require(try proposal(302, "/n", from: "http://u:p@h/"))
         #expect(same.url.user() == "u" && !same.crossesOrigin)
         let other = try #require(try proposal(302, "//g/n", from: "http://u:p@h/"))
@@ -181,7 +181,7 @@ import Testing
         return RedirectPolicy.strippedHeaders(Self.fields, proposal: proposal, mayHaveProxy: mayHaveProxy).fields.map(\.name)
     }
 
-    @Test func `what is for a proxy is kept where there may be one, and the next request is of HTTP`() throws {
+    @Test func `fields for a proxy are kept if there may be one and the next request is over HTTP`() throws {
         let rows: [(location: String, mayHaveProxy: Bool, isKept: Bool)] = [
             ("/n", true, true), ("https://h/n", true, true), ("http://other/", true, true), ("myapp://h/n", true, false),
             ("/n", false, false), ("https://h/n", false, false), ("myapp://h/n", false, false),
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `a redirect to another origin drops credentials, and the app's own Host`() throws {
+    @Test func `a redirect to another origin drops credentials and the app's own Host`() throws {
         #expect(
             try kept("https://h/n") == [
                 "Accept", "CONTENT-TYPE", "Content-Length", "Content-MD5", "Transfer-Encoding", "Expect", "Trailer",
@@ -201,7 +201,7 @@ import Testing
         )
     }
 
-    @Test func `what a redirect drops of a request is what is kept from other origins of a session's fields`() throws {
+    @Test func `the fields dropped on a redirect are those withheld from other origins`() throws {
         let crossing = try #require(try proposal(307, "https://h/n", method: "POST"))
         for name in Self.fields.fields.map(\.name) where name != "Proxy-Authorization" {
             let kept = RedirectPolicy.strippedHeaders(HeaderBlock([(name: name, value: "x")]), proposal: crossing)
@@ -211,11 +211,11 @@ import Testing
         for name in ["", "Authorizations", "X-Authorization", "Accept"] { #expect(!RedirectPolicy.isBoundToOrigin(name)) }
     }
 
-    @Test func `a redirect within the origin keeps all but the proxy's credentials`() throws {
+    @Test func `a redirect within the origin keeps everything except the proxy's credentials`() throws {
         #expect(try kept("/n") == Self.fields.fields.map(\.name).filter { $0 != "Proxy-Authorization" })
     }
 
-    @Test func `fields of the body go with the body`() throws {
+    @Test func `fields that describe the body are dropped with it`() throws {
         // RFC 9110, section 15.4.
         #expect(
             try kept("/n", status: 303) == [
@@ -224,14 +224,14 @@ import Testing
         )
     }
 
-    @Test func `what was dropped on the way to B stays dropped when B leads back to A`() throws {
+    @Test func `fields dropped on the way to B stay dropped when B redirects back to A`() throws {
         let away = try #require(try proposal(302, "http://b/", from: "http://a/"))
         let fields = RedirectPolicy.strippedHeaders(Self.fields, proposal: away)
         let back = try #require(try proposal(302, "http://a/", from: "http://b/"))
         #expect(!RedirectPolicy.strippedHeaders(fields, proposal: back).contains("Authorization"))
     }
 
-    @Test func `random Locations lead to a server, to nothing that is read locally, or nowhere`() throws {
+    @Test func `random Locations lead to a server or nowhere, never to local content`() throws {
         let pieces = [
             "http", "HTTPS", ":", "/", "//", "..", ".", "?", "#", "%", "%41", "@", "[::1]", "\\", " ", "ä", "h", "\u{0}", "\r\n",
             "file",

@@ -24,7 +24,7 @@ struct RetryAfterTests {
     @Test(arguments: [
         "", " ", "1 2", "-1", "+1", "1.5", "1e3", "0x10", "inf", "nan", "1,2", "soon", "Sun, 06 Nov 1994 08:49:37 CET",
     ])
-    func `what is neither is no time`(value: String) {
+    func `any other value is ignored`(value: String) {
         #expect(RetryAfter.seconds(value, now: 784_111_777) == nil)
     }
 }

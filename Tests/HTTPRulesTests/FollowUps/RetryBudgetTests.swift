@@ -10,9 +10,9 @@
 import HTTPRules
 import Testing
 
-/// How much a failing host is asked again.
+/// How often requests to a failing host are retried.
 struct RetryBudgetTests {
-    @Test func `a host that fails is tried again five times, and then no more`() {
+    @Test func `requests to a failing host are retried five times`() {
         var budget = RetryBudget(now: 0)
         #expect(budget.isFull)
         var answers: [Bool] = []
@@ -21,7 +21,7 @@ struct RetryBudgetTests {
         #expect(!budget.isFull)
     }
 
-    @Test func `what it answers brings its budget back, a tenth of an attempt at a time`() {
+    @Test func `each success restores a tenth of a retry`() {
         var budget = RetryBudget(now: 0)
         for _ in 0..<20 { _ = budget.noteFailure(now: 0) }
         for _ in 0..<59 { budget.noteSuccess(now: 0) }
@@ -34,7 +34,7 @@ struct RetryBudgetTests {
         #expect(budget.isFull)
     }
 
-    @Test func `a host that fails a tenth of the time is always tried again`() {
+    @Test func `requests to a host that fails a tenth of the time are always retried`() {
         var budget = RetryBudget(now: 0)
         for _ in 0..<1_000 {
             let mayTry = budget.noteFailure(now: 0)
@@ -43,7 +43,7 @@ struct RetryBudgetTests {
         }
     }
 
-    @Test func `time brings it back, too`() {
+    @Test func `the budget is also restored by time`() {
         var budget = RetryBudget(now: 1_000)
         for _ in 0..<20 { _ = budget.noteFailure(now: 1_000) }
         let early = budget.noteFailure(now: 1_059)
@@ -52,7 +52,7 @@ struct RetryBudgetTests {
         #expect(late)
         budget.noteSuccess(now: 2_000)
         #expect(budget.isFull)
-        // A clock that goes back brings nothing.
+        // A clock that is set back restores nothing.
         let back = budget.noteFailure(now: 1_000)
         #expect(back)
     }
@@ -60,7 +60,7 @@ struct RetryBudgetTests {
     @Test(arguments: [
         (1, 0.0, 0.25), (1, 1.0, 0.5), (2, 1.0, 1.0), (3, 1.0, 2.0), (4, 1.0, 3.0), (90, 1.0, 3.0), (0, 1.0, 0.0), (1, 9.0, 0.5),
     ])
-    func `pauses double up to the longest, and half of each is random`(count: Int, jitter: Double, expected: Double) {
+    func `pauses double up to a maximum, and half of each is random`(count: Int, jitter: Double, expected: Double) {
         #expect(Backoff.pause(before: count, first: 0.5, longest: 3, jitter: jitter) == expected)
     }
 }

@@ -23,18 +23,18 @@ import Testing
         )
     }
 
-    @Test func `an idempotent request on a stale connection is sent again once`() {
+    @Test func `an idempotent request on a stale connection is retried once`() {
         // RFC 9110, section 9.2.2.
         #expect(mayRetry(attempts: 1))
         #expect(!mayRetry(attempts: 2))
     }
 
-    @Test func `only methods that may be repeated are`() {
+    @Test func `only idempotent methods are retried`() {
         for method in ["GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE", "PROPFIND"] { #expect(mayRetry(method), "\(method)") }
         for method in ["POST", "PATCH", "CONNECT", "get", "X-OWN", ""] { #expect(!mayRetry(method), "\(method)") }
     }
 
-    @Test func `nothing is sent again when the server may have acted or the body is gone`() {
+    @Test func `a request is not retried if the server may have processed it or the body is gone`() {
         #expect(!mayRetry(reused: false))
         #expect(!mayRetry(received: true))
         #expect(!mayRetry("PUT", replayable: false))
@@ -50,7 +50,7 @@ import Testing
         return count
     }
 
-    @Test func `a request that connections refuse which take no more is sent for as long as it takes`() {
+    @Test func `a request refused by closing connections is retried without limit`() {
         let refusal = Refusal(endsConnection: true)
         let count = count(Array(repeating: refusal, count: 1_000))
         #expect(count.mayGoOn && count.pause(jitter: 1) == 0)
@@ -60,7 +60,7 @@ import Testing
                 evidence: .notProcessed(refusal), refusals: count))
     }
 
-    @Test func `a request fails with its origin`() {
+    @Test func `a refusal that is the last fails the request`() {
         let last = Refusal(endsConnection: true, isLast: true)
         #expect(!count([last]).mayGoOn)
         #expect(
@@ -69,29 +69,29 @@ import Testing
                 evidence: .notProcessed(last), refusals: count([last])))
     }
 
-    @Test func `five connections in a row that served nobody are the last`() {
+    @Test func `five connections in a row without a response are the limit`() {
         var connections = FruitlessConnections()
         #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
-        // Those that come later have five of their own.
+        // The count starts again.
         #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
         for _ in 1...4 { _ = connections.add() }
         connections.reset()
         #expect((1...5).map { _ in connections.add() } == [false, false, false, false, true])
     }
 
-    @Test func `a connection that stands may refuse a request ten times in a row`() {
+    @Test func `an open connection may refuse a request ten times in a row`() {
         let refused = Refusal(endsConnection: false)
         #expect(count(Array(repeating: refused, count: 9)).mayGoOn)
         #expect(!count(Array(repeating: refused, count: 10)).mayGoOn)
     }
 
-    @Test func `pauses double up to ten seconds, and once more where calm is asked for`() {
+    @Test func `pauses double up to ten seconds, and are twice as long after ENHANCE_YOUR_CALM`() {
         let refused = Refusal(endsConnection: false)
         let pauses = (1...9).map { count(Array(repeating: refused, count: $0)).pause(jitter: 1) }
         for (pause, expected) in zip(pauses, [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 10, 10]) {
             #expect(abs(pause - expected) < 1e-9)
         }
-        // Those that were refused together do not come back together.
+        // Requests that were refused together are not retried at the same time.
         #expect(count([refused]).pause(jitter: 0) == 0.05)
         var connections = FruitlessConnections()
         #expect(connections.pause(asksForCalm: false, jitter: 1) == 0)

@@ -11,7 +11,7 @@ import HTTPRules
 import Testing
 
 @Suite struct ContentDispositionTests {
-    @Test func `the name is read as RFC 6266 says`() {
+    @Test func `the file name is read as RFC 6266 requires`() {
         let rows: [(String, String?)] = [
             // RFC 6266, section 5.
             ("Attachment; filename=example.html", "example.html"), ("INLINE; FILENAME= \"an example.html\"", "an example.html"),
@@ -20,7 +20,7 @@ import Testing
             ("attachment; filename*=utf-8''%e2%82%ac%20rates; filename=\"EURO rates\"", "€ rates"),
             // RFC 8187, section 3.2.3: both charsets, with and without a language.
             ("attachment; filename*=iso-8859-1'en'%A3%20rates", "£ rates"), ("attachment; filename*=ISO-8859-1''a%e4", "aä"),
-            // "... ignore the parameter": bad escape, bad UTF-8, other charset, no charset, nothing in it.
+            // "... ignore the parameter": bad escape, bad UTF-8, other charset, no charset, empty value.
             ("attachment; filename*=UTF-8''%zz; filename=a", "a"), ("attachment; filename*=UTF-8''%e4; filename=a", "a"),
             ("attachment; filename*=KOI8-R''x; filename=a", "a"), ("attachment; filename*=x; filename=a", "a"),
             ("attachment; filename*=''x; filename=a", "a"), ("attachment; filename*=UTF-8''; filename=a", "a"),
@@ -28,7 +28,7 @@ import Testing
             // Quoted pairs (RFC 9110, section 5.6.4); no percent-decoding in a plain name.
             ("attachment; filename=\"a \\\"b\\\" \\\\c\"", "a \"b\" \\c"), ("attachment; filename=\"50%25.txt\"", "50%25.txt"),
             ("attachment; filename=\";.ext\"", ";.ext"), ("attachment; filename=\"a", "a"),
-            // Not valid, but what servers send.
+            // Invalid, but sent by servers.
             ("attachment; filename=foo bar.html ; x=y", "foo bar.html"),
             ("attachment; filename=foo[1](2).html", "foo[1](2).html"),
             ("attachment; filename =\"a\"", "a"), ("attachment;;filename=a;;", "a"), ("attachment; filename=\"ä.txt\"", "ä.txt"),
@@ -42,7 +42,7 @@ import Testing
             ("attachment; filename*0*=a", nil),
             ("attachment; filename*0*=UTF-8''%zz", nil), ("attachment; filename*0*=KOI8-R''x", nil),
             ("attachment; filename*0=a; filename=b", "b"),
-            // Nothing there.
+            // No file name.
             ("attachment", nil), ("inline", nil), ("", nil), ("attachment; filename=", nil), ("attachment; filename=\"\"", nil),
             ("attachment; filename", nil), ("filename=foo.html", nil), ("; filename=a", nil), ("attach ment; filename=a", nil),
         ]

@@ -19,7 +19,7 @@ import Testing
             ("data:;charset=UTF-8,x", "text/plain", "utf-8", "x"), ("data:text/html,<b>", "text/html", nil, "<b>"),
             ("data:text/html;base64,SGk=", "text/html", nil, "Hi"), ("data:;base64,SGVsbG8", "text/plain", "us-ascii", "Hello"),
             ("data:base64,SGk=", "text/plain", "us-ascii", "SGk="),
-            // WHATWG Fetch, section 6: case, spaces, percent-encoded and unpadded base64, fragments, types that are none.
+            // WHATWG Fetch, section 6: case, spaces, percent-encoded and unpadded base64, fragments, invalid types.
             ("DATA:Text/HTML ; BASE64,SGk=", "text/html", nil, "Hi"), ("data:a/b;base64,S%47k%3D", "a/b", nil, "Hi"),
             ("data:a/b;base64, S G\tk =", "a/b", nil, "Hi"), ("data:,a#b", "text/plain", "us-ascii", "a"),
             ("data:,a,b;c", "text/plain", "us-ascii", "a,b;c"),
@@ -30,7 +30,7 @@ import Testing
             ("data:text/html%3Bcharset=x,x", "text/plain", "us-ascii", "x"),
             ("data:text/html;charset=%75tf-8,x", "text/html", "%75tf-8", "x"),
             ("data:text/html;%62ase64,SGk=", "text/html", nil, "SGk="),
-            // What a URL makes of a space.
+            // A space, as `URL` encodes it.
             ("data:text/html; charset=utf-8,x", "text/html", "utf-8", "x"),
             ("data:text/html;%20charset=utf-8,x", "text/html", "utf-8", "x"),
             ("data:text/html;%20%20base64,SGk=", "text/html", nil, "Hi"),
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `what is no data URL or cannot be decoded is nil`() {
+    @Test func `an invalid data URL is refused`() {
         for url in [
             "", "data:", "data:text/plain", "http://h/,", "dat:,x", "data:;base64,A", "data:;base64,AAAAA", "data:;base64,A=",
             "data:;base64,AA=A",

@@ -11,7 +11,7 @@ import HTTPRules
 import Testing
 
 @Suite struct DefaultHeadersTests {
-    @Test func `every request says what it takes and who asks`() {
+    @Test func `each request has Accept, User-Agent and Accept-Language`() {
         let fields = DefaultHeaders.fields(processName: "demo", version: nil, languages: ["en_US"])
         #expect(
             fields.map { "\($0.name): \($0.value)" } == [
@@ -25,11 +25,11 @@ import Testing
         ([], "gzip, deflate"), (["br"], "gzip, deflate, br"), (["zstd"], "gzip, deflate, zstd"),
         (["br", "zstd"], "gzip, deflate, br, zstd"),
     ])
-    func `codings are announced whose libraries are there`(libraries: [String], field: String) {
+    func `Accept-Encoding lists the codings whose libraries are available`(libraries: [String], field: String) {
         #expect(DefaultHeaders.acceptEncoding(libraries) == (name: "Accept-Encoding", value: field))
     }
 
-    @Test func `the program's name becomes a product`() {
+    @Test func `the program's name becomes a product token`() {
         // RFC 9110, section 10.1.5: a product is a token.
         #expect(
             DefaultHeaders.userAgent(processName: "My App/x\r\n", version: "1.2 (3)")
@@ -37,7 +37,7 @@ import Testing
         #expect(DefaultHeaders.userAgent(processName: "", version: "") == "unknown/1 URLLoading/\(LibraryVersion.text) (Linux)")
     }
 
-    @Test func `languages count a tenth less each`() {
+    @Test func `each further language has a tenth less weight`() {
         #expect(DefaultHeaders.acceptLanguage(["en-US", "en", "de"]) == "en-US,en;q=0.9,de;q=0.8")
         #expect(DefaultHeaders.acceptLanguage(["de", "de", "", "x y", "a,b", "toolonglanguage", "de-", "é"]) == "de")
         #expect(DefaultHeaders.acceptLanguage((10..<30).map { "l\($0)" })?.hasSuffix(",l19;q=0.1") == true)

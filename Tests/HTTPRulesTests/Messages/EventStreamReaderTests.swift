@@ -10,7 +10,7 @@
 import HTTPRules
 import Testing
 
-/// "Interpreting an event stream" (WHATWG HTML, section 9.2.6), its examples among the rows.
+/// "Interpreting an event stream" (WHATWG HTML, section 9.2.6), including its examples.
 struct EventStreamReaderTests {
     private typealias Event = EventStreamReader.Event
 
@@ -46,29 +46,29 @@ struct EventStreamReaderTests {
         ("data: {\"a\": \"ü\"}\n\n", ["{\"a\": \"ü\"}"]),
         ("data:a:b\n\n", ["a:b"]),
     ])
-    func `lines make the data of events`(text: String, data: [String]) {
+    func `data lines are joined into events`(text: String, data: [String]) {
         #expect(Self.data(text) == data)
     }
 
-    @Test func `the type is that of the event alone`() {
+    @Test func `the type applies to one event only`() {
         let events = Self.events("event: add\ndata: 1\n\ndata: 2\n\nevent: gone\n\ndata: 3\n\nevent\ndata: 4\n\n").events
         #expect(events.map(\.type) == ["add", "message", "message", "message"])
     }
 
-    @Test func `the identifier stays until there is another`() {
+    @Test func `the last event ID persists until the next one`() {
         let (events, reader) = Self.events(
             "data: a\nid: 1\n\ndata: b\n\nid: 2\n\ndata: c\nid\n\ndata: d\nid: x\u{0}y\n\nid: 9\n", from: "0")
         #expect(events.map(\.lastIdentifier) == ["1", "1", "", ""])
-        // That of an event without an end does not count.
+        // An unterminated event does not set it.
         #expect(reader.lastIdentifier == "")
     }
 
     @Test(arguments: [("10000", 10000), ("5s", nil), ("-1", nil), ("", nil), ("99999999999999999999", .max)] as [(String, Int?)])
-    func `the time to wait is digits`(text: String, value: Int?) {
+    func `a retry time consists of digits`(text: String, value: Int?) {
         #expect(Self.events("retry: \(text)\n\n").reader.retry == value)
     }
 
-    @Test func `bytes that are no UTF-8 are replaced`() throws {
+    @Test func `invalid UTF-8 is replaced`() throws {
         var reader = EventStreamReader(limit: 100)
         var events: [Event] = []
         for byte in Array("data: a".utf8) + [0xFF] + Array("b\n\n".utf8) {
@@ -77,7 +77,7 @@ struct EventStreamReaderTests {
         #expect(events.map(\.data) == ["a\u{FFFD}b"])
     }
 
-    @Test func `lines and events are bounded`() throws {
+    @Test func `lines and events are limited in size`() throws {
         var line = EventStreamReader(limit: 100)
         #expect(throws: EventStreamReader.TooLong.self) { for _ in 0..<200 { _ = try line.take(0x61) } }
         var event = EventStreamReader(limit: 100)

@@ -12,14 +12,14 @@ import SeededNumbers
 import Testing
 
 @Suite struct HTTPDateTests {
-    @Test func `the three forms name the same second`() {
+    @Test func `the three formats of a second are equivalent`() {
         // The examples of RFC 9110, section 5.6.7.
         for text in ["Sun, 06 Nov 1994 08:49:37 GMT", "Sunday, 06-Nov-94 08:49:37 GMT", "Sun Nov  6 08:49:37 1994"] {
             #expect(HTTPDate.parse(text) == 784_111_777, "\(text)")
         }
     }
 
-    @Test func `known seconds are read and written`() {
+    @Test func `known dates are parsed and formatted`() {
         let rows: [(Double, String)] = [
             (0, "Thu, 01 Jan 1970 00:00:00 GMT"), (-1, "Wed, 31 Dec 1969 23:59:59 GMT"),
             (951_782_400, "Tue, 29 Feb 2000 00:00:00 GMT"),
@@ -33,14 +33,14 @@ import Testing
         }
     }
 
-    @Test func `dates out of bounds are drawn to them`() {
+    @Test func `dates out of range are clamped`() {
         #expect(HTTPDate.format(.infinity) == "Fri, 31 Dec 9999 23:59:59 GMT")
         #expect(HTTPDate.format(-.infinity) == "Mon, 01 Jan 0001 00:00:00 GMT")
         #expect(HTTPDate.format(.nan) == "Thu, 01 Jan 1970 00:00:00 GMT")
         #expect(HTTPDate.format(0.9) == "Thu, 01 Jan 1970 00:00:00 GMT")
     }
 
-    @Test func `two digits mean the year that is not far ahead`() {
+    @Test func `a two-digit year is at most 50 years in the future`() {
         // RFC 9110: "more than 50 years in the future" is "the most recent year in the past that had the same last two digits".
         let now = 1_767_225_600.0  // 2026
         let rows: [(String, Double?, String)] = [
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `what is no date is nil`() {
+    @Test func `an invalid date is refused`() {
         for text in [
             "", "0", "-1", "Sun, 06 Nov 1994 08:49:37", "Sun, 06 Nov 1994 08:49:37 UTC", "Sun, 32 Nov 1994 08:49:37 GMT",
             "Sun, 31 Nov 1994 08:49:37 GMT",
@@ -69,7 +69,7 @@ import Testing
         #expect(HTTPDate.parse("sun, 06 nov 1994 08:49:60 GMT") == 784_111_800)
     }
 
-    @Test func `every second written is read back`() {
+    @Test func `every formatted second is parsed back`() {
         var random = SeededNumbers(seed: 7)
         for _ in 0..<3000 {
             let seconds = Double(Int.random(in: -62_135_596_800...253_402_300_799, using: &random))

@@ -20,7 +20,7 @@ import Testing
             #expect(type.mimeType == "text/html" && type.charset == "utf-8" && type.boundary == nil, "\(field)")
         }
         let rows: [(String, String, String?, String?)] = [
-            // Apple lowers both, as its tests on HTTPURLResponse assert.
+            // Both are in lower case, as Apple's tests of HTTPURLResponse assert.
             ("text/HTML; charset=ISO-8859-4", "text/html", "iso-8859-4", nil), ("text/plain", "text/plain", nil, nil),
             ("multipart/x-mixed-replace; boundary=\"a;b\"", "multipart/x-mixed-replace", nil, "a;b"),
             ("multipart/mixed;boundary=--X", "multipart/mixed", nil, "--X"),
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a field that is no type and subtype is nil`() {
+    @Test func `a field without type and subtype is refused`() {
         for field in [
             "", " ", ";charset=x", ", text/html", "garbage", "text/", "/html", "a/b/c", "te xt/html", "text/ht ml", "text /html",
             "text/\"html\"", "t\u{E4}xt/html", "text", "/",

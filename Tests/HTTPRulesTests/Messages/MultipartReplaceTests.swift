@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct MultipartReplaceTests {
-    /// The events with neighbouring data joined, as text.
+    /// The events as text, with adjacent data joined.
     private func joined(_ events: [MultipartReplace.Event]) -> [String] {
         var result: [String] = []
         for event in events {
@@ -43,7 +43,7 @@ import Testing
         return joined(events + splitter.finish())
     }
 
-    @Test func `parts are found wherever the bytes are cut`() throws {
+    @Test func `parts are found wherever the input is split`() throws {
         // RFC 2046, section 5.1.1.
         let rows: [(String, [String])] = [
             (
@@ -52,15 +52,15 @@ import Testing
             ),
             // "... any preamble or epilogue": ignored.
             ("pre\n-- b\n--b \t\r\n\r\none\r\n--b--after\r\n--b\r\n\r\nx", ["part ", "data one", "end"]),
-            // "The boundary delimiter MUST occur at the beginning of a line"; a longer line is none.
+            // "The boundary delimiter MUST occur at the beginning of a line"; a longer line is not a delimiter.
             ("--b\n\n--bx\n-- b\r--b\r\n--", ["part ", "data --bx\n-- b\r--b\r\n--", "end"]),
             ("--b\r\n\r\na\r\n\r\n--b\r\n\r\n\r\n--b--", ["part ", "data a\r\n", "end", "part ", "end"]),
-            // No body at all, and one that ends with the response.
+            // A part without body, and one that ends with the response.
             ("--b\r\nA: 1\r\n\r\n--b\r\nA: 2\r\n\r\n", ["part A: 1", "end", "part A: 2", "end"]),
             ("--b\r\n\r\nrest\r\n--b", ["part ", "data rest", "end"]),
             ("--b\r\n\r\nrest\r\n--", ["part ", "data rest\r\n--", "end"]),
             ("--b\r\n\r\n--b", ["part ", "end"]), ("--b\r\nA: 1\r\n", []), ("", []), ("--b--", []), ("nothing", []), ("--b-", []),
-            // Folded, broken and bare fields.
+            // Folded, malformed and empty fields.
             (
                 "--b\r\n lead: x\r\nA: 1\r\n\t2\r\nbroken\r\n: v\r\nb c: d\r\nN: \0\r\nB:\r\n\r\n--b--",
                 ["part A: 1 2\nB: ", "end"]
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `cameras that declare the dashes with the boundary are understood`() throws {
+    @Test func `a boundary declared with its dashes is accepted, as cameras send it`() throws {
         #expect(
             try split("--b\r\n\r\none\r\n--b\r\n\r\ntwo\r\n--b--\r\n", boundary: "--b") == [
                 "part ", "data one", "end", "part ", "data two", "end",
@@ -91,7 +91,7 @@ import Testing
         #expect(joined(try splitter.feed("ed\r".utf8)) == ["data \r\n--fred"])
     }
 
-    @Test func `a header section or padding without end is bounded`() throws {
+    @Test func `header sections and padding are limited in size`() throws {
         var splitter = try MultipartReplace(boundary: "b")
         #expect(throws: MultipartReplace.Malformed.headersTooLarge) {
             _ = try splitter.feed("--b\r\n".utf8)
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: [1, 7, Int.max])
-    func `a header section of too many lines is refused, and one of as many as may be is not`(by count: Int) throws {
+    func `a header section with too many lines is refused, and one at the limit is not`(by count: Int) throws {
         let lines = { String(repeating: "A:1\n", count: $0) }
         #expect(throws: MultipartReplace.Malformed.headersTooLarge) {
             try split("--b\n\(lines(MultipartReplace.lineLimit + 1))\nx", by: count)
@@ -114,19 +114,19 @@ import Testing
         #expect(events.count == 6 && events.dropFirst().prefix(4) == ["data x", "end", "part B: 2", "data y"])
     }
 
-    @Test func `a folded line may go on for as many lines as there may be`() throws {
+    @Test func `a folded line counts toward the limit of lines`() throws {
         let folds = String(repeating: " b\r\n", count: MultipartReplace.lineLimit - 1)
         let events = try split("--b\r\nA: b\r\n\(folds)\r\n", by: 100)
         #expect(events.first == "part A: " + Array(repeating: "b", count: MultipartReplace.lineLimit).joined(separator: " "))
     }
 
-    @Test func `a boundary must be one`() {
+    @Test func `an invalid boundary is refused`() {
         for boundary in ["", String(repeating: "b", count: 201), "a\r\nb"] {
             #expect(throws: MultipartReplace.Malformed.badBoundary) { try MultipartReplace(boundary: boundary) }
         }
     }
 
-    @Test func `random bodies come out the same however they are cut`() throws {
+    @Test func `the result does not depend on how a body is split`() throws {
         let pieces = ["--b", "--", "\r\n", "\r", "\n", "b", "-", "x", "A: 1\r\n", "\r\n\r\n", " ", "--b\r\n", "\r\n--b--"]
         for seed in 0..<2000 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)

@@ -38,30 +38,30 @@ import Testing
         return block.fields.map { "\($0.name): \($0.value)" }
     }
 
-    @Test func `a plain request carries Host and the session's fields`() throws {
+    @Test func `a plain request has Host and the session's fields`() throws {
         // RFC 9110, section 7.2: Host "SHOULD ... be the first header field".
         #expect(try compose() == ["Host: h:81", "X-Session: 1", "Accept: */*", "User-Agent: me"])
     }
 
-    @Test func `the fields that plain requests share are those that are composed for one`() throws {
+    @Test func `the shared fields of plain requests equal those composed for one request`() throws {
         let target = try RequestTarget(text: "http://h:81/")
         let shared = try #require(Self.session.plain(for: target))
         #expect(shared.fields.map { "\($0.name): \($0.value)" } == (try compose()))
         #expect(!Self.session.hasCredentials)
-        // Whoever uses those of a session with credentials looks first where a redirect led.
+        // A caller that uses the fields of a session with credentials first checks where a redirect led.
         let secret = OutgoingHeaders(additional: [(name: "authorization", value: "a")])
         #expect(secret.plain(for: target)?.fields.map(\.name) == ["Host", "authorization"])
         #expect(secret.hasCredentials)
     }
 
-    @Test func `the session's credentials go to the load's own origin`() throws {
+    @Test func `the session's credentials are sent to the load's first origin only`() throws {
         let session = OutgoingHeaders(additional: [
             (name: "authorization", value: "a"), (name: "Cookie", value: "c"), (name: "Cookie2", value: "d"),
             (name: "X-Session", value: "1"),
         ])
         let rows: [(leftOrigin: Bool, isAnswered: Bool, fields: [String])] = [
             (false, false, ["authorization: a", "Cookie: c", "Cookie2: d", "X-Session: 1"]),
-            // A connection may be known by a credential, whose fields say nothing then (NTLM).
+            // With NTLM, a connection is authenticated as a whole, and its requests need no field.
             (false, true, ["Cookie: c", "Cookie2: d", "X-Session: 1"]), (true, false, ["X-Session: 1"]),
             (true, true, ["X-Session: 1"]),
         ]
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `of Authorization the request's own comes before the session's, and a challenge's before both`() throws {
+    @Test func `a challenge's Authorization takes precedence over the request's, and that over the session's`() throws {
         let session = OutgoingHeaders(additional: [(name: "Authorization", value: "session")])
         let own = HeaderBlock([(name: "authorization", value: "own")])
         let answer = [("Authorization", "answer")]
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `reserved fields of the session are left out`() throws {
+    @Test func `reserved fields of the session are omitted`() throws {
         let reserved = [
             "Connection", "HOST", "Proxy-Authenticate", "proxy-authorization", "WWW-Authenticate",
             "Content-Length",
@@ -117,19 +117,19 @@ import Testing
             (["virtual.example"], "virtual.example"), (["virtual.example", "other"], "virtual.example"), ([""], "h:81"),
             ([], "h:81"),
         ] as [([String], String)])
-    func `a request's own Host is sent, once, and first`(given: [String], sent: String) throws {
+    func `the app's own Host is sent once, and first`(given: [String], sent: String) throws {
         let fields = try compose([(name: "X-Own", value: "1")] + given.map { (name: "host", value: $0) })
         #expect(fields == ["Host: \(sent)", "X-Own: 1", "X-Session: 1", "Accept: */*", "User-Agent: me"])
     }
 
-    @Test func `what a request says to a proxy reaches no origin`() throws {
+    @Test func `fields for a proxy are not sent to the origin`() throws {
         // RFC 9110, section 11.7.2.
         let field = (name: "proxy-authorization", value: "Basic x")
         #expect(try !compose([field]).contains("proxy-authorization: Basic x"))
         #expect(try compose([field], isForProxy: true).contains("proxy-authorization: Basic x"))
     }
 
-    @Test func `the request's fields win over the session's`() throws {
+    @Test func `the request's fields take precedence over the session's`() throws {
         #expect(
             try compose([("accept", "a/b"), ("X-Own", "1"), ("X-Own", "2")]) == [
                 "Host: h:81", "accept: a/b", "X-Own: 1", "X-Own: 2", "X-Session: 1", "User-Agent: me",
@@ -137,7 +137,7 @@ import Testing
         )
     }
 
-    @Test func `the engine's fields win over all`() throws {
+    @Test func `the engine's fields take precedence over all others`() throws {
         #expect(
             try compose(
                 [("Range", "bytes=0-"), ("Cookie", "mine")],
@@ -148,7 +148,7 @@ import Testing
         )
     }
 
-    @Test func `fields that frame the message or govern the connection are ours`() throws {
+    @Test func `only the engine sets fields that frame the message or control the connection`() throws {
         // RFC 9112, section 6; RFC 9110, section 7.6.1.
         let forged: [(name: String, value: String)] = [
             ("Content-Length", "0"), ("transfer-encoding", "chunked"), ("Connection", "close"), ("Keep-Alive", "x"),
@@ -162,7 +162,7 @@ import Testing
         )
     }
 
-    @Test func `the body's length is told as it is known`() throws {
+    @Test func `the body's framing depends on whether its length is known`() throws {
         // RFC 9110, section 8.6; RFC 9112, section 6.1.
         let rows: [(String, Int64?, String?)] = [
             ("GET", nil, nil), ("HEAD", nil, nil), ("DELETE", nil, nil), ("POST", nil, "Content-Length: 0"),
@@ -180,7 +180,7 @@ import Testing
         }
     }
 
-    @Test func `a POST with a body is a form where nothing else is said`() throws {
+    @Test func `a POST with a body is a form unless the app sets a type`() throws {
         let form = "Content-Type: application/x-www-form-urlencoded"
         #expect(try compose(method: "POST", body: 3).contains(form))
         #expect(try compose(method: "POST", body: -1).contains(form))
@@ -190,7 +190,7 @@ import Testing
         #expect(try !compose([("content-type", "a/b")], method: "POST", body: 3).contains(form))
     }
 
-    @Test func `an expectation needs a body`() throws {
+    @Test func `Expect is sent only with a body`() throws {
         // RFC 9110, section 10.1.1.
         #expect(try !compose([("Expect", "100-continue")]).contains("Expect: 100-continue"))
         #expect(try compose([("Expect", "100-continue")], method: "PUT", body: 9).contains("Expect: 100-continue"))

@@ -17,7 +17,7 @@ import Testing
         ("mailto:a@b", "mailto:a@b"),
         ("/a//b@c", "/a//c"), ("", ""), ("/", "/"), ("//", "//"), ("//@", "//"), ("http://é:ß@h/ü", "http://h/ü"),
     ])
-    func `a URL is spoken of without its user and password`(text: String, spoken: String) {
+    func `a URL is printed without user and password`(text: String, spoken: String) {
         #expect(PrintableURL.text(text) == spoken)
     }
 }

@@ -19,21 +19,21 @@ import Testing
 
     private let trace = [("traceparent", "1"), ("tracestate", "a=1"), ("baggage", "b=2")]
 
-    @Test func `what a tracer says goes with a request`() {
+    @Test func `a tracer's fields are sent with the request`() {
         #expect(names(trace) == ["traceparent: 1", "tracestate: a=1", "baggage: b=2"])
     }
 
-    @Test func `a request's own traceparent stands, without the tracer's tracestate`() {
+    @Test func `a request's own traceparent is kept, without the tracer's tracestate`() {
         #expect(names(trace, own: [("Traceparent", "mine")]) == ["baggage: b=2"])
         #expect(names(trace, own: [("TraceState", "mine")]) == ["traceparent: 1", "baggage: b=2"])
         #expect(names(trace, own: [("Baggage", "mine")]) == ["traceparent: 1", "tracestate: a=1"])
     }
 
-    @Test func `baggage stays within the first origin`() {
+    @Test func `baggage is not sent to other origins`() {
         #expect(names(trace + [("Baggage", "c")], leftOrigin: true) == ["traceparent: 1", "tracestate: a=1"])
     }
 
-    @Test func `a name is sent once, with its last value`() {
+    @Test func `a field is sent once, with its last value`() {
         #expect(names([("b3", "1"), ("B3", "2")]) == ["B3: 2"])
     }
 
@@ -42,7 +42,7 @@ import Testing
         ("Content-Length", "1"), ("Transfer-Encoding", "chunked"), ("Connection", "close"), ("Authorization", "Basic YTpi"),
         ("Cookie", "a=b"), ("Proxy-Authorization", "Basic YTpi"), ("Upgrade", "h2c"),
     ])
-    func `a tracer can neither break a message up nor say who sends it`(name: String, value: String) {
+    func `a tracer can neither break the message framing nor set credentials`(name: String, value: String) {
         #expect(names([(name, value), ("b3", "1")]) == ["b3: 1"])
     }
 }

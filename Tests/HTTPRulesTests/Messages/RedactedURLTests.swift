@@ -33,7 +33,7 @@ import Testing
         ("https://h/#sig=a?sig=b", "https://h/#sig=REDACTED?sig=REDACTED"),
         ("https://[::1]:8/?=x&==&&sig=1", "https://[::1]:8/?=x&==&&sig=REDACTED"), ("", ""), ("=", "="), ("?=", "?="), ("@", "@"),
     ])
-    func `a URL is kept without its user, its password and its signature`(text: String, kept: String) {
+    func `user, password and signature of a URL are redacted`(text: String, kept: String) {
         #expect(RedactedURL.text(text) == kept)
     }
 }

@@ -19,7 +19,7 @@ import Testing
             ([("cache-control", "no-store")], []),
             ([("PRAGMA", "no-cache")], []),
         ] as [([(String, String)], [String])])
-    func `what the app says of caches itself stands`(own: [(String, String)], added: [String]) {
+    func `a reload does not override the app's own cache fields`(own: [(String, String)], added: [String]) {
         var headers = HeaderBlock()
         for (name, value) in own { headers.append(name, value) }
         #expect(ReloadFields.fields(besides: headers).map { "\($0.0): \($0.1)" } == added)

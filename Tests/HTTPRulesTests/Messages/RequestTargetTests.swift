@@ -59,10 +59,10 @@ import Testing
         Row(url: "http://:p@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h", user: "", password: "p"),
         Row(url: "http://:@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
         Row(url: "http://@h/", scheme: "http", host: "h", port: 80, path: "/", field: "h"),
-        // An "@" after the authority is no userinfo.
+        // An "@" after the authority does not delimit userinfo.
         Row(url: "http://h/a@evil.example/", scheme: "http", host: "h", port: 80, path: "/a@evil.example/", field: "h"),
         Row(url: "http://h?u@evil.example", scheme: "http", host: "h", port: 80, path: "/?u@evil.example", field: "h"),
-        // What is encoded stays encoded.
+        // Percent-encoded characters stay encoded.
         Row(url: "http://h/%0d%0aX:%20y", scheme: "http", host: "h", port: 80, path: "/%0d%0aX:%20y", field: "h"),
         Row(url: "http://h/%2e%2e/%2F?%23", scheme: "http", host: "h", port: 80, path: "/%2e%2e/%2F?%23", field: "h"),
         Row(url: "http://h//a//b", scheme: "http", host: "h", port: 80, path: "//a//b", field: "h"),
@@ -71,7 +71,7 @@ import Testing
             field: "my_host-1.example."),
     ]
 
-    @Test func `a URL is split into what the wire needs`() throws {
+    @Test func `a URL is split into the parts of a request`() throws {
         for row in Self.rows {
             let target = try RequestTarget(requiredURL(row.url))
             #expect(target.origin == Origin(scheme: row.scheme, host: row.host, port: row.port), "\(row.url)")
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `a URL that cannot be asked for is refused with the reason`() {
+    @Test func `an invalid URL is refused with a reason`() {
         let rows: [(String, RequestTarget.Malformed)] = [
             ("ftp://h/", .unsupportedScheme), ("httpx://h/", .unsupportedScheme), ("htt", .unsupportedScheme),
             ("", .unsupportedScheme),

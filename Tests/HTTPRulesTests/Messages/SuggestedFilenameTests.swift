@@ -17,7 +17,7 @@ import Testing
         SuggestedFilename.make(contentDisposition: disposition, url: url.flatMap { URL(string: $0) }, mimeType: type)
     }
 
-    @Test func `the name comes from header, path, host or nowhere, in this order`() {
+    @Test func `the name is taken from the header, the path or the host, in this order`() {
         #expect(name("attachment; filename=a.txt", url: "http://h/b.txt") == "a.txt")
         #expect(name("inline", url: "http://h/x/b.txt?c=/d.txt#/e") == "b.txt")
         #expect(name(url: "http://h/dir/") == "dir")
@@ -28,7 +28,7 @@ import Testing
         #expect(name() == "unknown")
     }
 
-    @Test func `a name without an extension gets that of its type`() {
+    @Test func `a name without an extension gets one for its type`() {
         #expect(name(url: "http://h/page", type: "text/html") == "page.html")
         #expect(name(url: "http://h/page.php", type: "text/html") == "page.php")
         #expect(name(url: "http://example.com", type: "text/html") == "example.com.html")
@@ -37,8 +37,8 @@ import Testing
         #expect(name(url: "http://h/x", type: "application/octet-stream") == "x")
     }
 
-    @Test func `whatever the server says, one harmless component comes out`() {
-        // Slashes as Apple's tests on HTTPURLResponse assert.
+    @Test func `any server input results in one harmless path component`() {
+        // Slashes are replaced as Apple's tests of HTTPURLResponse assert.
         let rows = [
             ("/a/b/name", "_a_b_name"), ("a/../b/name", "a_.._b_name"), ("../../x", "_.._x"), ("/etc/x", "_etc_x"),
             ("..", "unknown"), (".", "unknown"),
@@ -65,7 +65,7 @@ import Testing
         #expect(name("attachment; filename=\"\(String(repeating: "x", count: 200_000))\"").utf8.count == 255)
     }
 
-    @Test func `random headers and URLs always give one component`() {
+    @Test func `random headers and URLs result in one path component`() {
         let pieces = [
             "attachment", ";", "filename", "*", "=", "\"", "\\", "/", "..", ".", "'", "UTF-8''", "%2F", "%00", "%", "0", "1", " ",
             "ä", "\u{202E}", "~",

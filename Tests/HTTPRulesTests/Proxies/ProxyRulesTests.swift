@@ -15,7 +15,7 @@ struct ProxyRulesTests {
         if case .proxy(let server) = ProxyText.read(text, called: "it") { server } else { nil }
     }
 
-    @Test func `a proxy is read as curl reads it`() {
+    @Test func `a proxy is parsed as in curl`() {
         let rows: [(String, ProxyServer.Kind, String, Int, Bool)] = [
             ("proxy", .http, "proxy", 1_080, false), ("proxy:3128", .http, "proxy", 3_128, false),
             ("http://Proxy.Example:8080/", .http, "proxy.example", 8_080, false), ("https://p", .https, "p", 443, false),
@@ -37,7 +37,7 @@ struct ProxyRulesTests {
     @Test(arguments: [
         "", "http://", "p:", "p:0", "p:65536", "p:x", "p:-1", "p/a", "p?a", "ftp://p", "[::1", "[::1]x", "a b", "p:1:2", "://p",
     ])
-    func `what is no proxy is said to be none`(_ text: String) {
+    func `an invalid proxy is refused`(_ text: String) {
         guard case .unusable(let reason) = ProxyText.read(text, called: "it") else {
             Issue.record("\(text) is one")
             return
@@ -45,7 +45,7 @@ struct ProxyRulesTests {
         #expect(reason.hasPrefix("it "))
     }
 
-    @Test func `exceptions are names, patterns, domains and networks`() {
+    @Test func `exceptions are names, patterns, domains or networks`() {
         let rows: [(String, host: String, inDictionary: Bool, inEnvironment: Bool)] = [
             ("a.test", "a.test", true, true), ("A.Test", "a.test", true, true), ("a.test", "b.a.test", false, true),
             (".a.test", "b.a.test", true, true), (".a.test", "a.test", true, true), ("a.test", "ba.test", false, false),
@@ -63,7 +63,7 @@ struct ProxyRulesTests {
         #expect(simple.contain("intranet") && !simple.contain("a.test") && !simple.contain("::1"))
     }
 
-    @Test func `variables count in curl's order, HTTP_PROXY not at all`() {
+    @Test func `environment variables have curl's precedence, and HTTP_PROXY is ignored`() {
         func http(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.http }
         func https(_ variables: [String: String]) -> ProxyRules.Choice? { ProxyText.environment { variables[$0] }?.https }
         let (one, two) = (ProxyServer(.http, host: "one", port: 1_080), ProxyServer(.http, host: "two", port: 1_080))
@@ -76,7 +76,7 @@ struct ProxyRulesTests {
         #expect(http(["all_proxy": "one", "ALL_PROXY": "two"]) == .proxy(one))
     }
 
-    @Test func `of a list the first that covers the host is taken, and what may take its place`() {
+    @Test func `the first list entry that covers the host is used, with its fallbacks`() {
         let (one, two) = (ProxyServer(.http, host: "one", port: 1), ProxyServer(.socks5, host: "two", port: 1))
         var rules = ProxyRules()
         rules.list = [
@@ -106,7 +106,7 @@ struct ProxyRulesTests {
         #expect(failed.last(ways, now: 1_000) == ways)
     }
 
-    @Test func `a proxy that answers others has not failed for a server that is silent`() {
+    @Test func `a proxy that has responded to others is not blamed for a silent server`() {
         let proxy = ProxyServer(.http, host: "p", port: 1)
         let ways = [ProxyWay.proxy(proxy), .direct]
         var failed = FailedProxies()
@@ -117,7 +117,7 @@ struct ProxyRulesTests {
         #expect(failed.hasAnswered(proxy, since: 10) && !failed.hasAnswered(proxy, since: 11))
         failed.noteSilence(of: proxy, now: 20)
         failed.noteAnswer(of: proxy, now: 30)
-        // Several loads have waited for it at one time.
+        // Several loads waited for the proxy at the same time.
         for now in [40, 41, 39 + FailedProxies.silence] { failed.noteSilence(of: proxy, now: now) }
         #expect(failed.last(ways, now: FailedProxies.silence) == ways)
         failed.noteSilence(of: proxy, now: 40 + FailedProxies.silence)
@@ -126,7 +126,7 @@ struct ProxyRulesTests {
         #expect(!failed.hasAnswered(proxy, since: 0))
     }
 
-    @Test func `a proxy is the same by kind, host and port, whoever speaks to it`() {
+    @Test func `proxies are identified by kind, host and port, not by credentials`() {
         let proxy = ProxyServer(.http, host: "p", port: 1)
         for same in [ProxyServer(.http, host: "P", port: 1), ProxyServer(.http, host: "p", port: 1, user: "a", password: "b")] {
             #expect(proxy.isSame(as: same))
@@ -139,7 +139,7 @@ struct ProxyRulesTests {
         }
     }
 
-    @Test func `a script's answer names ways`() {
+    @Test func `the result of a script is parsed into ways`() {
         func server(_ kind: ProxyServer.Kind, _ port: Int, _ host: String = "a") -> ProxyWay {
             .proxy(ProxyServer(kind, host: host, port: port))
         }
@@ -156,7 +156,7 @@ struct ProxyRulesTests {
             ("PROXY [::1]:8080", [server(.http, 8_080, "::1")]), ("PROXY [::1]", [server(.http, 80, "::1")]),
             ("QUIC a:1; DIRECT", [.direct]), ("nonsense", nil), ("PROXY", nil), ("PROXY a:0", nil), ("PROXY a b", nil),
             ("PROXY u:p@a:1", nil), ("DIRECT now", nil), ("PROXY http://a:1", nil),
-            // No host has a bracket in it, nor has the zone of an address.
+            // A host contains no bracket, nor does a zone identifier.
             ("PROXY a]:1", nil), ("PROXY 2001:db8::1%2]:8080", nil), ("PROXY [::1]]:1", nil),
         ]
         for (answer, ways) in rows { #expect(ProxyScript.ways(answer) == ways, "\(answer)") }

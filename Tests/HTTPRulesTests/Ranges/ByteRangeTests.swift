@@ -11,7 +11,7 @@ import HTTPRules
 import Testing
 
 @Suite struct ByteRangeTests {
-    @Test func `a Content-Range says which bytes of how many`() {
+    @Test func `a Content-Range is parsed into range and length`() {
         // RFC 9110, section 14.4.
         let rows: [(String, Int64, Int64, Int64?)] = [
             ("bytes 42-1233/1234", 42, 1233, 1234), ("bytes 42-1233/*", 42, 1233, nil), ("BYTES  0-0/1 ", 0, 0, 1),
@@ -27,7 +27,7 @@ import Testing
         #expect(ByteRange.content("bytes */1234") == .unsatisfied(total: 1234))
     }
 
-    @Test func `an invalid Content-Range says nothing`() {
+    @Test func `an invalid Content-Range is ignored`() {
         let rows = [
             "", "bytes", "bytes ", "bytes=0-1/2", "items 0-1/2", "bytes 0-1", "bytes -1/2", "bytes 1-/2", "bytes 0-1/",
             "bytes */*",
@@ -40,7 +40,7 @@ import Testing
         for field in rows { #expect(ByteRange.content(field) == nil, "\(field)") }
     }
 
-    @Test func `a range is asked for`() throws {
+    @Test func `a Range field is formatted`() throws {
         #expect(ByteRange.field(from: 500) == "bytes=500-")
         #expect(try #require(ByteRange(first: 0, last: 499)).field == "bytes=0-499")
         #expect(ByteRange(first: -1, last: 0) == nil)

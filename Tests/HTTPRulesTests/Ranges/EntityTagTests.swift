@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `what is not quoted is no entity tag`() {
+    @Test func `an unquoted tag is invalid`() {
         for text in ["", "abc", "\"", "\"a", "a\"", "\"a\"b\"", "w/\"a\"", "\"a b\"", "W/", "\"a\u{7F}\"", "*"] {
             #expect(EntityTag(text) == nil, "\(text)")
         }

@@ -15,7 +15,7 @@ import Testing
 @Suite struct ResumeDecisionTests {
     private static let date = "Sun, 06 Nov 1994 08:49:37 GMT"
     private static let later = "Mon, 07 Nov 1994 08:49:37 GMT"
-    /// By our own clock.
+    /// The local time at which the response was received.
     private static let received = 1_700_000_000.0
     private static let earlier = ResumePoint.Response(
         ResponseHead(status: 200, headers: HeaderBlock([("ETag", "\"a\"")])), expectedLength: 200)
@@ -40,7 +40,7 @@ import Testing
         return point
     }
 
-    @Test func `what the load might have refused is not continued`() throws {
+    @Test func `a partial response that the load might have refused is not appended`() throws {
         let complete = ResumeDecision.alreadyComplete(try #require(Self.earlier))
         let fields: [(Int, [(name: String, value: String)], ResumeDecision, ResumeDecision)] = [
             (206, [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200), .restart),
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `a partial answer is appended only when it continues the same version`() throws {
+    @Test func `a partial response is appended only if it continues the same version`() throws {
         // RFC 9110, sections 15.3.7 and 15.3.7.3.
         let rows: [(String, [(name: String, value: String)], ResumeDecision)] = [
             ("right", [("Content-Range", "bytes 100-199/200"), ("ETag", "\"a\"")], .append(offset: 100, total: 200)),
@@ -102,20 +102,20 @@ import Testing
                 == .append(offset: 100, total: nil))
     }
 
-    @Test func `a modification date proves the version where there is no tag`() throws {
+    @Test func `a modification date identifies the version if there is no tag`() throws {
         let range = (name: "Content-Range", value: "bytes 100-199/200")
         let undated = try point(tag: nil, modified: Self.date)
         let rows: [(ResumePoint, [(name: String, value: String)], ResumeDecision)] = [
             (undated, [range, ("Last-Modified", Self.date)], .append(offset: 100, total: 200)),
             (undated, [range, ("Last-Modified", Self.later)], .restart),
             (undated, [range, ("ETag", "\"a\"")], .restart),
-            // A tag that agrees does not outweigh a date that does not.
+            // A matching tag does not outweigh a different date.
             (try point(modified: Self.date), [range, ("ETag", "\"a\""), ("Last-Modified", Self.later)], .restart),
             (
                 try point(modified: Self.date), [range, ("ETag", "\"a\""), ("Last-Modified", Self.date)],
                 .append(offset: 100, total: 200)
             ),
-            // The date is no strong validator beside a tag.
+            // With a tag, the date is not used as a validator.
             (try point(modified: Self.date), [range, ("Last-Modified", Self.date)], .restart),
         ]
         for (index, (point, fields, expected)) in rows.enumerated() {
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `a whole answer starts over, and an error proves nothing against the file`() throws {
+    @Test func `a complete response starts over, and an error leaves the file as it is`() throws {
         let rows: [(ResumeDecision, [Int])] = [
             (.startOver, [200, 203, 204, 404, 410]),
             (.setAside, [302, 304, 400, 401, 403, 407, 412, 429, 451, 500, 502, 503, 504]),
@@ -138,13 +138,13 @@ import Testing
         }
     }
 
-    @Test func `an unsatisfiable range is the end only of the very same file`() throws {
+    @Test func `an unsatisfiable range means complete only for the same file`() throws {
         // RFC 9110, section 15.5.17.
         let complete = ResumeDecision.alreadyComplete(try #require(Self.earlier))
         let (all, tag) = ((name: "Content-Range", value: "bytes */200"), (name: "ETag", value: "\"a\""))
         let rows: [(Int64, Int64?, [(name: String, value: String)], ResumeDecision)] = [
             (200, 200, [all, tag], complete), (200, nil, [all, tag], complete),
-            // All that was promised is there; where nothing was, only the validator proves it.
+            // All expected bytes are there; if the length was unknown, only the validator proves completeness.
             (200, 200, [all], complete), (200, nil, [all], .restart),
             (200, 200, [all, ("Last-Modified", Self.date)], complete), (200, nil, [all, ("Last-Modified", Self.date)], .restart),
             (200, 200, [all, ("ETag", "\"b\"")], .restart), (200, 200, [all, ("ETag", "W/\"a\"")], .restart),
@@ -156,7 +156,7 @@ import Testing
             let point = try point(received: received, total: total)
             #expect(
                 ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: point) == expected, "row \(index)")
-            // Nothing is known that the task could be told of.
+            // Without the original response, the task cannot be given one.
             let bare = try self.point(received: received, total: total, response: nil)
             #expect(
                 ResumeDecision.decide(status: 416, headers: HeaderBlock(fields), resumingFrom: bare) == .restart, "row \(index)")
@@ -168,14 +168,14 @@ import Testing
         }
     }
 
-    @Test func `a download can be resumed when the response allows it`() {
+    @Test func `a download can be resumed if the response allows it`() {
         let rows: [(String, Int, [(name: String, value: String)], Bool)] = [
             ("GET", 200, [("ETag", "\"a\"")], true), ("GET", 206, [("ETag", "\"a\""), ("Accept-Ranges", "bytes")], true),
             ("GET", 200, [("Last-Modified", Self.date), ("Date", Self.later)], true),
             ("POST", 200, [("ETag", "\"a\"")], false), ("HEAD", 200, [("ETag", "\"a\"")], false),
             ("GET", 404, [("ETag", "\"a\"")], false),
             ("GET", 200, [], false), ("GET", 200, [("ETag", "W/\"a\"")], false),
-            // Without Date, our own clock says whether the file was changed just now (RFC 9110, section 6.6.1).
+            // Without Date, the local clock decides whether the file was changed just now (RFC 9110, section 6.6.1).
             ("GET", 200, [("Last-Modified", Self.date)], true),
             ("GET", 200, [("Last-Modified", Self.date), ("Date", "yesterday")], true),
             ("GET", 200, [("Last-Modified", HTTPDate.format(Self.received - 61))], true),
@@ -195,13 +195,13 @@ import Testing
         }
     }
 
-    @Test func `only the part that resuming asked for can be gone on with`() {
+    @Test func `a partial response is resumable only if resuming requested it`() {
         let part = HeaderBlock([("ETag", "\"a\"")])
         let range = HeaderBlock([("Range", "bytes=100-")])
         let rows: [(String, HeaderBlock, Bool, Int, Bool)] = [
-            ("the rest that was asked for", HeaderBlock(), true, 206, true),
-            ("an unasked part", HeaderBlock(), false, 206, false),
-            ("the app's own part", range, false, 206, false), ("all, where a part was asked for", range, false, 200, false),
+            ("the requested rest", HeaderBlock(), true, 206, true),
+            ("an unrequested part", HeaderBlock(), false, 206, false),
+            ("the app's own part", range, false, 206, false), ("the whole instead of a requested part", range, false, 200, false),
         ]
         for (name, asked, isContinuing, status, expected) in rows {
             #expect(
@@ -212,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func `resuming asks for the rest of the same version`() throws {
+    @Test func `resuming requests the rest of the same version`() throws {
         // RFC 9110, section 13.1.5.
         let fields = ResumeDecision.requestFields(for: try point())
         #expect(fields.map(\.0) == ["Range", "If-Range", "Accept-Encoding"])

@@ -57,7 +57,7 @@ import Testing
         return point.encoded()
     }
 
-    /// The data with a text replaced and the checksum made right again: what a forger would do.
+    /// Replaces a text and corrects the checksum, as a forger would.
     private func forged(_ text: String, _ replacement: String) throws -> Data {
         let data = try encoded()
         let list = try #require(String(data: data.dropLast(ResumePoint.seal(Data()).utf8.count), encoding: .utf8))
@@ -66,7 +66,7 @@ import Testing
         return changed + Data(ResumePoint.seal(changed).utf8)
     }
 
-    @Test func `resume data brings back what it was made of`() throws {
+    @Test func `a resume point survives encoding`() throws {
         #expect(try ResumePoint(decoding: encoded()) == point())
         let bare = try encoded {
             $0.totalByteCount = nil
@@ -80,7 +80,7 @@ import Testing
         #expect(try ResumePoint(decoding: bare).response == nil)
     }
 
-    @Test func `resume data brings back the request's settings`() throws {
+    @Test func `the request's settings survive encoding`() throws {
         var point = try point()
         point.settings.handlesCookies = false
         point.settings.timeout = 7.5
@@ -92,7 +92,7 @@ import Testing
         point.settings = ResumePoint.Settings()
         let text = try #require(String(data: point.encoded(), encoding: .utf8))
         for key in ["HTTPShouldHandleCookies", "TimeoutInterval", "MainDocumentURL", "CookiePartitionIdentifier"] {
-            #expect(!text.contains(key), "data of before the settings has no \(key), and is still read")
+            #expect(!text.contains(key), "data from before the settings has no \(key), and is still read")
         }
     }
 
@@ -109,7 +109,7 @@ import Testing
         #expect(list.count == 13)
     }
 
-    @Test func `what the bytes came by is kept, and unknown where nothing says it`() throws {
+    @Test func `the source of the bytes is encoded, and unknown if the data lacks it`() throws {
         for credential in [.none, .request, .unknown, Self.source().credential] as [ResumePoint.Source.Credential] {
             let back = try ResumePoint(decoding: encoded { $0.source = Self.source(credential) })
             #expect(back.source == Self.source(credential))
@@ -127,7 +127,7 @@ import Testing
         #expect(!bareText.contains("URLLoadingResume"))
     }
 
-    @Test func `of a response is kept what others may see, if it is not too much`() throws {
+    @Test func `a response is kept without its confidential fields, unless it is too large`() throws {
         var head = ResponseHead(status: 200, reason: "Fi\u{1}ne")
         let octets: [UInt8] = [0x66, 0xFC, 0x72]
         for name in ["Set-Cookie", "WWW-Authenticate", "X-Control"] { head.headers.append(name, "secret\u{1}") }
@@ -144,7 +144,7 @@ import Testing
         for status in [204, 304, 416] { #expect(ResumePoint.Response(ResponseHead(status: status), expectedLength: -1) == nil) }
     }
 
-    @Test func `whatever a response says comes back, or is left out`() throws {
+    @Test func `any response survives encoding`() throws {
         for seed in 0..<300 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             var head = ResponseHead(status: 200, reason: " \u{FFFE}<&\t")
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `only what is known to be the same is accepted, and what needed no credential`() {
+    @Test func `a source is accepted only if it is known to be the same, or needed no credential`() {
         let (seal, other) = (Self.digest.base64EncodedString(), Data(count: 32).base64EncodedString())
         let credentials: [ResumePoint.Source.Credential] = [.none, .request, .sealed([seal]), .sealed([other]), .unknown]
         for (index, first) in credentials.enumerated() {
@@ -174,7 +174,7 @@ import Testing
         #expect(!unknown.accepts(Self.source()) && !Self.source().accepts(unknown) && !unknown.accepts(unknown))
     }
 
-    @Test func `the same vouchers have one digest, and others another`() {
+    @Test func `equal vouchers have equal digests, and different ones do not`() {
         let parts = ["a", "b", "ab", ""].map { Data($0.utf8) }
         let sets: [[[Data]]] = [
             [], [[]], [[parts[0]]], [[parts[1]]], [[parts[2]]], [[parts[0], parts[1]]], [[parts[1], parts[0]]],
@@ -189,14 +189,14 @@ import Testing
         init(from decoder: any Decoder) {}
     }
 
-    @Test func `resume data cut short anywhere is refused`() throws {
+    @Test func `truncated resume data is refused`() throws {
         let data = try encoded()
         for length in 0..<data.count {
             #expect(throws: ResumePoint.Malformed.damaged, "\(length)") { try ResumePoint(decoding: data.prefix(length)) }
         }
     }
 
-    @Test func `resume data with any bit flipped is refused`() throws {
+    @Test func `resume data with any flipped bit is refused`() throws {
         let data = try encoded()
         for index in data.indices {
             var flipped = data
@@ -216,7 +216,7 @@ import Testing
         #expect(throws: ResumePoint.Malformed.damaged) { try ResumePoint(decoding: other + Data(ResumePoint.seal(other).utf8)) }
     }
 
-    @Test func `forged values are refused even under a right checksum`() throws {
+    @Test func `forged values are refused despite a correct checksum`() throws {
         let seal = "<string>\(Self.digest.base64EncodedString())</string>"
         let rows: [(String, String, ResumePoint.Malformed)] = [
             ("CFNetworkDownload_x1.tmp", "/etc/passwd", .badValue), ("CFNetworkDownload_x1.tmp", "../x", .badValue),
@@ -247,7 +247,7 @@ import Testing
         #expect(try ResumePoint(decoding: forged("CFNetworkDownload_x1.tmp", "other")).temporaryFileName == "other")
     }
 
-    @Test func `what cannot be is not written`() throws {
+    @Test func `an invalid resume point is not encoded`() throws {
         #expect(try encoded { $0.temporaryFileName = "/tmp/x" }.isEmpty)
         #expect(try encoded { $0.headers.append("X", String(repeating: "a", count: ResumePoint.sizeLimit)) }.isEmpty)
         #expect(try encoded { $0.method = "POST" }.isEmpty)
@@ -283,7 +283,7 @@ import Testing
         }
     }
 
-    @Test func `random damage under a right checksum never traps`() throws {
+    @Test func `random damage with a correct checksum never traps`() throws {
         let data = try encoded()
         let list = data.dropLast(ResumePoint.seal(Data()).utf8.count)
         for seed in 0..<600 as Range<UInt64> {

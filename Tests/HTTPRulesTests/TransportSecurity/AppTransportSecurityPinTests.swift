@@ -30,7 +30,7 @@ import Testing
         return "<key>\(key)</key><array>" + list.joined() + "</array>"
     }
 
-    @Test func `both kinds of pins are asked for where both are given`() throws {
+    @Test func `both kinds of pins are required if both are given`() throws {
         let both =
             Self.identities("NSPinnedLeafIdentities", [Self.leafText, Self.authorityText])
             + Self.identities("NSPinnedCAIdentities", [Self.authorityText])
@@ -40,12 +40,12 @@ import Testing
         let security = try pins(both)
         #expect(security.warnings == [])
         #expect(security.verdict(isSecure: true, host: "example.com") == .allowed(demands))
-        #expect(security.verdict(isSecure: true, host: "EXAMPLE.com.") == .allowed(demands), "a dot takes no pin away")
+        #expect(security.verdict(isSecure: true, host: "EXAMPLE.com.") == .allowed(demands), "a trailing dot keeps the pins")
         #expect(security.verdict(isSecure: true, host: "www.example.com") == .allowed(.strict), "default NO")
         #expect(security.verdict(isSecure: true, host: "example.org") == .allowed(.strict))
     }
 
-    @Test func `pins hold for subdomains where they include them, of any depth`() throws {
+    @Test func `pins apply to subdomains of any depth if they include them`() throws {
         let content = "<key>NSIncludesSubdomains</key><true/>" + Self.identities("NSPinnedCAIdentities", [Self.authorityText])
         var demands = TLSDemands.strict
         demands.caPins = [Self.authority]
@@ -55,7 +55,7 @@ import Testing
         #expect(try pins(content).verdict(isSecure: true, host: "notexample.com") == .allowed(.strict))
     }
 
-    @Test func `pins hold for hosts that are otherwise exempt, and beside arbitrary loads`() throws {
+    @Test func `pins apply to hosts that are otherwise exempt, and with arbitrary loads`() throws {
         let content = Self.identities("NSPinnedLeafIdentities", [Self.leafText])
         let demands = TLSDemands(leafPins: [Self.leaf])
         #expect(try pins(content, domain: "printer.local").verdict(isSecure: true, host: "printer.local") == .allowed(demands))
@@ -64,7 +64,7 @@ import Testing
         #expect(open.verdict(isSecure: true, host: "example.org") == .allowed(.none))
     }
 
-    /// "You must include one or more": whatever is wrong with a pin, its domain is not reached.
+    /// "You must include one or more": a domain with an invalid pin is refused.
     @Test(arguments: [
         "",
         "<key>NSPinnedLeafIdentities</key><array/>",
@@ -79,7 +79,7 @@ import Testing
         identities("NSPinnedLeafIdentities", [leafText]) + identities("NSPinnedCAIdentities", [""]),
         identities("NSPinnedLeafIdentities", [leafText]) + "<key>NSIncludesSubdomains</key><string>YES</string>",
     ])
-    func `a pin that cannot be read refuses its domain`(content: String) throws {
+    func `an invalid pin refuses its domain`(content: String) throws {
         let security = try pins(content)
         guard case .refused(let message) = security.verdict(isSecure: true, host: "example.com") else {
             Issue.record("allowed with \(content)")
@@ -90,7 +90,7 @@ import Testing
         #expect(security.verdict(isSecure: true, host: "example.org") == .allowed(.strict))
     }
 
-    @Test func `a subdomain is refused, too, where pins may have been meant for it`() throws {
+    @Test func `a subdomain is refused, too, if the invalid pins may have included it`() throws {
         let content =
             Self.identities("NSPinnedLeafIdentities", [Self.leafText]) + "<key>NSIncludesSubdomains</key><integer>1</integer>"
         for security in [try pins(content), try security("<dict><key>example.com</key><string/></dict>")] {
@@ -101,14 +101,14 @@ import Testing
         }
     }
 
-    /// Where it cannot be told which hosts were to be pinned.
+    /// Values that do not tell which hosts were to be pinned.
     @Test(arguments: [
         "<array/>", "<string>example.com</string>",
         "<dict><key>*.example.com</key><dict/></dict>",
         "<dict><key>example.com:443</key><dict/></dict>",
         "<dict><key>10.0.0.1</key><dict/></dict>",
     ])
-    func `pins for nobody knows whom refuse all hosts`(value: String) throws {
+    func `pins for unknown domains refuse all hosts`(value: String) throws {
         let security = try security(value)
         for host in ["example.com", "example.org", "localhost"] {
             guard case .refused(let message) = security.verdict(isSecure: true, host: host) else {
@@ -120,7 +120,7 @@ import Testing
         #expect(!security.warnings.isEmpty)
     }
 
-    @Test func `a domain that is named twice is refused`() throws {
+    @Test func `a domain that is listed twice is refused`() throws {
         let content = "<dict>" + Self.identities("NSPinnedLeafIdentities", [Self.leafText]) + "</dict>"
         let security = try security("<dict><key>example.com</key>\(content)<key>Example.com</key>\(content)</dict>")
         guard case .refused = security.verdict(isSecure: true, host: "example.com") else {
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `pins of a program are checked, too`() {
+    @Test func `pins set by the app are checked, too`() {
         var security = AppTransportSecurity.off
         let isPinned = security.setPins(.init(includesSubdomains: true, leaf: [Self.leaf]), for: "Example.com.")
         #expect(isPinned)

@@ -12,7 +12,7 @@ import HTTPRules
 import Testing
 
 @Suite struct AppTransportSecurityPropertyListTests {
-    @Test func `a whole Info.plist and the dictionary itself say the same, as XML and binary`() throws {
+    @Test func `a complete Info.plist and the dictionary are equivalent, as XML and binary`() throws {
         let dictionary: [String: Any] = [
             "NSAllowsLocalNetworking": true,
             "NSExceptionDomains": ["example.com": ["NSExceptionMinimumTLSVersion": "TLSv1.3", "NSIncludesSubdomains": true]],
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `an Info.plist without the key is strict`() throws {
+    @Test func `an Info.plist without the key has the strict defaults`() throws {
         let data = try PropertyListSerialization.data(
             fromPropertyList: ["CFBundleName": "x", "NSMainNibFile": "y"], format: .xml, options: 0)
         #expect(try AppTransportSecurity(propertyList: data) == .strict)
@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(arguments: ["", "{", "<plist><dict><key>", "bplist00\0\0\0", "<plist version=\"1.0\"><dict><true/></dict></plist>"])
-    func `what is no property list is an error`(text: String) {
+    func `an invalid property list is an error`(text: String) {
         #expect(throws: AppTransportSecurity.Malformed.notAPropertyList) {
             try AppTransportSecurity(propertyList: Data(text.utf8))
         }
@@ -51,13 +51,13 @@ import Testing
         "<dict><key>NSAppTransportSecurity</key><true/></dict>",
         "<dict><key>NSAppTransportSecurity</key><array/></dict>", "<integer>1</integer>", "<data>AQ==</data>",
     ])
-    func `something else than a dictionary is an error`(value: String) {
+    func `a value other than a dictionary is an error`(value: String) {
         #expect(throws: AppTransportSecurity.Malformed.notADictionary) {
             try AppTransportSecurity(propertyList: Data("<plist version=\"1.0\">\(value)</plist>".utf8))
         }
     }
 
-    /// Each has its default, and is told.
+    /// Each keeps its default, and a warning tells it.
     @Test(arguments: [
         ("NSAllowsArbitraryLoads=YES", "NSAllowsArbitraryLoads is not a Boolean: its default applies"),
         ("NSAlowsArbitraryLoads=1", "NSAlowsArbitraryLoads is not a key of NSAppTransportSecurity: it has no effect"),
@@ -97,7 +97,7 @@ import Testing
             "NSExceptionDomains/example.com:80 is neither a domain, an address nor a range of addresses: it has no effect"
         ),
     ])
-    func `nothing is ignored silently`(dictionary: String, warning: String) throws {
+    func `each ignored key is reported`(dictionary: String, warning: String) throws {
         let security = try AppTransportSecurity(propertyList: propertyList(dictionary))
         #expect(security.warnings == [warning])
         guard case .refused = security.verdict(isSecure: false, host: "example.com") else {
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `arbitrary loads that another key makes ignored are told`() throws {
+    @Test func `ignored arbitrary loads are reported`() throws {
         let security = try AppTransportSecurity(propertyList: propertyList("NSAllowsArbitraryLoads=1 NSAllowsLocalNetworking=x"))
         #expect(security.allowsLocalNetworking == false)
         #expect(
@@ -116,15 +116,15 @@ import Testing
             ])
     }
 
-    @Test func `a dictionary deeper than any key needs is read to its end`() throws {
+    @Test func `a dictionary nested deeper than any key needs is read completely`() throws {
         let deep = String(repeating: "<array>", count: 60) + String(repeating: "</array>", count: 60)
         let security = try AppTransportSecurity(propertyList: propertyList(xml: "<key>x</key>" + deep))
         #expect(security.warnings == ["x is not a key of NSAppTransportSecurity: it has no effect"])
     }
 }
 
-/// The dictionary with a content such as `NSAllowsArbitraryLoads=1 example.com{NSIncludesSubdomains=1}`: words are keys of it, or
-/// domains of `NSExceptionDomains` with their keys; 1 and 0 are Booleans.
+/// Creates the dictionary from a text such as `NSAllowsArbitraryLoads=1 example.com{NSIncludesSubdomains=1}`: words are its keys,
+/// or domains of `NSExceptionDomains` with their keys; 1 and 0 are Booleans.
 func propertyList(_ content: String) -> Data {
     func pairs(_ text: Substring) -> String {
         text.split(separator: " ").map { pair in
@@ -149,7 +149,7 @@ func propertyList(_ content: String) -> Data {
     return propertyList(xml: global + (domains.isEmpty ? "" : "<key>NSExceptionDomains</key><dict>\(domains)</dict>"))
 }
 
-/// The same with a content as it stands in the file.
+/// Creates the dictionary from XML.
 func propertyList(xml content: String) -> Data {
     Data("<plist version=\"1.0\"><dict><key>NSAppTransportSecurity</key><dict>\(content)</dict></dict></plist>".utf8)
 }

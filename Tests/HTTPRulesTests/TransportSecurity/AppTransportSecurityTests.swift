@@ -12,7 +12,7 @@ import HTTPRules
 import Testing
 
 @Suite struct AppTransportSecurityTests {
-    /// Each dictionary's content, then a request, and whether it may be made, by a sentence of Apple's documentation.
+    /// The content of a dictionary, a request, and whether it is allowed, with a phrase of Apple's documentation.
     @Test(arguments: [
         ("", "http", "example.com", false, "ATS requires that all HTTP connections … use HTTPS"),
         ("", "https", "example.com", true, "the same"),
@@ -92,7 +92,7 @@ import Testing
         ("172.16.0.0/12{}", "http", "172.32.0.1", true, "a prefix may end within a byte"),
         ("0.0.0.0/0{}", "http", "::1", true, "of IPv4 only"),
     ])
-    func `http is allowed to whom the dictionary says`(
+    func `http is allowed to the hosts that the dictionary permits`(
         dictionary: String, scheme: String, host: String, isAllowed: Bool, why: String
     ) throws {
         let security = try AppTransportSecurity(propertyList: propertyList(dictionary))
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    /// What a connection has to satisfy: the version, forward secrecy, strong keys, and whether trust cannot be loosened.
+    /// The requirements of a connection: version, forward secrecy, strong keys, and whether trust evaluation cannot be loosened.
     @Test(arguments: [
         ("", "example.com", 0x0303, true, true, true, "TLS version 1.2 … with forward secrecy … RSA 2048, ECC 256"),
         ("", "10.0.0.1", 0, false, false, false, "no ATS protection for IP addresses"),
@@ -136,7 +136,7 @@ import Testing
             "you can also use a CIDR range"
         ),
     ])
-    func `https has to satisfy what the dictionary asks for`(
+    func `https connections must meet the requirements of the dictionary`(
         dictionary: String, host: String, version: Int, forwardSecrecy: Bool, strongKeys: Bool, trust: Bool, why: String
     ) throws {
         let security = try AppTransportSecurity(propertyList: propertyList(dictionary))
@@ -175,12 +175,12 @@ import Testing
             """
         ),
     ])
-    func `a refusal says which key would allow the load`(dictionary: String, host: String, message: String) throws {
+    func `a refusal tells which key would allow the load`(dictionary: String, host: String, message: String) throws {
         let security = try AppTransportSecurity(propertyList: propertyList(dictionary))
         #expect(security.verdict(isSecure: false, host: host) == .refused(message))
     }
 
-    @Test func `the key that a refusal names does allow the load`() throws {
+    @Test func `the key that a refusal mentions allows the load`() throws {
         for dictionary in ["", "example.com{NSIncludesSubdomains=1}", "NSAllowsArbitraryLoads=1 NSAllowsLocalNetworking=1"] {
             let security = try AppTransportSecurity(propertyList: propertyList(dictionary))
             guard case .refused(let message) = security.verdict(isSecure: false, host: "www.example.com") else {
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `the environment's arbitrary loads leave listed domains their rules`() throws {
+    @Test func `arbitrary loads from the environment do not affect listed domains`() throws {
         let security = try AppTransportSecurity(propertyList: propertyList("NSAllowsLocalNetworking=1 example.com{}"))
         let loosened = security.allowingArbitraryLoads()
         #expect(loosened.verdict(isSecure: false, host: "example.org") == .allowed(.none))
@@ -205,7 +205,7 @@ import Testing
         #expect(AppTransportSecurity.off.verdict(isSecure: true, host: "example.com") == .allowed(.none))
     }
 
-    @Test func `what is no domain cannot be listed`() {
+    @Test func `an invalid domain cannot be listed`() {
         var security = AppTransportSecurity.strict
         for domain in [
             "", ".", "a..b", "*.example.com", "example.com:443", "user@example.com", "a/b", "1.2.3", "a b", "10.0.0.0/33",

@@ -19,7 +19,7 @@ import Testing
         ConnectionSecurity(version: version, cipherSuite: suite, hasStrongKeys: isStrong, keys: [Self.own, Self.issuer])
     }
 
-    @Test func `a connection satisfies what was agreed on`() {
+    @Test func `a connection is compared with what the load demands`() {
         let rows: [(String, ConnectionSecurity, TLSDemands, ClosedRange<UInt16>, Bool)] = [
             ("nothing asked", connection(0x0303, 0x009C, isStrong: false), .none, Self.any, true),
             ("App Transport Security, TLS 1.3", connection(), .strict, Self.any, true),
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `what two connections have in common satisfies what both do`() {
+    @Test func `the joined security of two connections satisfies only demands that both satisfy`() {
         let other = ConnectionSecurity(
             version: 0x0303, cipherSuite: 0x009C, hasStrongKeys: false, keys: [Data([3]), Data([4]), Self.issuer])
         #expect(connection().joined(with: connection()) == connection())
@@ -57,17 +57,17 @@ import Testing
         }
     }
 
-    @Test func `no chain satisfies no pin`() {
+    @Test func `an empty chain satisfies no pin`() {
         let unknown = ConnectionSecurity(version: 0x0304, cipherSuite: nil, hasStrongKeys: true, keys: [])
         #expect(!unknown.satisfies(TLSDemands(leafPins: [Self.own]), versions: Self.any))
         #expect(!unknown.satisfies(TLSDemands(caPins: [Self.issuer]), versions: Self.any))
     }
 
-    @Test func `what two connections have in common satisfies only loads that both do`() throws {
+    @Test func `two connections have common security only with the same keys and version`() throws {
         let (strong, weak) = (connection(0x0303, 0xC02F), connection(0x0303, 0x009C, isStrong: false))
         let common = try #require(strong.common(with: weak))
         #expect(common == weak && weak.common(with: strong) == common && strong.common(with: strong) == strong)
-        // Another suite of the same server.
+        // Another cipher suite of the same server.
         #expect(strong.common(with: connection(0x0303, 0xC030)) == strong)
         #expect(strong.common(with: connection(0x0304)) == nil)
         var other = strong

@@ -13,7 +13,7 @@ import SeededNumbers
 import Testing
 
 @Suite struct HSTSListTests {
-    /// Each history, then a URL, and whether it has to go over TLS, by the sentence of RFC 6797.
+    /// A field, its sender, a URL, and whether the URL is upgraded, with the rule of RFC 6797.
     @Test(arguments: [
         ("max-age=10", "https://example.com/", "http://example.com/", true, "8.3: congruent"),
         ("max-age=10", "https://example.com/", "http://EXAMPLE.com:8080/x", true, "8.2: case-insensitive; any port"),
@@ -33,7 +33,7 @@ import Testing
         ("max-age=0", "https://example.com/", "http://example.com/", false, "6.1.1: zero is no pin"),
         ("bad", "https://example.com/", "http://example.com/", false, "6.1: does not conform"),
     ])
-    func `a host is upgraded once it asked for it`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws
+    func `a host is upgraded after it asked for it`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws
     {
         let origin = try #require(Origin(requiredURL(from)), "\(from)")
         let target = try #require(Origin(requiredURL(url)), "\(url)")
@@ -45,7 +45,7 @@ import Testing
         #expect(copy.entries == list.entries)
     }
 
-    @Test func `what is noted ends with its max-age`() {
+    @Test func `an entry expires after its max-age`() {
         var list = HSTSList()
         #expect(
             list.note("max-age=10", host: "h.example", isVerified: true, now: 100)
@@ -55,7 +55,7 @@ import Testing
         #expect(list.removeExpired(now: 110) == [.removed(host: "h.example")])
     }
 
-    @Test func `each response renews what is known, and keeps when that began`() {
+    @Test func `each response renews the entry and keeps its creation time`() {
         var list = HSTSList()
         _ = list.note("max-age=10;includeSubDomains", host: "h.example", isVerified: true, now: 100)
         _ = list.note("max-age=10", host: "h.example", isVerified: true, now: 105)
@@ -65,7 +65,7 @@ import Testing
         #expect(list.entries["h.example"]?.created == 200)
     }
 
-    @Test func `the same wish again is no change, but once an hour`() {
+    @Test func `an unchanged field updates the entry once an hour at most`() {
         let now = 1_000 * 3_600.0
         let year = "max-age=31536000"
         var list = HSTSList()
@@ -75,20 +75,20 @@ import Testing
         }
         #expect(list.note(year, host: "h.example", isVerified: true, now: now + 3_600).count == 1)
         #expect(list.entries["h.example"]?.expires == now + 3_600 + 31_536_000)
-        // Another wish is one.
+        // A changed field updates it at once.
         #expect(list.note(year + ";includeSubDomains", host: "h.example", isVerified: true, now: now + 3_601).count == 1)
         #expect(list.note("max-age=864000", host: "h.example", isVerified: true, now: now + 3_602).count == 1)
-        // What ends within the day ends to the second.
+        // A lifetime of less than a day is exact to the second.
         #expect(list.note("max-age=3600", host: "h.example", isVerified: true, now: now + 3_603).count == 1)
         #expect(list.note("max-age=3600", host: "h.example", isVerified: true, now: now + 3_604).count == 1)
     }
 
-    @Test func `zero forgets the host, and only that one`() {
+    @Test func `a max-age of zero removes only the entry of its host`() {
         var list = HSTSList()
         _ = list.note("max-age=10;includeSubDomains", host: "h.example", isVerified: true, now: 0)
         _ = list.note("max-age=10", host: "a.h.example", isVerified: true, now: 0)
         #expect(list.note("max-age=0", host: "a.h.example", isVerified: true, now: 1) == [.removed(host: "a.h.example")])
-        // The domain above still speaks for it.
+        // The parent domain still covers it.
         #expect(list.requiresUpgrade(host: "a.h.example", now: 1))
         #expect(list.note("max-age=0", host: "h.example", isVerified: false, now: 1) == [])
         #expect(list.note("max-age=0", host: "h.example.", isVerified: true, now: 1) == [.removed(host: "h.example")])
@@ -96,21 +96,21 @@ import Testing
         #expect(list.note("max-age=0", host: "h.example", isVerified: true, now: 1) == [])
     }
 
-    @Test func `an entry of the host without its subdomains does not hide the one above`() {
+    @Test func `an entry without subdomains does not hide that of a parent domain`() {
         var list = HSTSList()
         _ = list.note("max-age=10;includeSubDomains", host: "example.com", isVerified: true, now: 0)
         _ = list.note("max-age=5", host: "a.example.com", isVerified: true, now: 0)
         #expect(list.requiresUpgrade(host: "b.a.example.com", now: 7))
     }
 
-    @Test func `the greatest max-age ends, late`() {
+    @Test func `a huge max-age is limited`() {
         var list = HSTSList()
         _ = list.note("max-age=999999999999999999999999", host: "h.example", isVerified: true, now: 0)
         #expect(list.requiresUpgrade(host: "h.example", now: 2_000_000_000))
         #expect(list.entries["h.example"]?.expires == 2_147_483_648)
     }
 
-    @Test func `what was learnt since a time can be forgotten`() {
+    @Test func `entries created after a time can be removed`() {
         var list = HSTSList()
         for (host, now) in [("a.example", 1.0), ("b.example", 2), ("c.example", 3)] {
             _ = list.note("max-age=10", host: host, isVerified: true, now: now)
@@ -120,7 +120,7 @@ import Testing
         #expect(list.entries.isEmpty)
     }
 
-    @Test func `no site fills the memory, or pushes out another's entry`() {
+    @Test func `a site can neither fill the list nor evict another's entry`() {
         var list = HSTSList()
         _ = list.note("max-age=1", host: "other.example", isVerified: true, now: 0)
         _ = list.note("max-age=5;includeSubDomains", host: "site.example", isVerified: true, now: 0)
@@ -132,7 +132,7 @@ import Testing
         #expect(list.entries["h49.site.example"] == nil && list.entries["h50.site.example"] != nil)
     }
 
-    @Test func `a stored list is taken with its plausible hosts only`() {
+    @Test func `invalid hosts of a stored list are ignored`() {
         let entry = HSTSList.Entry(expires: 10, includesSubdomains: true, created: 0)
         let list = HSTSList([
             "a.example": entry, "B.example": entry, "c.example.": entry, "": entry, "1.2.3.4": entry, "d..example": entry,
@@ -141,8 +141,8 @@ import Testing
         #expect(list.entries == ["a.example": entry])
     }
 
-    /// Against a model that knows only the definition: a host is known if its or an including parent's last word holds.
-    @Test func `every history comes out as the definition says`() {
+    /// Compares with a model of the definition: a host is known if its own entry, or an including one of a parent, is valid.
+    @Test func `every history matches the definition`() {
         let hosts = ["a.test", "b.a.test", "c.b.a.test", "x.test", "a.test.", "1.2.3.4", "test"]
         for seed in 0..<300 {
             var random = SeededNumbers(seed: UInt64(seed))

@@ -15,7 +15,7 @@ import Testing
         "dev", "app", "page", "new", "zip", "bank", "example.dev", "a.b.c.app", "EXAMPLE.Dev", "example.dev.", "www.google",
         "x.framer.website", "framer.website", "service.gov.uk", "xn--jlq480n2rg",
     ])
-    func `a preloaded domain and all below it are asked over TLS`(host: String) {
+    func `a preloaded domain and its subdomains are upgraded`(host: String) {
         #expect(HSTSPreloadList.contains(host))
         #expect(HSTSList().requiresUpgrade(host: host, now: 0))
     }
@@ -25,13 +25,13 @@ import Testing
         "",
         ".dev", "dev..", "a..dev", "localhost", "google.com",
     ])
-    func `all others are not`(host: String) {
+    func `other hosts are not upgraded`(host: String) {
         #expect(!HSTSPreloadList.contains(host))
         #expect(!HSTSList().requiresUpgrade(host: host, now: 0))
     }
 
-    @Test func `a host of a preloaded domain cannot take itself out`() {
-        // RFC 6797, section 8.1, is about what was noted; the preload list is the domain's word.
+    @Test func `a host of a preloaded domain cannot opt out`() {
+        // RFC 6797, section 8.1, concerns noted hosts; the preload list is the domain's decision.
         var list = HSTSList()
         #expect(list.note("max-age=0", host: "example.dev", isVerified: true, now: 0) == [])
         #expect(list.requiresUpgrade(host: "example.dev", now: 0))

@@ -13,7 +13,7 @@ import HTTPWire
 import SeededNumbers
 import Testing
 
-/// What an upload does next, event by event (draft-ietf-httpbis-resumable-upload-12; draft 01 for version 3).
+/// The steps of a resumable upload (draft-ietf-httpbis-resumable-upload-12; draft 01 for version 3).
 struct ResumableUploadTests {
     private typealias Step = ResumableUpload.Step
     private typealias Part = ResumableUpload.Part
@@ -33,7 +33,7 @@ struct ResumableUploadTests {
         return upload
     }
 
-    /// One whose connection was lost after so many bytes were given to the network.
+    /// Creates an upload whose connection was lost after `given` bytes were written to the network.
     private static func interrupted(given: Int64 = 600, _ fields: [(String, String)] = []) -> ResumableUpload {
         var upload = announced(fields)
         #expect(upload.lost(given: given, now: 1) == .retrieve(after: 0, keepsResponse: false))
@@ -46,7 +46,7 @@ struct ResumableUploadTests {
 
     // MARK: Creation
 
-    @Test func `the first request says that it is whole, in the words of its version`() {
+    @Test func `the first request is marked as complete in the syntax of its version`() {
         let fields = [
             UploadVersion.three: ["Upload-Draft-Interop-Version: 3", "Upload-Incomplete: ?0"],
             .five: ["Upload-Draft-Interop-Version: 5", "Upload-Complete: ?1"],
@@ -68,20 +68,20 @@ struct ResumableUploadTests {
         #expect(announced.isOver)
     }
 
-    @Test func `without a place nothing is continued`() {
+    @Test func `an upload without an upload resource is not resumed`() {
         var upload = ResumableUpload(length: 1000)
         #expect(upload.lost(given: 500, now: 0) == nil)
         #expect(upload.point(now: 0) == nil)
     }
 
     @Test(arguments: ["http://shop.example/uploads/1", "ftp://shop.example/1", "data:,", "file:///etc/passwd", "//"])
-    func `a place that a redirect could not lead to is none`(location: String) {
+    func `an upload resource that a redirect could not lead to is ignored`(location: String) {
         var upload = ResumableUpload(length: 1000)
         _ = upload.heard(Self.head(104, [("Location", location)]), from: Self.origin, given: 0, now: 0)
         #expect(upload.resource == nil)
     }
 
-    @Test func `the first place counts, however many 104s name one`() {
+    @Test func `only the first upload resource counts`() {
         var upload = Self.announced()
         #expect(upload.heard(Self.head(104, [("Location", "/uploads/2")]), from: Self.origin, given: 0, now: 0) == nil)
         #expect(upload.resource == Self.place)
@@ -90,7 +90,7 @@ struct ResumableUploadTests {
         #expect(upload.isOver)
     }
 
-    @Test func `a server that speaks another version is told so in its own words, once`() {
+    @Test func `a server that speaks another version gets one request in that version`() {
         var upload = ResumableUpload(length: 1000)
         let refusal = Self.head(400, [("Upload-Draft-Interop-Version", "3")])
         #expect(upload.answered(refusal, from: Self.origin, given: 0, now: 0) == .create(Part()))
@@ -102,25 +102,25 @@ struct ResumableUploadTests {
         #expect(unknown.answered(strange, from: Self.origin, given: 0, now: 0) == .deliver)
     }
 
-    @Test func `a 104 of a version that is not spoken here announces nothing`() {
+    @Test func `a 104 of an unsupported version is ignored`() {
         let upload = Self.announced([("Upload-Draft-Interop-Version", "99")])
         #expect(upload.resource == nil)
         #expect(Self.announced([("Upload-Draft-Interop-Version", "3")]).version == .three)
     }
 
-    @Test func `a server that says it has a part is asked how much`() {
+    @Test func `a server that has a part is asked for its offset`() {
         var upload = Self.announced()
         let partial = Self.head(201, [("Upload-Complete", "?0"), ("Location", "/uploads/1")])
         #expect(upload.answered(partial, from: Self.origin, given: 1000, now: 0) == .retrieve(after: 0, keepsResponse: false))
         var placeless = ResumableUpload(length: 1000)
         guard case .fail = placeless.answered(Self.head(201, [("Upload-Complete", "?0")]), from: Self.origin, given: 1000, now: 0)
         else {
-            Issue.record("a part without a place is no success")
+            Issue.record("a part without an upload resource is not a success")
             return
         }
     }
 
-    @Test func `an error of the server's is kept while it is asked, and is the result where it has all`() {
+    @Test func `an error response is kept while the offset is requested, and delivered if the upload is complete`() {
         var upload = Self.announced()
         #expect(
             upload.answered(Self.head(500), from: Self.origin, given: 1000, now: 0) == .retrieve(after: 0.25, keepsResponse: true)
@@ -149,7 +149,7 @@ struct ResumableUploadTests {
         #expect(upload.answered(Self.head(200, [("Upload-Complete", "?1")]), from: Self.place, given: 400, now: 3) == .deliver)
     }
 
-    @Test func `an offset beyond what was sent, beyond the end, or before what was acknowledged is a failure`() {
+    @Test func `an offset beyond the sent bytes, beyond the end, or before the acknowledged ones fails the upload`() {
         for value: Int64 in [601, 1001, .max] {
             var upload = Self.interrupted()
             guard case .fail(.contradiction) = upload.answered(Self.offset(value), from: Self.place, given: 0, now: 2) else {
@@ -162,7 +162,7 @@ struct ResumableUploadTests {
         #expect(upload.heard(Self.head(104, [("Upload-Offset", "500")]), from: Self.origin, given: 600, now: 0) == nil)
         _ = upload.lost(given: 600, now: 1)
         guard case .fail(.contradiction) = upload.answered(Self.offset(499), from: Self.place, given: 0, now: 2) else {
-            Issue.record("it shrank")
+            Issue.record("the offset decreased")
             return
         }
         var liar = Self.announced()
@@ -170,12 +170,12 @@ struct ResumableUploadTests {
             case .fail(.contradiction) = liar.heard(
                 Self.head(104, [("Upload-Offset", "700")]), from: Self.origin, given: 600, now: 0)
         else {
-            Issue.record("more than was sent")
+            Issue.record("the offset exceeds the sent bytes")
             return
         }
     }
 
-    @Test func `no offset, or another length, is a failure`() {
+    @Test func `a missing offset or another length fails the upload`() {
         for fields in [
             [("Upload-Complete", "?0")], [("Upload-Offset", "-1")], [("Upload-Offset", "5"), ("Upload-Length", "999")],
         ] {
@@ -187,7 +187,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `complete is what has all, and nothing else`() {
+    @Test func `only a complete upload counts as complete`() {
         var upload = Self.interrupted(given: 1000)
         #expect(upload.answered(Self.offset(1000, "?1"), from: Self.place, given: 0, now: 2) == .deliver)
         var short = Self.interrupted(given: 1000)
@@ -199,12 +199,12 @@ struct ResumableUploadTests {
         #expect(open.answered(Self.offset(1000), from: Self.place, given: 0, now: 2) == .append(Part(offset: 1000)))
     }
 
-    @Test func `what the server forgot is not sent anew`() {
+    @Test func `an upload that the server has forgotten is not restarted`() {
         var upload = Self.interrupted()
         #expect(upload.answered(Self.head(404), from: Self.place, given: 0, now: 2) == .fail(.gone(status: 404)))
     }
 
-    @Test func `attempts without any progress have an end, and progress counts them anew`() {
+    @Test func `attempts without progress are limited, and progress resets the count`() {
         var upload = Self.interrupted()
         var count = 0
         while case .append? = Optional(upload.answered(Self.offset(600), from: Self.place, given: 0, now: 2)), count < 100 {
@@ -223,7 +223,7 @@ struct ResumableUploadTests {
         }
     }
 
-    @Test func `a conflict and the problems of offsets ask again; other refusals are the result`() {
+    @Test func `a conflict or an offset problem requests the offset again; other refusals are the result`() {
         for (status, problem) in [
             (409, nil), (400, "https://iana.org/assignments/http-problem-types#mismatching-upload-offset"),
             (400, "https://iana.org/assignments/http-problem-types#completed-upload"),
@@ -246,7 +246,7 @@ struct ResumableUploadTests {
 
     // MARK: Limits
 
-    @Test func `a limit of one request makes it parts`() {
+    @Test func `a limit for one request splits the upload into parts`() {
         var upload = ResumableUpload(length: 1000)
         upload.creates(length: 1000)
         let announcement = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-append-size=400")])
@@ -263,7 +263,7 @@ struct ResumableUploadTests {
         #expect(upload.answered(Self.head(200), from: Self.place, given: 100, now: 0) == .deliver)
     }
 
-    @Test func `413 with a limit begins again in parts`() {
+    @Test func `an upload refused with 413 and a limit restarts in parts`() {
         var upload = ResumableUpload(length: 1000)
         let refusal = Self.head(413, [("Upload-Limit", "max-append-size=600")])
         #expect(upload.answered(refusal, from: Self.origin, given: 10, now: 0) == .create(Part(count: 600, isLast: false)))
@@ -274,7 +274,7 @@ struct ResumableUploadTests {
         #expect(plain.answered(Self.head(413), from: Self.origin, given: 10, now: 0) == .discover)
     }
 
-    @Test func `sizes that the server does not take fail at once`() {
+    @Test func `sizes that the server does not accept fail at once`() {
         var large = ResumableUpload(length: 1000)
         let most = Self.head(104, [("Location", "/uploads/1"), ("Upload-Limit", "max-size=999")])
         #expect(large.heard(most, from: Self.origin, given: 0, now: 0) == .fail(.tooLarge(limit: 999)))
@@ -283,7 +283,7 @@ struct ResumableUploadTests {
         #expect(small.heard(least, from: Self.origin, given: 0, now: 0) == .fail(.tooSmall(limit: 1001)))
     }
 
-    @Test func `an upload that the server has forgotten by then is not continued`() {
+    @Test func `an expired upload is not resumed`() {
         var upload = Self.announced([("Upload-Limit", "max-age=10")])
         #expect(upload.point(now: 9)?.expiry == 10)
         #expect(upload.point(now: 10) == nil)
@@ -292,8 +292,9 @@ struct ResumableUploadTests {
 
     // MARK: Histories
 
-    /// Against a server that may do anything: it ends, nothing is sent twice that was acknowledged, and success means that the server has all.
-    @Test func `whatever a server does, an upload ends, and never sends what was acknowledged`() {
+    /// Against random servers: the upload ends, acknowledged bytes are not sent again, and success means that the server has
+    /// everything.
+    @Test func `every upload ends, and acknowledged bytes are never sent again`() {
         var numbers = SeededNumbers(seed: 11)
         var ends: [String: Int] = [:]
         for _ in 0..<20_000 {
@@ -354,7 +355,7 @@ struct ResumableUploadTests {
                     }
                     if step == nil { ends["lost", default: 0] += 1 }
                 case .discover:
-                    Issue.record("no server has refused it for its size")
+                    Issue.record("no server has refused the upload for its size")
                     step = nil
                 case .deliver:
                     #expect(isComplete && has == length)
@@ -364,7 +365,7 @@ struct ResumableUploadTests {
                     ends["kept", default: 0] += 1
                     step = nil
                 case .fail(let reason):
-                    if case .contradiction(let text) = reason { Issue.record("an honest server is contradicted: \(text)") }
+                    if case .contradiction(let text) = reason { Issue.record("a correct server caused a contradiction: \(text)") }
                     ends["failed", default: 0] += 1
                     step = nil
                 }
@@ -384,16 +385,16 @@ struct ResumableUploadTests {
         return upload
     }
 
-    @Test(arguments: [1000, nil]) func `limits that an answer to OPTIONS states make it parts`(length: Int64?) {
+    @Test(arguments: [1000, nil]) func `limits in a response to OPTIONS split the upload into parts`(length: Int64?) {
         var upload = Self.refused(length: length)
         let limits = Self.head(204, [("Upload-Limit", "max-append-size=400"), ("Upload-Draft-Interop-Version", "6")])
         #expect(upload.answered(limits, from: Self.origin, given: 0, now: 0) == .create(Part(count: 400, isLast: false)))
         #expect(upload.version == .six)
-        // It is asked once.
+        // OPTIONS is sent once.
         #expect(upload.answered(Self.tooLarge, from: Self.origin, given: 400, now: 0) == .deliver)
     }
 
-    @Test func `an answer to OPTIONS that states no smaller limit leaves the refusal`() {
+    @Test func `a response to OPTIONS without a smaller limit delivers the refusal`() {
         for answer in [
             Self.head(405), Self.head(200), Self.head(204, [("Upload-Limit", "max-append-size=1000")]),
             Self.head(204, [("Upload-Limit", "max-append-size=?1")]), Self.head(404, [("Upload-Limit", "max-append-size=1")]),
@@ -406,7 +407,7 @@ struct ResumableUploadTests {
         #expect(lost.lost(given: 0, now: 0) == .deliverKept)
     }
 
-    @Test func `a stream is interrupted where it has more than the server takes, and goes in parts to its end`() {
+    @Test func `a stream that exceeds the server's limit is interrupted and sent in parts`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
         #expect(upload.isCreating)
         #expect(upload.exceeded(given: 400) == .retrieve(after: 0, keepsResponse: false))
@@ -421,7 +422,7 @@ struct ResumableUploadTests {
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
     }
 
-    @Test func `a part whose end is known before it is sent says that it is the last`() {
+    @Test func `a part that is known to be the last is marked as such`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")], length: nil)
         _ = upload.exceeded(given: 400)
         _ = upload.answered(Self.offset(300), from: Self.place, given: 0, now: 0)
@@ -430,14 +431,14 @@ struct ResumableUploadTests {
         #expect(upload.fields.contains { $0 == ("Upload-Complete", "?1") })
     }
 
-    @Test func `a part of which the server was not given all is asked about`() {
+    @Test func `after an early response to a part the offset is requested`() {
         var upload = Self.announced([("Upload-Limit", "max-append-size=400")])
         upload.gave(upTo: 600)
         let part = Part(offset: 100, count: 400, isLast: false)
         #expect(upload.answered(Self.offset(100), from: Self.place, given: 0, now: 0) == .append(part))
         let early = Self.head(204, [("Upload-Complete", "?0")])
         guard case .retrieve = upload.answered(early, from: Self.place, given: 10, now: 0) else {
-            Issue.record("bytes were left out")
+            Issue.record("bytes were skipped")
             return
         }
     }

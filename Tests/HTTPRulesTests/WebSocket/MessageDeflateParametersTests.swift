@@ -20,7 +20,7 @@ import Testing
     private static let plain = MessageDeflateOffer(allowsClientWindow: false)
     private static let small = MessageDeflateOffer(serverTakesContextOver: false, serverWindowBits: 10)
 
-    /// What comes of the values of `Sec-WebSocket-Extensions`.
+    /// The result for the values of `Sec-WebSocket-Extensions`.
     private static func judge(
         _ values: [String], to offer: MessageDeflateOffer? = usual
     ) -> Result<MessageDeflateParameters?, WebSocketHandshakeFailure> {
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `an offer says what it asks for`() {
+    @Test func `an offer lists its parameters`() {
         #expect(Self.usual.fieldValue == "permessage-deflate; client_max_window_bits")
         #expect(Self.plain.fieldValue == "permessage-deflate")
         #expect(
@@ -77,7 +77,7 @@ import Testing
         ),
     ]
 
-    @Test(arguments: good.indices) func `an answer is read`(index: Int) {
+    @Test(arguments: good.indices) func `a valid response is accepted`(index: Int) {
         let row = Self.good[index]
         #expect(Self.judge([row.value], to: row.offer) == .success(row.parameters), "\(row.value)")
     }
@@ -130,23 +130,23 @@ import Testing
             #"permessage-deflate; server_max_window_bits="9"x"#, "=", "permessage-deflate=1",
         ].map { ([$0], usual, .malformedExtensions) }
 
-    @Test(arguments: bad.indices) func `an answer that is not an answer fails the handshake`(index: Int) {
+    @Test(arguments: bad.indices) func `an invalid response fails the handshake`(index: Int) {
         let row = Self.bad[index]
         #expect(Self.judge(row.values, to: row.offer) == .failure(row.failure), "\(row.values)")
     }
 
-    @Test func `no answer is no compression`() {
+    @Test func `without a response there is no compression`() {
         #expect(Self.judge([]) == .success(nil))
         #expect(Self.judge([], to: nil) == .success(nil))
         #expect(Self.judge([], to: Self.small) == .success(nil))
     }
 
-    @Test func `a window that zlib does not have is not compressed into`() {
+    @Test func `a window that zlib does not support disables compression`() {
         #expect(!MessageDeflateParameters(clientWindowBits: 8).clientCompresses)
         for bits in 9...15 { #expect(MessageDeflateParameters(clientWindowBits: bits).clientCompresses) }
     }
 
-    @Test func `whatever stands there fails or is read`() {
+    @Test func `a random response fails or is accepted`() {
         let pieces = [
             "permessage-deflate", ";", ",", "=", " ", "\"", "\\", "client_max_window_bits", "server_max_window_bits", "10", "8",
             "16",

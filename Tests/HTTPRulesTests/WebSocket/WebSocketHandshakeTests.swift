@@ -34,11 +34,11 @@ import Testing
         }
     }
 
-    @Test func `a key is answered as in the RFC`() {
+    @Test func `the accept value for the RFC's key is computed`() {
         #expect(WebSocketHandshake.accept(for: Self.key) == Self.accept)
     }
 
-    @Test func `keys are sixteen bytes, and none is like another`() {
+    @Test func `keys have sixteen bytes, and each is different`() {
         var random = SystemRandomNumberGenerator()
         let keys = (0..<1_000).map { _ in WebSocketHandshake.makeKey(using: &random) }
         #expect(Set(keys).count == 1_000)
@@ -48,7 +48,7 @@ import Testing
         #expect(WebSocketHandshake.makeKey(using: &seeded) == WebSocketHandshake.makeKey(using: &again))
     }
 
-    @Test func `a request says all that the RFC wants`() throws {
+    @Test func `a request has all fields that the RFC requires`() throws {
         let handshake = WebSocketHandshake(
             .upgrade(key: Self.key), subprotocols: try WebSocketSubprotocols(["chat", "superchat"]),
             deflate: MessageDeflateOffer())
@@ -62,7 +62,7 @@ import Testing
             WebSocketHandshake(.extendedConnect).requestFields.map { "\($0.name): \($0.value)" } == ["Sec-WebSocket-Version: 13"])
     }
 
-    /// What the server answers, and what comes of that.
+    /// The fields of a response, and the result of the handshake.
     private static let rows: [(name: String, fields: Fields, result: Result<WebSocketAgreement, WebSocketHandshakeFailure>)] = [
         ("the RFC's example", upgrade + [("Sec-WebSocket-Protocol", "chat")], .success(.init(subprotocol: "chat"))),
         ("no subprotocol", upgrade, .success(.init())),
@@ -122,19 +122,19 @@ import Testing
         ("an empty subprotocol", upgrade + [("Sec-WebSocket-Protocol", "")], .failure(.unofferedProtocol(""))),
     ]
 
-    @Test(arguments: rows.indices) func `an answer is judged`(index: Int) {
+    @Test(arguments: rows.indices) func `a response is accepted or refused with a reason`(index: Int) {
         let row = Self.rows[index]
         #expect(Self.judge(row.fields) == row.result, "\(row.name)")
     }
 
-    @Test func `101 alone switches protocols`() {
+    @Test func `only 101 switches protocols`() {
         for status in 100...599 where status != 101 {
             #expect(Self.judge(Self.upgrade, status: status) == .failure(.status(status)))
         }
     }
 
     /// RFC 8441, section 5.
-    @Test func `by HTTP 2 a success accepts, without key and Upgrade`() {
+    @Test func `over HTTP 2 a success status accepts, without key and Upgrade`() {
         for status in [200, 204, 299] {
             #expect(Self.judge([], status: status, way: .extendedConnect) == .success(.init()))
         }
@@ -155,7 +155,7 @@ import Testing
         #expect(Self.judge([("sec-websocket-accept", "x")], status: 200, way: .extendedConnect) == .success(.init()))
     }
 
-    @Test func `what was not offered is not accepted`() {
+    @Test func `an extension that was not offered is refused`() {
         let name = "permessage-deflate"
         let answer = Self.upgrade + [("Sec-WebSocket-Extensions", name)]
         #expect(Self.judge(answer, deflate: nil) == .failure(.unofferedExtension(name)))
@@ -163,7 +163,7 @@ import Testing
         #expect(Self.judge(chat, protocols: []) == .failure(.unofferedProtocol("chat")))
     }
 
-    @Test func `every failure says what is wrong`() {
+    @Test func `every failure has a description`() {
         let failures: [WebSocketHandshakeFailure] = [
             .status(200), .upgrade, .connection, .missingAccept, .repeatedAccept, .wrongAccept, .repeatedProtocol,
             .unofferedProtocol("x"), .repeatedExtensions, .malformedExtensions, .unofferedExtension("x"), .repeatedExtension("x"),
@@ -176,7 +176,7 @@ import Testing
 
     // MARK: Subprotocols
 
-    @Test func `subprotocols are tokens, each once`() throws {
+    @Test func `subprotocols are tokens without duplicates`() throws {
         #expect(try WebSocketSubprotocols(["chat", "v1.json", "!#$%&'*+-.^_`|~"]).fieldValue == "chat, v1.json, !#$%&'*+-.^_`|~")
         #expect(WebSocketSubprotocols().fieldValue == nil)
         #expect(try WebSocketSubprotocols([]).fieldValue == nil)
@@ -192,7 +192,7 @@ import Testing
         #expect(throws: WebSocketSubprotocols.Fault.repeated("chat")) { try WebSocketSubprotocols(["chat", "x", "chat"]) }
     }
 
-    @Test func `subprotocols of a field are read`() throws {
+    @Test func `the subprotocols of a field are read`() throws {
         #expect(try WebSocketSubprotocols(fieldValue: "chat").names == ["chat"])
         #expect(try WebSocketSubprotocols(fieldValue: " chat ,superchat,\t, x").names == ["chat", "superchat", "x"])
         for value in ["", " , ", "a b", "chat; q=1", "é"] {
