@@ -9,7 +9,7 @@
 
 import HTTPRules
 
-/// Records as a hostile writer would make them.
+/// Encodes records without validation, as an attacker could write them.
 enum CookieFileBytes {
     static func record(_ cookie: Cookie) -> [UInt8] {
         var bytes: [UInt8] = [0, 0]

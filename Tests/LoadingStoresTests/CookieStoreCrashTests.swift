@@ -19,9 +19,9 @@ import Glibc
 import Musl
 #endif
 
-/// A crash, or a full disk, at any step of a write loses nothing that was flushed.
+/// Neither a crash nor a full disk at any step of a write loses flushed data.
 @Suite struct CookieStoreCrashTests {
-    /// Plays that the process ends before the `count`-th such step.
+    /// Simulates that the process ends before the `count`-th step of this kind.
     private static func fault(_ step: FileStep, at count: Int = 1, _ failure: StoreFailure) -> FileStep.Fault {
         let left = Counter(count)
         return { $0 == step && left.isReached() ? failure : nil }
@@ -41,7 +41,7 @@ import Musl
     private static let large = String(repeating: "x", count: 3_900)
 
     @Test(arguments: FileStep.allCases)
-    func `a process that ends before a step has lost nothing that was flushed`(step: FileStep) async throws {
+    func `a process that crashes before any step loses no flushed cookie`(step: FileStep) async throws {
         let folder = try Folder()
         let before = CookieStore(apart: folder.path("cookies"))
         for index in 0..<40 { before.set(cookie("old\(index)", Self.large), now: start) }
@@ -52,9 +52,9 @@ import Musl
         let after = CookieStore(apart: folder.path("cookies"))
         let names = Set(after.names())
         #expect(names.isSuperset(of: (0..<40).map { "old\($0)" }))
-        // All of the change, or nothing of it.
+        // The change is written completely or not at all.
         #expect(names.count == (step == .syncDirectory || step == .setAside ? 41 : 40))
-        // The next one cleans up, and goes on.
+        // The next process removes the unfinished file and can write.
         after.set(cookie("next"), now: start)
         await after.flush()
         #expect(CookieStore(apart: folder.path("cookies")).names().count == names.count + 1)
@@ -64,9 +64,9 @@ import Musl
     @Test(
         arguments: [FileStep.openDirectory, .lock, .create, .write, .sync, .rename, .syncDirectory],
         [ENOSPC, EDQUOT, EIO, EMFILE])
-    func `a write that failed is made good by the next one`(step: FileStep, code: CInt) async throws {
+    func `changes of a failed write are written by the next one`(step: FileStep, code: CInt) async throws {
         let folder = try Folder()
-        // The folder is opened for reading first.
+        // The first opening of the folder is for reading.
         let fault = Self.fault(step, at: step == .openDirectory ? 2 : 1, .system(code, while: "testing"))
         let store = CookieStore(apart: folder.path("cookies"), fault: fault)
         store.set(cookie("a"), now: start)
@@ -80,7 +80,7 @@ import Musl
     }
 
     @Test(arguments: [EACCES, EROFS, EPERM])
-    func `where nothing may be written the store lives in memory, and warns once`(code: CInt) async throws {
+    func `if the folder is not writable, the store keeps its cookies in memory and warns once`(code: CInt) async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"), fault: { $0 == .create ? .system(code, while: "testing") : nil })
         for name in ["a", "b", "c"] {
@@ -92,7 +92,7 @@ import Musl
         #expect(try folder.names == ["cookies.lock"])
     }
 
-    @Test func `a file that could not be read once is merged with later`() async throws {
+    @Test func `a file that was temporarily unreadable is merged later`() async throws {
         let folder = try Folder()
         let before = CookieStore(apart: folder.path("cookies"))
         before.set(cookie("old"), now: start)
@@ -105,7 +105,7 @@ import Musl
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a folder that cannot be read stops no request`() async throws {
+    @Test func `an unreadable folder does not fail requests`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"), fault: { $0 == .read ? .system(EIO, while: "testing") : nil })
         store.set(cookie("a"), now: start)
@@ -114,7 +114,7 @@ import Musl
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `unfinished files are never read, whatever is in them`() async throws {
+    @Test func `unfinished files are never read`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a"), now: start)
@@ -132,7 +132,7 @@ import Musl
         #expect(CookieStore(apart: folder.path("cookies")).names() == ["a", "b"])
     }
 
-    @Test func `changes that come while the disk is full are all written later`() async throws {
+    @Test func `changes made while the disk is full are written later`() async throws {
         let folder = try Folder()
         let full = FullDisk()
         let store = CookieStore(

@@ -12,7 +12,7 @@ import HTTPRules
 import LoadingStores
 import Testing
 
-/// Whatever is in place of the file, the program goes on, and believes none of it.
+/// A store works despite a damaged, forged or missing file, and takes nothing from it.
 @Suite struct CookieStoreDamageTests {
     private func twoCookies(in folder: Folder) async throws -> [UInt8] {
         let store = CookieStore(apart: folder.path("cookies"))
@@ -22,7 +22,7 @@ import Testing
         return try folder.bytes("cookies")
     }
 
-    @Test func `a file cut at any byte is no cookie, and is set aside`() async throws {
+    @Test func `a file truncated at any byte has no cookies and is set aside`() async throws {
         let folder = try Folder()
         let whole = try await twoCookies(in: folder)
         for length in 0..<whole.count {
@@ -39,7 +39,7 @@ import Testing
         #expect(try folder.names == ["cookies", "cookies.damaged", "cookies.lock"])
     }
 
-    @Test func `a file with any bit flipped is no cookie`() async throws {
+    @Test func `a file with any flipped bit has no cookies`() async throws {
         let folder = try Folder()
         let whole = try await twoCookies(in: folder)
         for index in whole.indices {
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `a damaged file is set aside also where no thread is to be had`() async throws {
+    @Test func `a damaged file is also set aside if no thread is available`() async throws {
         let folder = try Folder()
         try folder.write([1, 2, 3], to: "cookies")
         let queue = DiskQueue(hasThread: false)
@@ -66,7 +66,7 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names() == ["new"])
     }
 
-    @Test func `whether cookies are durable is told`() throws {
+    @Test func `flushAndWait tells whether cookies are durable`() throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a"), now: start)
@@ -84,13 +84,13 @@ import Testing
         #expect(!full.flushAndWait())
     }
 
-    @Test func `bytes after the end are damage`() async throws {
+    @Test func `a file with trailing bytes is damaged`() async throws {
         let folder = try Folder()
         try folder.write(try await twoCookies(in: folder) + [0], to: "cookies")
         #expect(CookieStore(apart: folder.path("cookies")).names().isEmpty)
     }
 
-    @Test func `a damaged file is set aside also when nothing is stored`() async throws {
+    @Test func `a damaged file is also set aside if nothing is stored`() async throws {
         let folder = try Folder()
         try folder.write(Array("foreign\n".utf8), to: "cookies")
         try folder.write([1], to: "cookies.damaged")
@@ -102,7 +102,7 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `what a running store knows survives damage to its file`() async throws {
+    @Test func `cookies in memory survive damage to the file`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a"), now: start)
@@ -126,7 +126,7 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a file that a newer version wrote meanwhile is left alone`() async throws {
+    @Test func `a file that a newer version replaced is left alone`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         #expect(store.names().isEmpty)
@@ -139,7 +139,7 @@ import Testing
         #expect(store.names() == ["a"])
     }
 
-    @Test func `another store's file is not taken for this one's`() async throws {
+    @Test func `the file of another kind of store is not used`() async throws {
         let folder = try Folder()
         _ = try await twoCookies(in: folder)
         let hosts = HSTSStore(apart: folder.path("cookies"))
@@ -157,7 +157,7 @@ import Testing
         ("a life that is no number", cookie("n", lifetime: .nan)),
         ("more than can be sent", cookie("n", String(repeating: "v", count: 5000))),
     ])
-    func `no soundly sealed file has a cookie that could not have been kept`(what: String, cookie: Cookie) {
+    func `an invalid cookie in a valid file is ignored`(what: String, cookie: Cookie) {
         var body = CookieFileBytes.record(cookie)
         body += CookieFileBytes.record(LoadingStoresTests.cookie("good"))
         let folder = try? Folder()
@@ -166,7 +166,7 @@ import Testing
         #expect(folder.map { CookieStore(apart: $0.path("cookies")).names() } == ["good"], "\(what)")
     }
 
-    @Test func `a link in place of the file is not followed`() async throws {
+    @Test func `a symbolic link instead of the file is not followed`() async throws {
         let folder = try Folder()
         _ = try await twoCookies(in: folder)
         try FileManager.default.moveItem(atPath: folder.path("cookies"), toPath: folder.path("target"))
@@ -182,7 +182,7 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names() == ["a"])
     }
 
-    @Test func `a link in place of the lock is refused`() async throws {
+    @Test func `a symbolic link instead of the lock is refused`() async throws {
         let folder = try Folder()
         try folder.write([], to: "target")
         try FileManager.default.createSymbolicLink(
@@ -195,7 +195,7 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a folder that is a link is refused`() async throws {
+    @Test func `a folder that is a symbolic link is refused`() async throws {
         let folder = try Folder()
         try FileManager.default.createDirectory(atPath: folder.path("real"), withIntermediateDirectories: false)
         try folder.setMode(0o700, of: "real")
@@ -209,7 +209,7 @@ import Testing
     }
 
     @Test(arguments: [0o770, 0o707, 0o777, 0o1777])
-    func `a folder that others may write to is refused`(mode: Int) async throws {
+    func `a folder writable by others is refused`(mode: Int) async throws {
         let folder = try Folder()
         try FileManager.default.createDirectory(atPath: folder.path("open"), withIntermediateDirectories: false)
         try folder.setMode(mode, of: "open")
@@ -221,14 +221,14 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a file that others may write to is not believed`() async throws {
+    @Test func `a file writable by others is not used`() async throws {
         let folder = try Folder()
         _ = try await twoCookies(in: folder)
         try folder.setMode(0o622, of: "cookies")
         #expect(CookieStore(apart: folder.path("cookies")).names().isEmpty)
     }
 
-    @Test func `a file that others may read is made the owner's`() async throws {
+    @Test func `a file readable by others is made private`() async throws {
         let folder = try Folder()
         _ = try await twoCookies(in: folder)
         try folder.setMode(0o644, of: "cookies")
@@ -237,7 +237,7 @@ import Testing
     }
 
     @Test(arguments: ["cookies", "cookies.lock"])
-    func `a folder in place of a file stops no request`(name: String) async throws {
+    func `a folder instead of a file does not fail requests`(name: String) async throws {
         let folder = try Folder()
         try FileManager.default.createDirectory(atPath: folder.path(name), withIntermediateDirectories: false)
         let store = CookieStore(apart: folder.path("cookies"))
@@ -247,7 +247,7 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a file in place of the folder stops no request`() async throws {
+    @Test func `a file instead of the folder does not fail requests`() async throws {
         let folder = try Folder()
         try folder.write([], to: "file")
         let store = CookieStore(apart: folder.path("file/cookies"))
@@ -258,7 +258,7 @@ import Testing
     }
 
     @Test(arguments: ["", "cookies", "relative/cookies", "/"])
-    func `a path that is none stops no request`(path: String) async {
+    func `an invalid path does not fail requests`(path: String) async {
         let store = CookieStore(apart: path)
         store.set(cookie("a"), now: start)
         await store.flush()

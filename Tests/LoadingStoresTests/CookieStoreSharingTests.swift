@@ -13,10 +13,10 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// Several stores on one file stand for several processes: each has a lock, a queue and a memory of its own.
+/// Several stores of one file represent several processes: each has its own lock, queue and memory.
 @Suite struct CookieStoreSharingTests {
     @Test(arguments: [2, 8])
-    func `processes that write at once lose nothing`(count: Int) async throws {
+    func `processes that write concurrently lose nothing`(count: Int) async throws {
         let folder = try Folder()
         let stores = (0..<count).map { _ in CookieStore(apart: folder.path("cookies")) }
         await withTaskGroup { group in
@@ -25,7 +25,7 @@ import Testing
                     for number in 0..<20 {
                         store.set(cookie("n\(number)", domain: "s\(index).example"), now: start)
                         if number % 3 == 0 { await store.flush() }
-                        // Taken back at once, so that removals race as well.
+                        // Removed at once, so that removals race as well.
                         store.set(cookie("gone\(number)", domain: "s\(index).example"), now: start)
                         store.remove(cookie("gone\(number)", domain: "s\(index).example").key)
                     }
@@ -41,7 +41,7 @@ import Testing
         #expect(folder.warnings.isEmpty)
     }
 
-    @Test func `a response removes a cookie that another process has set since`() async throws {
+    @Test func `a response removes a cookie that another process has set`() async throws {
         let folder = try Folder()
         let (one, other) = (CookieStore(apart: folder.path("cookies")), CookieStore(apart: folder.path("cookies")))
         let changes = Mutex(0)
@@ -50,7 +50,7 @@ import Testing
         #expect(one.header(for: request, now: start) == nil)
         other.store(["id=ali; Max-Age=1000", "kept=yes; Max-Age=1000"], from: request, policy: .always, now: start)
         await other.flush()
-        // Within the time in which it does not look at the file again.
+        // Within the interval in which the file is not checked again.
         one.store(["id=; Max-Age=0"], from: request, policy: .always, now: start + 0.1)
         #expect(changes.withLock { $0 } == 0)
         await one.flush()
@@ -58,7 +58,7 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).all(now: start + 1).map(\.name) == ["kept"])
     }
 
-    @Test func `threads of one process that store and look up at once lose nothing`() async throws {
+    @Test func `threads that store and look up concurrently lose nothing`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         let other = CookieStore(apart: folder.path("cookies"))
@@ -84,13 +84,13 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names(now: start + 60).count == 420)
     }
 
-    @Test func `writes that come fast are put together`() async throws {
+    @Test func `rapid writes are combined`() async throws {
         let folder = try Folder()
         let counter = Counter()
         let store = CookieStore(apart: folder.path("cookies"), pause: 60, fault: { counter.count($0) })
         for number in 0..<100 { store.set(cookie("n\(number)"), now: start) }
         await store.flush()
-        // The first change may have been written before the others came.
+        // The first change may be written before the others arrive.
         #expect(counter.renames <= 2)
         for number in 100..<150 { store.set(cookie("n\(number)"), now: start) }
         #expect(counter.renames <= 2)
@@ -99,7 +99,7 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names().count == 150)
     }
 
-    @Test func `what is pending is written when the queue is drained, as at exit`() throws {
+    @Test func `pending changes are written when the queue is drained, as at exit`() throws {
         let folder = try Folder()
         let queue = DiskQueue()
         let store = CookieStore(file: SharedFile(path: folder.path("cookies")), queue: queue, pause: 60)

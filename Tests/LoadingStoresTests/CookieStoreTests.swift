@@ -16,7 +16,7 @@ import Testing
 @Suite struct CookieStoreTests {
     private let request = CookieRequest(host: "www.example.com", isSecure: true)
 
-    @Test func `what one store wrote, another one reads, with every property`() async throws {
+    @Test func `all properties of a cookie survive the file`() async throws {
         let folder = try Folder()
         let full = Cookie(
             name: "n",
@@ -50,14 +50,14 @@ import Testing
         await store.flush()
         var read = CookieStore(apart: folder.path("cookies")).all(now: start)
         for index in read.indices {
-            // Kept to the hour.
+            // Access times are rounded to the hour.
             #expect(abs(read[index].lastAccess - written[index].lastAccess) < 3_600)
             read[index].lastAccess = written[index].lastAccess
         }
         #expect(read == written)
     }
 
-    @Test func `the file, its lock and its folder are the owner's alone`() async throws {
+    @Test func `file, lock and folder are private to the owner`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("new/deeper/cookies"))
         store.set(cookie("a"), now: start)
@@ -68,7 +68,7 @@ import Testing
         #expect(try folder.mode(of: "new/deeper/cookies.lock") == 0o600)
     }
 
-    @Test func `session and expired cookies never reach the disk`() async throws {
+    @Test func `session and expired cookies are never written to the disk`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("session", lifetime: nil), now: start)
@@ -81,7 +81,7 @@ import Testing
         #expect(store.names(now: start + 11) == ["session", "long"])
     }
 
-    @Test func `a session cookie takes a persistent one's place on the disk too`() async throws {
+    @Test func `a session cookie also replaces a persistent one on the disk`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a", "old"), now: start)
@@ -92,7 +92,7 @@ import Testing
         #expect(store.all(now: start).map(\.value) == ["new"])
     }
 
-    @Test func `a session cookie changes no file`() async throws {
+    @Test func `a session cookie does not change the file`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a"), now: start)
@@ -103,7 +103,7 @@ import Testing
         #expect(try folder.bytes("cookies") == before)
     }
 
-    @Test func `what is stored goes along with the next request`() {
+    @Test func `stored cookies are sent with the next request`() {
         let store = CookieStore(path: nil)
         store.store(["a=1; Domain=example.com", "b=2"], from: request, policy: .always, now: start)
         #expect(store.header(for: request, now: start) == "a=1; b=2")
@@ -129,7 +129,7 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names().isEmpty)
     }
 
-    @Test func `another process's cookies are seen by all at once, and by lookups a look later`() async throws {
+    @Test func `cookies of another process are listed at once, and sent after the next check of the file`() async throws {
         let folder = try Folder()
         let queue = DiskQueue()
         let one = CookieStore(file: SharedFile(path: folder.path("cookies")), queue: queue, pause: 0)
@@ -138,9 +138,9 @@ import Testing
         #expect(one.header(for: apex, now: start) == nil)
         other.set(cookie("a"), now: start)
         await other.flush()
-        // Too soon for another look.
+        // Too soon for another check.
         #expect(one.header(for: apex, now: start + 0.1) == nil)
-        // The look that finds it does not wait for the file.
+        // The request that triggers the check does not wait for the file.
         _ = one.header(for: apex, now: start + 0.3)
         queue.runAndWait(on: .values) {}
         #expect(one.header(for: apex, now: start + 0.3) == "a=v")
@@ -149,7 +149,7 @@ import Testing
         #expect(one.names() == ["a", "b"])
     }
 
-    @Test func `a session cookie stays when another process writes`() async throws {
+    @Test func `a session cookie remains when another process writes`() async throws {
         let folder = try Folder()
         let one = CookieStore(apart: folder.path("cookies"))
         let other = CookieStore(apart: folder.path("cookies"))
@@ -159,7 +159,7 @@ import Testing
         #expect(one.names().sorted() == ["mine", "theirs"])
     }
 
-    @Test func `clearing also removes what another process wrote meanwhile`() async throws {
+    @Test func `removeAll also removes what another process has just written`() async throws {
         let folder = try Folder()
         let one = CookieStore(apart: folder.path("cookies"))
         let other = CookieStore(apart: folder.path("cookies"))
@@ -171,7 +171,7 @@ import Testing
         #expect(other.names().isEmpty)
     }
 
-    @Test func `whoever deletes the file has deleted the cookies`() async throws {
+    @Test func `deleting the file deletes the cookies`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         store.set(cookie("a"), now: start)
@@ -184,13 +184,13 @@ import Testing
         #expect(CookieStore(apart: folder.path("cookies")).names() == ["b"])
     }
 
-    @Test func `changes are told, here and of other processes`() async throws {
+    @Test func `changes are notified, also those of other processes`() async throws {
         let folder = try Folder()
         let one = CookieStore(apart: folder.path("cookies"))
         let other = CookieStore(apart: folder.path("cookies"))
         let count = Mutex(0)
         one.onChange { [weak one] in
-            // Not under the store's lock.
+            // The handler is called without the store's lock.
             _ = one?.cookies(for: CookieRequest(host: "example.com", isSecure: true), now: start)
             count.withLock { $0 += 1 }
         }
@@ -213,7 +213,7 @@ import Testing
         #expect(store.names() == ["a"])
     }
 
-    @Test func `one path is one store`() throws {
+    @Test func `stores of the same path are the same object`() throws {
         let folder = try Folder()
         #expect(CookieStore.shared(path: folder.path("c")) === CookieStore.shared(path: folder.path("c")))
         #expect(CookieStore.shared(path: folder.path("c")) !== CookieStore.shared(path: folder.path("d")))

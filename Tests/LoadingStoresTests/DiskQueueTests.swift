@@ -18,29 +18,29 @@ import Testing
         var all: [Int] { numbers.withLock { $0 } }
     }
 
-    @Test func `work runs in the order in which it came`() {
+    @Test func `work runs in the order of submission`() {
         let queue = DiskQueue()
         let log = Log()
         for number in 0..<1000 { queue.run { log.note(number) } }
         #expect(queue.runAndWait { log.all } == Array(0..<1000))
     }
 
-    @Test func `a long queue takes no longer for each than a short one`() {
+    @Test func `enqueuing takes constant time in a long queue`() {
         let queue = DiskQueue()
         let log = Log()
-        // With an array that is emptied from its front, this takes minutes.
+        // With an array whose first element is removed, this takes minutes.
         let count = 400_000
         queue.run { for number in 0..<count { queue.run { if number % 1000 == 0 { log.note(number) } } } }
         queue.drain(seconds: 60)
         #expect(log.all == Array(stride(from: 0, to: count, by: 1000)))
     }
 
-    @Test func `waiting inside does not wait for itself`() {
+    @Test func `waiting from within the queue does not deadlock`() {
         let queue = DiskQueue()
         #expect(queue.runAndWait { queue.runAndWait { 7 } } == 7)
     }
 
-    @Test func `delayed work waits for its time, and lets other work pass`() {
+    @Test func `delayed work waits, and other work overtakes it`() {
         let queue = DiskQueue()
         let log = Log()
         queue.run(after: 3_600) { log.note(1) }
@@ -50,14 +50,14 @@ import Testing
         #expect(log.all == [2, 1])
     }
 
-    @Test func `delayed work runs when its time has come`() async {
+    @Test func `delayed work runs after its delay`() async {
         let queue = DiskQueue()
         await withCheckedContinuation { continuation in
             queue.run(after: 0.01) { continuation.resume() }
         }
     }
 
-    @Test func `where there is no thread to be had, work runs all the same, in order, and one at a time`() {
+    @Test func `without a thread, work still runs in order and one item at a time`() {
         let queue = DiskQueue(hasThread: false)
         let log = Log()
         queue.run {
@@ -74,7 +74,7 @@ import Testing
         #expect(log.all == [1, 2, 3, 4, 5])
     }
 
-    @Test func `draining does not wait for what work delays meanwhile`() {
+    @Test func `draining does not wait for work that is delayed meanwhile`() {
         let queue = DiskQueue()
         let log = Log()
         queue.run(after: 3_600) {
@@ -86,14 +86,14 @@ import Testing
         #expect(queue.runAndWait { 3 } == 3)
     }
 
-    @Test func `a queue nobody has runs what it was given`() async {
+    @Test func `a queue without references still runs its work`() async {
         await withCheckedContinuation { continuation in
             let queue = DiskQueue()
             queue.run(after: 3_600) { continuation.resume() }
         }
     }
 
-    @Test func `work is let go once it ran`() {
+    @Test func `work is released after it ran`() {
         final class Token: Sendable {}
         let queue = DiskQueue()
         weak var token: Token?

@@ -11,7 +11,7 @@ import FoundationEssentials
 import LoadingStores
 import Synchronization
 
-/// A folder of a test's own, gone with it; and what the stores warned of about the files in it.
+/// A temporary folder that is deleted with the object, and the warnings that stores gave about its files.
 final class Folder: Sendable {
     private static let warnings: Mutex<[String]> = {
         StoreWarnings.hook.withLock { hook in

@@ -13,7 +13,7 @@ import LoadingStores
 import Testing
 
 @Suite struct HSTSStoreTests {
-    @Test func `hosts are remembered by the next process, until they expire`() async throws {
+    @Test func `hosts are remembered across processes until they expire`() async throws {
         let folder = try Folder()
         let store = HSTSStore(apart: folder.path("hsts"))
         store.note("max-age=1000", host: "short.example.com", isVerified: true, now: start)
@@ -31,7 +31,7 @@ import Testing
         #expect(!next.requiresUpgrade(host: "unverified.example.com", now: start))
     }
 
-    @Test func `the same wish again within the hour is no reason to write`() async throws {
+    @Test func `an unchanged field within the hour does not write the file`() async throws {
         let folder = try Folder()
         let store = HSTSStore(apart: folder.path("hsts"))
         let hour = (start / 3_600).rounded(.up) * 3_600
@@ -46,7 +46,7 @@ import Testing
         #expect(try folder.bytes("hsts") != before)
     }
 
-    @Test func `hosts are forgotten on the disk too`() async throws {
+    @Test func `removed hosts are removed from the disk`() async throws {
         let folder = try Folder()
         let store = HSTSStore(apart: folder.path("hsts"))
         let other = HSTSStore(apart: folder.path("hsts"))
@@ -63,7 +63,7 @@ import Testing
         #expect(HSTSStore(apart: folder.path("hsts")).entries.isEmpty)
     }
 
-    @Test func `a file damaged at any byte has no host`() async throws {
+    @Test func `a file damaged at any byte has no hosts`() async throws {
         let folder = try Folder()
         let store = HSTSStore(apart: folder.path("hsts"))
         store.note("max-age=100000", host: "a.example.com", isVerified: true, now: start)
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `processes that note at once lose nothing`() async throws {
+    @Test func `processes that write concurrently lose nothing`() async throws {
         let folder = try Folder()
         let stores = (0..<4).map { _ in HSTSStore(apart: folder.path("hsts")) }
         await withTaskGroup { group in

@@ -13,7 +13,7 @@ import LoadingStores
 let start = 800_000_000.0
 
 extension CookieStore {
-    /// A store as another process would have it.
+    /// A store like that of another process.
     convenience init(apart path: String, pause: Double = 0, fault: FileStep.Fault? = nil) {
         self.init(file: SharedFile(path: path, fault: fault), queue: DiskQueue(), pause: pause)
     }

@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `the entry used longest ago goes first, on the disk`() throws {
+    @Test func `the least recently used entry is evicted first on the disk`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 25_000)
         var now = Sample.start
@@ -31,7 +31,7 @@ import Testing
             cache.put(Sample.response("http://e/\(index)", at: now), Sample.body(1200))
             place.settle()
             now += 1
-            // The first is used all the time.
+            // The first entry is used each time.
             #expect(cache.get("http://e/0", now: now) != nil)
             #expect(try size(place) <= 25_000)
             #expect(try size(place) == cache.currentDiskUsage)
@@ -39,7 +39,7 @@ import Testing
         let kept = (0..<20).filter { FileManager.default.fileExists(atPath: place.path + "/" + place.file("http://e/\($0)")) }
         #expect(kept == [0] + Array(20 - kept.count + 1..<20))
         #expect(kept.count > 10 && kept.count < 20)
-        // The order of use outlives the process.
+        // The order of use is remembered across processes.
         place.settle()
         let later = place.cache(disk: 25_000)
         place.settle()
@@ -49,18 +49,18 @@ import Testing
         #expect(later.get("http://e/\(kept[1])") == nil)
     }
 
-    @Test func `of one URL no more than 64 variants are in memory`() {
+    @Test func `at most 64 variants of a URL are in memory`() {
         let cache = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
         for index in 0..<200 { cache.put(Sample.response(vary: [("X-User", "\(index)")]), Sample.body(100)) }
         let kept = (0..<200).filter { cache.get(Sample.key, [("X-User", "\($0)")]) != nil }
         #expect(kept == Array(136..<200))
     }
 
-    @Test func `of the parts of a cache the newest 64 are kept`() {
+    @Test func `the newest 64 parts of a cache are kept`() {
         let whole = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 0, directory: nil)
         var parts: [ResponseCache] = []
         for _ in 0..<100 {
-            // Those that are gone do not count.
+            // Released parts do not count.
             for _ in 0..<10 { _ = whole.makePart() }
             let part = whole.makePart()
             part.put(Sample.body(100))
@@ -72,7 +72,7 @@ import Testing
         #expect(parts.allSatisfy { $0.memoryCapacity <= 1000 })
     }
 
-    @Test func `the entry used longest ago goes first, in memory`() {
+    @Test func `the least recently used entry is evicted first in memory`() {
         let cache = ResponseCache(memoryCapacity: 25_000, diskCapacity: 0, directory: nil)
         for index in 0..<20 {
             cache.put(Sample.response("http://e/\(index)"), Sample.body(1200))
@@ -84,7 +84,7 @@ import Testing
         #expect(kept.count > 5 && kept.count < 20)
     }
 
-    @Test func `the capacities hold in any history, and what is found is what was stored last`() throws {
+    @Test func `the capacities hold in any history, and a hit is what was stored last`() throws {
         for seed in 0..<6 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             let place = try CachePlace()
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `a lower capacity holds at once, and 0 switches the tier off`() throws {
+    @Test func `a lower capacity applies at once, and 0 disables the tier`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 100_000, disk: 100_000)
         for index in 0..<20 {
@@ -133,7 +133,7 @@ import Testing
         #expect(try cache.body() == [1])
     }
 
-    @Test func `a look-up does not wait for the scan`() throws {
+    @Test func `a lookup does not wait for the scan`() throws {
         let place = try CachePlace()
         let first = place.cache()
         for index in 0..<500 { first.put(Sample.response("http://e/\(index)"), [1]) }
@@ -152,7 +152,7 @@ import Testing
         #expect(cache.entries().count == 500)
     }
 
-    @Test func `what a process left that ended while it wrote is removed after an hour`() throws {
+    @Test func `files of a process that crashed while writing are removed after an hour`() throws {
         let place = try CachePlace()
         try place.write([1], to: "aside/old")
         try place.write([1], to: "aside/new")
@@ -167,7 +167,7 @@ import Testing
         #expect(place.files == ["ab/not-ours", "aside/new"])
     }
 
-    @Test func `what another process has used since is not the oldest`() throws {
+    @Test func `an entry that another process has used is not evicted first`() throws {
         let place = try CachePlace()
         let ours = place.cache(disk: 20_000)
         var index = 0
@@ -188,7 +188,7 @@ import Testing
         #expect(ours.get("http://e/1", now: Sample.start + 50) == nil)
     }
 
-    @Test func `two caches on one directory never give wrong bytes, and hold the capacity`() async throws {
+    @Test func `two caches on one directory never return wrong bytes, and respect the capacity`() async throws {
         let place = try CachePlace()
         let queues = [DiskQueue(), DiskQueue()]
         let caches = queues.map { place.cache(memory: 30_000, disk: 300_000, queue: $0) }
@@ -219,7 +219,7 @@ import Testing
         }
         for queue in queues { queue.drain(seconds: 60) }
         #expect(problems.list.withLock { $0 } == [])
-        // Each sees what the other wrote at its next scan.
+        // Each cache sees the other's entries at its next scan.
         let last = place.cache(disk: 300_000)
         place.settle()
         #expect(try size(place) <= 300_000)

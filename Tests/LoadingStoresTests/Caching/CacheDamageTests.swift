@@ -16,7 +16,7 @@ import Testing
 @Suite struct CacheDamageTests {
     private let body = Sample.body(40)
 
-    /// A place with the bytes of one small entry in it, and where that is.
+    /// Stores one small entry; returns the path and bytes of its file.
     private func stored(_ place: CachePlace) throws -> (file: String, bytes: [UInt8]) {
         place.cache().put(body, userInfo: [1, 2])
         place.settle()
@@ -24,7 +24,7 @@ import Testing
         return (file, try place.bytes(file))
     }
 
-    /// Puts bytes in the place of the entry; expects a miss after which nothing is there.
+    /// Replaces the entry's file; expects a miss that removes the file.
     private func expectMiss(_ bytes: [UInt8], _ file: String, _ place: CachePlace, _ cache: ResponseCache, _ what: String) throws
     {
         try place.write(bytes, to: file)
@@ -33,7 +33,7 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: place.path + "/" + file), "\(what)")
     }
 
-    @Test func `a file cut short anywhere is a miss and is removed`() throws {
+    @Test func `a file truncated anywhere is a miss and is removed`() throws {
         let place = try CachePlace()
         let (file, bytes) = try stored(place)
         let cache = place.cache()
@@ -43,7 +43,7 @@ import Testing
         #expect(try cache.body() == body)
     }
 
-    @Test func `a file with any bit wrong is a miss and is removed`() throws {
+    @Test func `a file with any flipped bit is a miss and is removed`() throws {
         let place = try CachePlace()
         let (file, bytes) = try stored(place)
         let cache = place.cache()
@@ -65,7 +65,7 @@ import Testing
         #expect(try cache.body("http://other/") == body)
     }
 
-    @Test func `links, folders and pipes in the place of entries are misses`() throws {
+    @Test func `links, folders and pipes instead of entries are misses`() throws {
         let place = try CachePlace()
         let (file, bytes) = try stored(place)
         let path = place.path + "/" + file
@@ -91,7 +91,7 @@ import Testing
         #expect(try place.bytes("elsewhere/it") == bytes)
     }
 
-    @Test func `a large body that is damaged is a miss, and the entry is removed`() throws {
+    @Test func `a damaged large body is a miss, and the entry is removed`() throws {
         let place = try CachePlace()
         place.cache().put(Sample.body(2 << 20))
         place.settle()
@@ -106,7 +106,7 @@ import Testing
         #expect(place.files == [])
     }
 
-    @Test func `a large body that is damaged after it was checked is a miss`() throws {
+    @Test func `a large body that is damaged after it was verified is a miss`() throws {
         let place = try CachePlace()
         let large = Sample.body(2 << 20)
         let cache = place.cache()
@@ -116,14 +116,14 @@ import Testing
         let file = place.file(Sample.key)
         var bytes = try place.bytes(file)
         bytes[1 << 20] ^= 1
-        // In place, so that the inode stays.
+        // In place, to keep the inode.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         #expect(cache.get() == nil)
         place.settle()
         #expect(place.files == [])
     }
 
-    @Test func `a large body that is damaged while it is read ends in an error, and the entry is removed`() throws {
+    @Test func `a large body that is damaged while it is read ends with an error, and the entry is removed`() throws {
         let place = try CachePlace()
         let large = Sample.body(2 << 20)
         place.cache().put(large)
@@ -134,7 +134,7 @@ import Testing
         place.settle()
         let hit = try #require(cache.get())
         bytes[1 << 20] ^= 1
-        // In place, so that the inode stays.
+        // In place, to keep the inode.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         var got: [UInt8] = []
         #expect(throws: CacheBodyFile.Damaged.self) {
@@ -148,7 +148,7 @@ import Testing
         #expect(cache.currentDiskUsage == 0)
     }
 
-    @Test func `a damaged file is not removed if another one has taken its place`() throws {
+    @Test func `a damaged file is not removed if another one has replaced it`() throws {
         let place = try CachePlace()
         let large = Sample.body(2 << 20)
         let cache = place.cache()
@@ -158,7 +158,7 @@ import Testing
         var bytes = try place.bytes(file)
         let hit = try #require(cache.get())
         bytes[1 << 20] ^= 1
-        // In place, so that the inode stays.
+        // In place, to keep the inode.
         try #require(FileHandle(forWritingAtPath: place.path + "/" + file)).write(contentsOf: Data(bytes))
         cache.put(large)
         place.settle()
@@ -166,7 +166,7 @@ import Testing
         #expect(try cache.body() == large)
     }
 
-    @Test func `a body that is being read stays readable when its entry is removed`() throws {
+    @Test func `a body that is being read remains readable when its entry is removed`() throws {
         let place = try CachePlace()
         let large = Sample.body(3 << 20)
         let cache = place.cache()

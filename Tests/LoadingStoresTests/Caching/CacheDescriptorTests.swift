@@ -12,7 +12,7 @@ import LoadingTestKit
 import SystemThreads
 import Testing
 
-/// What becomes of large bodies where there is no descriptor to spare: in a process of its own, as all that is open counts.
+/// Large bodies without a spare file descriptor; in a separate process, as the budget counts all open files.
 @Suite(.timeLimit(.minutes(1))) struct CacheDescriptorTests {
     @Test func `without a descriptor to spare large bodies are neither stored nor read`() async throws {
         try await OwnProcess.run("NoSpareDescriptorScene", environment: [:])
@@ -20,14 +20,14 @@ import Testing
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("NoSpareDescriptorScene")), .timeLimit(.minutes(1))) struct NoSpareDescriptorScene {
-    /// All that may be had by those who can do without.
+    /// Takes all descriptors that optional users may have.
     private func takeAll() -> [FileRoom] {
         var rooms: [FileRoom] = []
         while let room = FileBudget.shared.take(.half) { rooms.append(room) }
         return rooms
     }
 
-    @Test func `a stored body is there again when there is one`() throws {
+    @Test func `a stored body is found again once a descriptor is free`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         let body = Sample.body(2 << 20)
@@ -43,7 +43,7 @@ import Testing
         #expect(try cache.body() == body)
     }
 
-    @Test func `a body is not stored, and a small one is`() throws {
+    @Test func `a large body is not stored, and a small one is`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         let (large, small) = (Sample.response("http://example.com/large"), Sample.response("http://example.com/small"))

@@ -24,7 +24,7 @@ import Testing
         bytes.withUnsafeBytes { CacheEntryFile.content($0) }
     }
 
-    @Test func `a file reads as what was written`() throws {
+    @Test func `a file is read as it was written`() throws {
         var partial = Sample.response(vary: [("Accept-Language", "de"), ("X", "")])
         partial.status = 206
         partial.reason = "Teil\u{e9}"
@@ -53,15 +53,15 @@ import Testing
         }
     }
 
-    /// A sparse file can be so long.
-    @Test func `a file so long that the sum of its parts is no number is refused`() throws {
+    /// A sparse file can have such a length.
+    @Test func `a file whose parts have a total length that overflows is refused`() throws {
         var preamble = try file(CacheEntryFile.Head(key: "k", response: Sample.response(), userInfo: nil), []).prefix(48)
         preamble.replaceSubrange(16..<24, with: withUnsafeBytes(of: Int64.max.littleEndian) { Array($0) })
         let found = preamble.withUnsafeBytes { CacheEntryFile.preamble($0, fileLength: .max) }
         #expect(found == nil)
     }
 
-    @Test func `sizes of any number have a sum`() throws {
+    @Test func `the sum of huge sizes does not overflow`() throws {
         var index = DiskIndex()
         index.beginScan()
         let names = ["a", "b", "c"].map { CacheEntryName(key: $0) }
@@ -71,7 +71,7 @@ import Testing
         #expect(index.totalSize == 0)
     }
 
-    @Test func `numbers that no file can have are refused before anything is allocated`() throws {
+    @Test func `impossible numbers are refused before anything is allocated`() throws {
         var response = Sample.response()
         response.bodyLength = 5
         let good = try file(CacheEntryFile.Head(key: "k", response: response, userInfo: nil), Array("hello".utf8))
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `heads whose lengths lie are refused, also with the checksum made right`() throws {
+    @Test func `heads with wrong lengths are refused, even with a correct checksum`() throws {
         var response = Sample.response(vary: [("A", "b")])
         response.bodyLength = 0
         response.storedRange = 1..<2
@@ -99,13 +99,13 @@ import Testing
                 var bytes = Array(parts.preamble[..<40])
                 let sum = (bytes + bad).withUnsafeBytes { ContentChecksum.of($0) }
                 for index in 0..<8 { bytes.append(UInt8(truncatingIfNeeded: sum >> UInt64(index * 8))) }
-                // Anything but a trap.
+                // This must not trap.
                 _ = content(bytes + bad)
             }
         }
     }
 
-    @Test func `a file name is a hash and a slot, or it is not ours`() throws {
+    @Test func `a file name that is not a hash and a slot is refused`() throws {
         let name = CacheEntryName(key: Sample.key)
         #expect(CacheEntryName(name.fileName) == name)
         var last = name

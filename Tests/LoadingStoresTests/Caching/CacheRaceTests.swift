@@ -14,10 +14,10 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// What happens between a look and what is decided from it.
+/// Changes between a lookup and a decision that is based on it.
 @Suite(.timeLimit(.minutes(2)))
 struct CacheRaceTests {
-    /// A look-up that waits for the disk.
+    /// A lookup that waits for the disk.
     private func waitingLookUp(_ cache: ResponseCache) throws -> DiskLookUp {
         let found = cache.lookUp(
             key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start, touchingDisk: false)
@@ -25,7 +25,7 @@ struct CacheRaceTests {
         return lookUp
     }
 
-    @Test(arguments: [0, 1 << 20]) func `a removal that was decided from a look leaves what was stored since`(memory: Int) throws
+    @Test(arguments: [0, 1 << 20]) func `a removal based on an earlier lookup leaves a newer entry`(memory: Int) throws
     {
         let place = try CachePlace()
         let cache = place.cache(memory: memory)
@@ -42,7 +42,7 @@ struct CacheRaceTests {
         #expect(place.files == [])
     }
 
-    @Test func `a large body is not checked to its end for somebody who has left`() throws {
+    @Test func `a large body is not verified completely for a load that has left`() throws {
         let place = try CachePlace()
         place.cache(disk: 1 << 30).put(Sample.body(3 << 20))
         place.settle()
@@ -52,7 +52,7 @@ struct CacheRaceTests {
         let lookUp = try waitingLookUp(cache)
         let answer = lookUp { _ in }
         let isMoving = Mutex(false)
-        // Between the first step and the second.
+        // Between the first and the second step.
         place.queue.run(on: .answers) {
             isMoving.withLock { $0 = answer.isMoving }
             answer.cancel()
@@ -60,14 +60,14 @@ struct CacheRaceTests {
         first.open()
         place.settle()
         #expect(isMoving.withLock { $0 })
-        // What was checked would be there at once.
+        // A verified body would be a hit at once.
         guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
-            Issue.record("it was checked")
+            Issue.record("the body was verified")
             return
         }
     }
 
-    @Test func `what is removed while it is read from the disk does not get into the memory`() throws {
+    @Test func `an entry that is removed while it is read does not get into memory`() throws {
         let place = try CachePlace()
         place.cache().put([1])
         place.settle()
@@ -87,7 +87,7 @@ struct CacheRaceTests {
         #expect(cache.get() == nil)
     }
 
-    @Test func `of those that are stored at the same time, the same one is in memory and on the disk`() throws {
+    @Test func `after concurrent writes, memory and disk have the same entry`() throws {
         let place = try CachePlace()
         let (cache, reader) = (place.cache(memory: 1 << 20), place.cache())
         for round in 0..<500 {
@@ -101,7 +101,7 @@ struct CacheRaceTests {
         }
     }
 
-    @Test func `what is too much is removed some at a time`() throws {
+    @Test func `an excess of entries is removed in steps`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for number in 0..<300 { cache.put(Sample.response("http://e/\(number)"), [1]) }
@@ -116,7 +116,7 @@ struct CacheRaceTests {
         #expect(place.files == [])
     }
 
-    @Test(arguments: DiskQueue.Lane.allCases) func `a flush does not wait for a disk that does not answer`(
+    @Test(arguments: DiskQueue.Lane.allCases) func `a flush does not wait for a disk that does not respond`(
         lane: DiskQueue.Lane
     )
         async throws

@@ -13,7 +13,7 @@ import HTTPWire
 import LoadingStores
 import Synchronization
 
-/// A directory and a queue of a test's own, and caches on them.
+/// A temporary directory with a queue, and caches in it.
 final class CachePlace: Sendable {
     let path: String
     let queue = DiskQueue()
@@ -30,10 +30,10 @@ final class CachePlace: Sendable {
         ResponseCache(memoryCapacity: memory, diskCapacity: disk, directory: path, queue: queue ?? self.queue)
     }
 
-    /// Waits for all that the queue has to do, delayed work too.
+    /// Waits for all work of the queue, including delayed work.
     func settle() { queue.drain(seconds: 600) }
 
-    /// All files, below the directory.
+    /// All files below the directory.
     var files: [String] {
         let all = FileManager.default.enumerator(atPath: path)?.compactMap { $0 as? String } ?? []
         return all.filter { $0.contains("/") }.sorted()
@@ -53,7 +53,7 @@ final class CachePlace: Sendable {
         try Data(bytes).write(to: URL(filePath: path + "/" + file))
     }
 
-    /// Where the first variant of a key is.
+    /// The file of the first variant of a key.
     func file(_ key: String) -> String { CacheEntryName(key: key).path }
 }
 
@@ -104,7 +104,7 @@ extension ResponseCache {
         writer?.finish()
     }
 
-    /// Looks up, waiting for the disk where that is the answer.
+    /// Looks up an entry, and waits for the disk if needed.
     func get(_ key: String = Sample.key, _ fields: [(String, String)] = [], now: Double = Sample.start) -> Hit? {
         switch lookUp(key: key, requestHeaders: HeaderBlock(fields.map { (name: $0.0, value: $0.1) }), now: now) {
         case .hit(let hit): return hit

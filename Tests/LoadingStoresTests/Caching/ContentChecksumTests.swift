@@ -11,7 +11,7 @@ import LoadingStores
 import Testing
 
 @Suite struct ContentChecksumTests {
-    @Test func `the sums are those of XXH64`() {
+    @Test func `the checksum is XXH64`() {
         let rows: [(String, UInt64)] = [
             ("", 0xEF46_DB37_51D8_E999),
             ("a", 0xD24E_C4F1_A98C_6E5B),
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `pieces of any length give the sum of the whole`() {
+    @Test func `pieces of any length have the checksum of the whole`() {
         let bytes = Sample.body(1000)
         let whole = bytes.withUnsafeBytes { ContentChecksum.of($0) }
         for size in [1, 3, 7, 8, 31, 32, 33, 64, 100, 999] {

@@ -15,7 +15,7 @@ import Synchronization
 import Testing
 
 @Suite struct EntryWriterTests {
-    @Test func `what is abandoned or dropped leaves nothing`() throws {
+    @Test func `an abandoned or dropped writer leaves nothing`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         for count in [0, 100, 300_000, 3_000_000] {
@@ -35,7 +35,7 @@ import Testing
         #expect(cache.currentMemoryUsage == 0)
     }
 
-    @Test func `nothing is visible before the end`() throws {
+    @Test func `an entry is not visible before it is finished`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         cache.put([1])
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `pieces of any size become one body`() throws {
+    @Test func `pieces of any size form one body`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         let body = Sample.body(1_234_567)
@@ -66,7 +66,7 @@ import Testing
         #expect(place.files.count == 1)
     }
 
-    @Test func `a large body never sits in memory while the caller stops when told`() throws {
+    @Test func `a large body is not held in memory if the caller waits when the writer is behind`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 2 << 30)
         let writer = try #require(cache.writer(for: Sample.response(), expectedLength: 16 << 20))
@@ -79,7 +79,7 @@ import Testing
                 ready.wait()
             }
             writer.append(piece)
-            // What is not in the file yet is in memory.
+            // Bytes that are not in the file yet are in memory.
             let written = try place.files.reduce(0) { try $0 + place.length($1) } - CacheEntryFile.preambleLength
             most = max(most, count * piece.count - max(0, written))
         }
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `whoever does not stop loses the entry, not the memory`() throws {
+    @Test func `a caller that does not wait loses the entry, and memory stays limited`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 2 << 30)
         let gate = DispatchSemaphore(value: 0)
@@ -108,7 +108,7 @@ import Testing
         #expect(cache.get() == nil)
     }
 
-    @Test func `a waiting caller is told when the writer is abandoned`() throws {
+    @Test func `a waiting caller is resumed when the writer is abandoned`() throws {
         let place = try CachePlace()
         let gate = DispatchSemaphore(value: 0)
         let cache = place.cache(disk: 2 << 30)
@@ -125,7 +125,7 @@ import Testing
         #expect(box.count.withLock { $0 } == 1)
     }
 
-    @Test func `a waiting caller is told once when the writer is finished`() throws {
+    @Test func `a waiting caller is resumed once when the writer is finished`() throws {
         let place = try CachePlace()
         let gate = DispatchSemaphore(value: 0)
         let cache = place.cache(disk: 2 << 30)
@@ -162,7 +162,7 @@ import Testing
         gate.signal()
     }
 
-    @Test func `the app's last word changes what goes along`() throws {
+    @Test func `the app's final changes apply to the entry`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for count in [10, 400_000] {
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `a directory that vanishes is made again`() throws {
+    @Test func `a deleted directory is recreated`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for count in [10, 400_000] {

@@ -11,7 +11,7 @@ import HTTPRules
 import LoadingStores
 import SeededNumbers
 
-/// What a cache should hold after a random history: at most the newest response of each key, or nothing.
+/// The expected content of a cache in a random history: at most the newest response of each key.
 struct HistoryModel {
     private var newest: [String: (body: [UInt8], time: Double)] = [:]
     private(set) var log: [String] = []
@@ -26,7 +26,7 @@ struct HistoryModel {
             log.append("put \(key) \(body.count)")
             let limit = cache.bodyLimit(memoryOnly: false)
             cache.put(Sample.response(key, at: now), body)
-            // What is too large is not taken, and what was there before stays.
+            // A body that is too large is not stored, and the earlier entry remains.
             if body.count <= limit { newest[key] = (body, now) }
         case 9:
             log.append("remove \(key)")

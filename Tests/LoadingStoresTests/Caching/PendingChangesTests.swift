@@ -14,7 +14,7 @@ import Testing
     private let one = CacheEntryName(key: "http://a.test/1")
     private let other = CacheEntryName(key: "http://a.test/2")
 
-    @Test func `a look-up waits for changes of its key, and of all`() {
+    @Test func `a lookup waits for changes of its key and of all keys`() {
         var changes = PendingChanges()
         #expect(changes.areNone)
         for _ in 0..<2 { #expect(begin(&changes, one)) }
@@ -28,7 +28,7 @@ import Testing
         #expect(changes.areNone && !changes.mayConcern(one))
     }
 
-    @Test func `a removal of all is known until it is made, and is the last until another change comes`() {
+    @Test func `a removal of all entries is pending until it runs, and final until another change follows`() {
         var changes = PendingChanges()
         #expect(begin(&changes, nil, removesAll: true))
         #expect(changes.includeRemoval && changes.endInRemoval)
@@ -41,7 +41,7 @@ import Testing
         #expect(!changes.includeRemoval && !changes.areNone)
     }
 
-    @Test func `changes of keys have a limit, those of all have none`() {
+    @Test func `changes of single keys are limited, and those of all keys are not`() {
         var changes = PendingChanges()
         for number in 0..<PendingChanges.limit { #expect(begin(&changes, number % 2 == 0 ? one : other)) }
         #expect(!begin(&changes, one) && begin(&changes, nil, removesAll: true))
@@ -50,7 +50,7 @@ import Testing
         #expect(begin(&changes, other) && !begin(&changes, other))
     }
 
-    @Test func `a change of which a part was made is unfinished`() {
+    @Test func `a partly made change is unfinished`() {
         var changes = PendingChanges()
         changes.proceed()
         changes.proceed()

@@ -15,7 +15,7 @@ import Synchronization
 import Testing
 
 @Suite struct ResponseCacheTests {
-    @Test func `what is stored is found again, in memory and on the disk`() throws {
+    @Test func `a stored response is found again, in memory and on the disk`() throws {
         for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
             let place = try CachePlace()
             let cache = place.cache(memory: memory, disk: disk)
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a new cache finds what an earlier one stored`() throws {
+    @Test func `a new cache finds the entries of an earlier one`() throws {
         let place = try CachePlace()
         for count in [10, 300_000, 900_000, 3_000_000] {
             let body = Sample.body(count)
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `bodies beyond about 1 MiB are read from their file, smaller ones are data`() throws {
+    @Test func `bodies larger than about 1 MiB are read from their file, and smaller ones are data`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for (count, isFile) in [(1 << 20, false), (1 << 20 + 5000, true), (3 << 20, true)] {
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `files belong to their owner alone`() throws {
+    @Test func `files are private to their owner`() throws {
         let place = try CachePlace()
         let directory = place.path + "/new/deep"
         let cache = ResponseCache(memoryCapacity: 0, diskCapacity: 1 << 20, directory: directory, queue: place.queue)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `an entry of the disk moves into memory, without its body being read again`() throws {
+    @Test func `an entry on the disk moves into memory without another read of its body`() throws {
         let place = try CachePlace()
         place.cache().put([1, 2, 3])
         place.settle()
@@ -89,7 +89,7 @@ import Testing
         #expect(try cache.body() == [1, 2, 3])
     }
 
-    @Test func `without a directory there is no file, and the attachment comes back`() throws {
+    @Test func `without a directory there are no files, and the attachment is kept`() throws {
         let cache = ResponseCache(memoryCapacity: 1 << 20, diskCapacity: 1 << 20, directory: nil)
         let writer = try #require(cache.writer(for: Sample.response(), attachment: "mine"))
         writer.append([4])
@@ -101,7 +101,7 @@ import Testing
         #expect(cache.diskCapacity == 0)
     }
 
-    @Test func `what may be in memory only is not on the disk, and takes the place of what was`() throws {
+    @Test func `an entry for memory only is not written to the disk, and replaces the one there`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         cache.put([1])
@@ -112,7 +112,7 @@ import Testing
         #expect(place.files == [])
     }
 
-    @Test func `a body beyond 5 % of the capacity is not stored`() throws {
+    @Test func `a body larger than 5 % of the capacity is not stored`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1_000_000, disk: 2_000_000)
         #expect(cache.writer(for: Sample.response(), expectedLength: 100_001) == nil)
@@ -129,7 +129,7 @@ import Testing
         #expect(place.files == [])
     }
 
-    @Test func `variants are told apart by the fields of Vary`() throws {
+    @Test func `variants are distinguished by the fields that Vary lists`() throws {
         for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
             let place = try CachePlace()
             let cache = place.cache(memory: memory, disk: disk)
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `at most eight variants are kept, and the one used longest ago goes`() throws {
+    @Test func `at most eight variants are kept, and the least recently used is evicted`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for index in 0..<9 {
@@ -160,7 +160,7 @@ import Testing
         #expect(try cache.body(Sample.key, [("X", "1")]) == [1])
     }
 
-    @Test func `a server that changes what Vary names replaces all it said before`() throws {
+    @Test func `a response with another Vary replaces all earlier variants`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         cache.put(Sample.response(vary: [("X", "1")]), [1])
@@ -172,18 +172,18 @@ import Testing
         #expect(place.files.count == 1)
     }
 
-    @Test func `a variant behind a gap is found`() throws {
+    @Test func `a variant after a missing one is found`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         for index in 0..<3 { cache.put(Sample.response(vary: [("X", "\(index)")]), [UInt8(index)]) }
         place.settle()
         try FileManager.default.removeItem(atPath: place.path + "/" + place.file(Sample.key))
         #expect(try cache.body(Sample.key, [("X", "2")]) == [2])
-        // Before a scan too: nothing is known of the directory yet.
+        // Also before a scan, when nothing is known of the directory.
         #expect(try place.cache().body(Sample.key, [("X", "1")]) == [1])
     }
 
-    @Test func `update gives an entry a new head and leaves its body`() throws {
+    @Test func `update replaces the head of an entry and keeps its body`() throws {
         for (memory, disk) in [(1 << 20, 0), (0, 1 << 24), (1 << 20, 1 << 24)] {
             for count in [10, 400_000] where disk > 0 || count < 50_000 {
                 let place = try CachePlace()
@@ -200,7 +200,7 @@ import Testing
                 #expect(hit.userInfo == [5])
                 #expect(hit.storedAt == Sample.start + 10)
                 #expect(try hit.bytes() == body)
-                // Not the one it was made of any more.
+                // `old` is no longer the stored response.
                 cache.update(old, replacing: old)
                 #expect(cache.get()?.response == new)
                 var other = new
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    @Test func `what is removed is gone at once, whatever the queue does meanwhile`() throws {
+    @Test func `a removed entry is gone at once, whatever the queue does`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         let remaining: [(String, (ResponseCache) -> Void, [UInt8]?, [UInt8]?)] = [
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    @Test func `entries are listed with their sizes, each once`() throws {
+    @Test func `each entry is listed once, with its size`() throws {
         let place = try CachePlace()
         let cache = place.cache(memory: 1 << 20)
         cache.put(Sample.response("http://e/1"), [1])
@@ -244,7 +244,7 @@ import Testing
         #expect(cache.entries().allSatisfy { $0.size > 0 })
     }
 
-    @Test func `flush calls back when all is on the disk`() throws {
+    @Test func `flush calls back when everything is on the disk`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         cache.put([1])
@@ -254,7 +254,7 @@ import Testing
         #expect(place.files == [place.file(Sample.key)])
     }
 
-    @Test func `a small entry does not wait until a large one is checked`() throws {
+    @Test func `a small entry does not wait for the verification of a large one`() throws {
         let place = try CachePlace()
         let first = place.cache(disk: 1 << 30)
         let sizes = [("http://e/large", 5 << 20), ("http://e/larger", 6 << 20), ("http://e/small", 10)]
@@ -282,7 +282,7 @@ import Testing
         #expect(answers.withLock { $0 } == ["http://e/small", "http://e/large", "http://e/larger"])
     }
 
-    @Test func `a large body that was checked is not checked again before it is used`() throws {
+    @Test func `a verified large body is not verified again before it is used`() throws {
         let place = try CachePlace()
         let body = Sample.body(3 << 20)
         place.cache().put(body)
@@ -291,14 +291,14 @@ import Testing
         place.settle()
         #expect(try cache.body() == body)
         for round in 1...2 {
-            // Without waiting for the disk: nothing was read but the head. Nor does it matter that the use is written down.
+            // A hit without waiting for the disk: only the head was read. The noted use does not matter.
             guard case .hit(let hit) = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start + 9) else {
                 throw CacheBodyFile.Damaged()
             }
             #expect(try hit.bytes() == body, "\(round)")
             place.settle()
         }
-        // The body behind a new head is the same one.
+        // After an update of the head, the body is the same.
         var response = try #require(cache.get()).response
         response.headers.append("X-New", "1")
         cache.update(response)
@@ -307,7 +307,7 @@ import Testing
             throw CacheBodyFile.Damaged()
         }
         #expect(try hit.response == response && hit.bytes() == body)
-        // Another one is not.
+        // A new body has to be verified.
         cache.put(body)
         place.settle()
         guard case .wait = cache.lookUp(key: Sample.key, requestHeaders: HeaderBlock(), now: Sample.start) else {
@@ -316,7 +316,7 @@ import Testing
         #expect(try cache.body() == body)
     }
 
-    @Test func `a directory that others may write to is not used`() throws {
+    @Test func `a directory writable by others is not used`() throws {
         let place = try CachePlace()
         try FileManager.default.setAttributes([.posixPermissions: 0o777], ofItemAtPath: place.path)
         let cache = place.cache(memory: 1 << 20)

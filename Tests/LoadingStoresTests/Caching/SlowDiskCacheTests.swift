@@ -14,17 +14,17 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// What waits for a disk, and what does not: each gate is a disk, or another process, that does not answer.
+/// Operations that wait for a disk, and those that do not. A gate represents a disk, or another process, that does not respond.
 @Suite(.timeLimit(.minutes(2)))
 struct SlowDiskCacheTests {
-    /// As an event loop asks.
+    /// Looks up as an event loop does.
     private func ask(_ cache: ResponseCache, _ key: String, now: Double = Sample.start) -> ResponseCache.Lookup {
         cache.lookUp(key: key, requestHeaders: HeaderBlock(), now: now, touchingDisk: false)
     }
 
     private func isMiss(_ lookUp: ResponseCache.Lookup) -> Bool { if case .miss = lookUp { true } else { false } }
 
-    /// Waits for the disk if need be.
+    /// Waits for the disk if needed.
     private func find(_ cache: ResponseCache, _ key: String, now: Double) -> Bool {
         switch ask(cache, key, now: now) {
         case .hit: return true
@@ -43,7 +43,7 @@ struct SlowDiskCacheTests {
 
     // MARK: Lanes
 
-    @Test func `a look-up waits neither for changes of other keys nor for upkeep nor for small files`() throws {
+    @Test func `a lookup waits neither for changes of other keys nor for upkeep nor for small files`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         cache.put([1])
@@ -54,7 +54,7 @@ struct SlowDiskCacheTests {
         #expect(find(cache, Sample.key, now: Sample.start))
     }
 
-    @Test func `another process that has the lock of the cookies holds up no change of the cache`() throws {
+    @Test func `a process that holds the lock of the cookies does not block the cache`() throws {
         let place = try CachePlace()
         let folder = try Folder()
         let (isLocking, isFree) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
@@ -76,11 +76,11 @@ struct SlowDiskCacheTests {
         let flushed = DispatchSemaphore(value: 0)
         cache.flush { flushed.signal() }
         flushed.wait()
-        // Nor who looks at the cookies.
+        // Nor does it block listing the cookies.
         #expect(cookies.names() == ["a"])
     }
 
-    @Test func `a flush of the cache ends when those before it have ended`() throws {
+    @Test func `a flush of the cache ends after all earlier flushes`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         cache.put([1])
@@ -100,7 +100,7 @@ struct SlowDiskCacheTests {
         #expect(ended.withLock { $0 } == [0, 1, 2])
     }
 
-    @Test func `after somebody waited in vain nothing is given to the lane until it has caught up`() throws {
+    @Test func `after a caller has waited in vain, the lane gets no work until it has caught up`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         let large = [UInt8](repeating: 1, count: 300_000)
@@ -125,16 +125,16 @@ struct SlowDiskCacheTests {
         #expect(try cache.body() == large)
     }
 
-    // MARK: What is known without a look
+    // MARK: Known without a lookup
 
-    @Test func `what is not there is known without the disk, and what others store is seen a quarter of a second later`() throws {
+    @Test func `a missing entry is known without the disk, and entries of other processes are found after 250 ms`() throws {
         let place = try CachePlace()
         let (ours, theirs) = (place.cache(), place.cache(queue: DiskQueue()))
         ours.put(Sample.response("http://e/ours"), [1])
         place.settle()
         let key = "http://e/theirs"
         #expect(!find(ours, key, now: Sample.start))
-        // Somebody may have stored it before the first look at its folder.
+        // Another process may have stored it before the first check of the folder.
         let gate = Gate(place.queue, .answers)
         #expect(isMiss(ask(ours, key, now: Sample.start + 0.1)))
         gate.open()
@@ -144,7 +144,7 @@ struct SlowDiskCacheTests {
         #expect(find(ours, key, now: Sample.start + 0.3))
     }
 
-    @Test func `what this process stores is found at once, whatever is known of its folder`() throws {
+    @Test func `an entry that this process stores is found at once`() throws {
         let place = try CachePlace()
         let cache = place.cache()
         cache.put(Sample.response("http://e/other"), [1])
@@ -157,16 +157,16 @@ struct SlowDiskCacheTests {
         cache.remove(key: Sample.key)
         #expect(!find(cache, Sample.key, now: Sample.start))
         place.settle()
-        // The folder has changed, by nobody else.
+        // Only this process has changed the folder.
         #expect(!find(cache, Sample.key, now: Sample.start + 1))
         let gate = Gate(place.queue, .answers)
         defer { gate.open() }
         #expect(isMiss(ask(cache, Sample.key, now: Sample.start + 1.1)))
     }
 
-    // MARK: A disk that does not answer
+    // MARK: A disk that does not respond
 
-    @Test func `a look-up that was given up is not made`() throws {
+    @Test func `a cancelled lookup is not performed`() throws {
         let place = try CachePlace()
         place.cache().put([1])
         place.settle()
@@ -182,7 +182,7 @@ struct SlowDiskCacheTests {
         #expect(cache.currentMemoryUsage == 0)
     }
 
-    @Test func `a large body that is being checked is not given up`() throws {
+    @Test func `the verification of a large body counts as progress`() throws {
         let place = try CachePlace()
         place.cache(disk: 1 << 30).put(Sample.body(3 << 20))
         place.settle()
@@ -194,14 +194,14 @@ struct SlowDiskCacheTests {
         let answer = lookUp { _ in done.signal() }
         #expect(!answer.isMoving)
         first.open()
-        // It comes after the first step.
+        // The second gate is reached after the first step.
         let second = Gate(place.queue, .answers)
         #expect(answer.isMoving)
         second.open()
         done.wait()
     }
 
-    @Test func `small bodies that wait for the disk have a limit in memory, and what is beyond is not stored`() throws {
+    @Test func `small bodies that wait for the disk are limited, and those beyond the limit are not stored`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 1 << 30)
         let body = Sample.body(200_000)
@@ -216,12 +216,12 @@ struct SlowDiskCacheTests {
         let kept = (0..<count).filter { FileManager.default.fileExists(atPath: place.path + "/" + place.file("http://e/\($0)")) }
         #expect(kept == Array(0..<kept.count))
         #expect(kept.count > 100 && kept.count * body.count <= 32 << 20)
-        // What was stored before does not come back in place of what was not.
+        // An evicted older response does not reappear.
         #expect(cache.get("http://e/\(count - 1)") == nil)
-        // There is room again.
+        // Memory is available again.
         cache.put(body)
         #expect(try cache.body() == body)
-        // What the app stores by its own hand it waits for.
+        // The app waits for what it stores itself.
         let large = Sample.body(40 << 20)
         let writer = try #require(cache.writer(for: Sample.response("http://e/large"), isLimited: false))
         writer.append(large)
@@ -229,7 +229,7 @@ struct SlowDiskCacheTests {
         #expect(cache.get("http://e/large")?.response.bodyLength == Int64(large.count))
     }
 
-    @Test func `bodies that are written piece by piece are within the limit too`() throws {
+    @Test func `bodies that are written in pieces count toward the limit, too`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 2 << 30)
         place.settle()
@@ -249,7 +249,7 @@ struct SlowDiskCacheTests {
         #expect(place.files.count == 32)
     }
 
-    @Test func `more changes than may wait remove everything instead`() throws {
+    @Test func `more pending changes than the limit clear the cache instead`() throws {
         let place = try CachePlace()
         let cache = place.cache(disk: 1 << 30)
         for index in 0..<3 { cache.put(Sample.response("http://e/\(index)"), [1]) }
@@ -267,7 +267,7 @@ struct SlowDiskCacheTests {
     }
 }
 
-/// A lane that does nothing until it is opened.
+/// Blocks a lane until it is opened.
 final class Gate: Sendable {
     private let isOpen = DispatchSemaphore(value: 0)
     private let isReached = DispatchSemaphore(value: 0)

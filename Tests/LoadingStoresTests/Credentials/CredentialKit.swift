@@ -25,7 +25,7 @@ func password(
 }
 
 extension CredentialStore {
-    /// A store as another process would have it.
+    /// A store like that of another process.
     convenience init(apart path: String, usesKeyring: Bool = false, fault: FileStep.Fault? = nil) {
         self.init(
             permanent: SealedCredentialFile(path: path, usesKeyring: usesKeyring, fault: fault), queue: DiskQueue()
@@ -38,14 +38,14 @@ extension CredentialStore {
         }
     }
 
-    /// The users of a space, with what is kept.
+    /// The users of a space, including those in the permanent place.
     func users(_ wanted: ProtectionSpace = space()) async -> [String] {
         await prepare()
         return credentials(for: wanted).keys.sorted()
     }
 }
 
-/// Plays a place, so that a test can look into it and have it fail.
+/// A permanent place that a test can inspect, and that can fail.
 final class ScriptedPlace: PermanentCredentials {
     private struct State {
         var book = CredentialBook()
@@ -63,13 +63,13 @@ final class ScriptedPlace: PermanentCredentials {
     }
 
     var kept: [KeptCredential] { state.withLock { $0.book.kept } }
-    /// How many changes it was given.
+    /// The number of changes applied to it.
     var changeCount: Int { state.withLock { $0.changeCount } }
     var loads: Int { state.withLock { $0.loads } }
 
     func fail(_ failure: StoreFailure?) { state.withLock { $0.failure = failure } }
 
-    /// As if another process did.
+    /// Makes a change like another process.
     func change(_ change: CredentialChange) {
         state.withLock { state in
             state.book.apply(change)
@@ -97,7 +97,7 @@ final class ScriptedPlace: PermanentCredentials {
     }
 }
 
-/// Counts, for whom a closure is called back.
+/// Counts the calls of a closure.
 final class Tally: Sendable {
     private let state = Mutex(0)
     var count: Int { state.withLock { $0 } }

@@ -12,7 +12,7 @@ import LoadingStores
 import Testing
 
 @Suite struct CredentialSealTests {
-    @Test func `what was sealed opens with its key alone`() throws {
+    @Test func `a sealed text can be opened only with its key`() throws {
         let (key, other) = (CredentialSeal.newKey(), CredentialSeal.newKey())
         #expect(key.count == 32 && key != other)
         for text in [[], [1], [UInt8](repeating: 7, count: 100_000)] as [[UInt8]] {
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `a key of another size seals and opens nothing`() {
+    @Test func `a key of another size neither seals nor opens`() {
         for size in [0, 16, 31, 33] {
             let key = [UInt8](repeating: 1, count: size)
             #expect(CredentialSeal.seal([1], key: key) == nil)
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `records cut anywhere but between two are no credentials`() throws {
+    @Test func `records truncated within a record are refused`() throws {
         let kept = [
             KeptCredential(space: space(), user: "u", password: "p"),
             KeptCredential(space: space(realm: nil), user: "v", password: "q", isSynchronizable: true, isDefault: true),

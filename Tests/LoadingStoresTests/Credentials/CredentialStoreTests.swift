@@ -31,7 +31,7 @@ import Testing
         ("empty realm", space(realm: "")),
         ("method", space(method: .digest)),
     ])
-    func `a credential is never found in a space that differs`(by what: String, other: ProtectionSpace) {
+    func `a credential is never found in a different space`(by what: String, other: ProtectionSpace) {
         store.setDefault(password("u"), for: space())
         #expect(store.credentials(for: other).isEmpty, "\(what)")
         #expect(store.lookup(other) == nil)
@@ -43,20 +43,20 @@ import Testing
     @Test(arguments: [
         ("A.Example", 443, "https"), ("a.example", 0, "https"), ("a.EXAMPLE", 0, "https"),
     ])
-    func `how a host is written, and leaving out the usual port, makes no other space`(host: String, port: Int, kind: String) {
+    func `the spelling of a host and an omitted default port do not make another space`(host: String, port: Int, kind: String) {
         store.set(password("u"), for: space(host, port: port, kind: kind))
         #expect(store.lookup(space()) == password("u"))
         #expect(store.all() == [space(host, port: port, kind: kind): ["u": password("u")]])
     }
 
-    @Test func `a user has one credential in a space, a space several users`() {
+    @Test func `a space can have several users, with one credential each`() {
         store.set(password("u", "1"), for: space())
         store.set(password("v", "2"), for: space())
         store.set(password("u", "3"), for: space())
         #expect(store.credentials(for: space()) == ["u": password("u", "3"), "v": password("v", "2")])
     }
 
-    @Test func `lookup gives the default, else the only one, else none`() {
+    @Test func `lookup returns the default, or the only credential, or nil`() {
         #expect(store.lookup(space()) == nil)
         for user in ["t", "u", "v"] { store.set(password(user), for: space()) }
         #expect(store.lookup(space()) == password("t"))
@@ -75,7 +75,7 @@ import Testing
         #expect(store.lookup(space()) == password("v"))
     }
 
-    @Test func `the default stays the default with another password or persistence`() {
+    @Test func `the default remains the default with another password or persistence`() {
         store.setDefault(password("u", "1", .forSession), for: space())
         store.set(password("u", "2", .permanent), for: space())
         #expect(store.defaultCredential(for: space()) == password("u", "2"))
@@ -84,14 +84,14 @@ import Testing
         #expect(store.defaultCredential(for: space()) == password("u", "4", .forSession))
     }
 
-    @Test func `nothing is kept that is not to be`() {
+    @Test func `a credential without persistence is not stored`() {
         store.set(password("u", "p", .none), for: space())
         store.setDefault(password("u", "p", .none), for: space())
         store.set(LoadCredential(.trust, persistence: .permanent), for: space(method: .serverTrust))
         #expect(store.all().isEmpty)
     }
 
-    @Test func `a client's certificate is kept in memory only`() async {
+    @Test func `a client certificate is kept only in memory`() async {
         let place = ScriptedPlace()
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         let tls = space(realm: nil, method: .clientCertificate)
@@ -104,13 +104,13 @@ import Testing
         #expect(store.lookup(tls) == nil)
     }
 
-    @Test func `a synchronizable credential is removed only by who means it`() async {
+    @Test func `a synchronizable credential is removed only with the explicit option`() async {
         let place = ScriptedPlace()
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         let credential = password("u", "p", .synchronizable)
         store.set(credential, for: space())
         store.remove(credential, for: space())
-        // Neither by the name alone.
+        // Nor does a credential with the same user remove it.
         store.remove(password("u", "p", .permanent), for: space())
         await store.flush()
         #expect(store.lookup(space()) == credential)
@@ -121,7 +121,7 @@ import Testing
         #expect(place.kept.isEmpty)
     }
 
-    @Test func `a credential for the session covers the one that is kept, and leaves it`() async {
+    @Test func `a session credential hides the permanent one and does not replace it`() async {
         let place = ScriptedPlace()
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         store.set(password("u", "kept"), for: space())
@@ -139,7 +139,7 @@ import Testing
         #expect(place.kept.isEmpty)
     }
 
-    @Test func `who watches is told of changes, and of nothing else`() {
+    @Test func `observers are notified of changes only`() {
         let tally = Tally()
         store.onChange { tally.add() }
         store.set(password("u"), for: space())
@@ -157,7 +157,7 @@ import Testing
         #expect(tally.count == 5)
     }
 
-    @Test func `nothing secret is printed`() {
+    @Test func `descriptions contain no secrets`() {
         let kept = KeptCredential(space: space(), user: "Aladdin", password: "open sesame")
         var texts = [
             "\(kept)", String(reflecting: kept), "\(CredentialChange.store(kept))", "\(CredentialStore(permanent: nil))",
@@ -175,7 +175,7 @@ import Testing
 @Suite struct CredentialStorePlaceTests {
     private let kept = KeptCredential(space: space(), user: "u", password: "p", isDefault: true)
 
-    @Test func `nothing is loaded before it is needed, and then once`() async {
+    @Test func `credentials are loaded when they are first needed, and once`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         #expect(store.lookup(space()) == nil)
@@ -187,7 +187,7 @@ import Testing
         #expect(place.loads == 1)
     }
 
-    @Test func `changes made before loading are made to what is loaded`() async {
+    @Test func `changes made before loading apply to the loaded credentials`() async {
         let other = KeptCredential(space: space(), user: "v", password: "q")
         let place = ScriptedPlace([kept, other])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test(arguments: [LoadCredential.Persistence.permanent, .forSession])
-    func `what is stored before loading is the default only where nothing else turns out to be`(
+    func `a credential stored before loading becomes the default only if no other is the default`(
         persistence: LoadCredential.Persistence
     ) async {
         let place = ScriptedPlace([kept])
@@ -222,7 +222,7 @@ import Testing
         #expect(defaults == (persistence == .permanent ? ["u", "w"] : ["u"]))
     }
 
-    @Test func `what is made the default before loading is`() async {
+    @Test func `a default set before loading remains the default`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         store.set(password("w"), for: space())
@@ -233,7 +233,7 @@ import Testing
         #expect(place.kept.filter(\.isDefault).map(\.user) == ["w"])
     }
 
-    @Test func `all are removed, those too that were not loaded`() async {
+    @Test func `removeAll also removes credentials that are not loaded`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         store.removeAll()
@@ -241,7 +241,7 @@ import Testing
         #expect(place.kept.isEmpty)
     }
 
-    @Test func `what another process changed is seen when it is next prepared for`() async {
+    @Test func `a change by another process is seen at the next prepare`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         let tally = Tally()
@@ -254,7 +254,7 @@ import Testing
         #expect(tally.count == 1)
     }
 
-    @Test func `a place that cannot be used costs nothing but permanence`() async {
+    @Test func `without a usable place, credentials are kept in memory`() async {
         let place = ScriptedPlace()
         place.fail(.refused("testing a place that cannot be used"))
         let store = CredentialStore(permanent: place, queue: DiskQueue())
@@ -264,7 +264,7 @@ import Testing
         #expect(store.lookup(space()) == password("u"))
     }
 
-    @Test func `a place that fails for a while gets everything later`() async {
+    @Test func `a place that fails temporarily gets all changes later`() async {
         let place = ScriptedPlace([kept])
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         await store.prepare()
@@ -278,7 +278,7 @@ import Testing
         #expect(place.kept.map(\.user) == ["v"])
     }
 
-    @Test func `changes do not gather without end in front of a place that fails`() async {
+    @Test func `changes for a failing place are limited in number`() async {
         let place = ScriptedPlace()
         let store = CredentialStore(permanent: place, queue: DiskQueue())
         await store.prepare()
@@ -296,7 +296,7 @@ import Testing
             ])
     }
 
-    @Test func `what is left of many changes comes to the same`() {
+    @Test func `condensed changes have the same effect`() {
         for seed in 0..<5_000 as Range<UInt64> {
             var random = SeededNumbers(seed: seed)
             func change() -> CredentialChange {

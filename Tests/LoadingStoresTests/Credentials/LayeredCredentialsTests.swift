@@ -16,13 +16,13 @@ import Testing
     private let new = KeptCredential(space: space(), user: "u", password: "new", isSynchronizable: true)
     private let absent = StoreFailure.refused("testing that there is none")
 
-    @Test func `what is in either place is known, and what was stored while there was only the other counts`() throws {
+    @Test func `both places are read, and the fallback's credential is preferred`() throws {
         let second = KeptCredential(space: space(), user: "v", password: "p")
         let layers = LayeredCredentials(ScriptedPlace([old, second]), otherwise: ScriptedPlace([new]))
         #expect(CredentialBook(try layers.load() ?? []) == CredentialBook([new, second]))
     }
 
-    @Test func `what is stored in the better place is removed from the other`() throws {
+    @Test func `a credential stored in the preferred place is removed from the fallback`() throws {
         let (better, other) = (ScriptedPlace(), ScriptedPlace([old]))
         let layers = LayeredCredentials(better, otherwise: other)
         try layers.apply([.store(new)], knowing: [new])
@@ -33,7 +33,7 @@ import Testing
         #expect(better.kept.isEmpty && other.kept.isEmpty)
     }
 
-    @Test func `where there is no better place the other one is all`() throws {
+    @Test func `without the preferred place the fallback is used`() throws {
         let (better, other) = (ScriptedPlace(), ScriptedPlace([old]))
         better.fail(absent)
         let layers = LayeredCredentials(better, otherwise: other)
@@ -42,7 +42,7 @@ import Testing
         #expect(other.kept == [new])
     }
 
-    @Test func `a store on both finds what was kept while there was one`() async {
+    @Test func `a store with both places finds credentials stored with only one`() async {
         let (better, other) = (ScriptedPlace(), ScriptedPlace())
         better.fail(absent)
         let first = CredentialStore(permanent: LayeredCredentials(better, otherwise: other), queue: DiskQueue())

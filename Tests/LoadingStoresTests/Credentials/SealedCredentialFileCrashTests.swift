@@ -19,11 +19,11 @@ import Glibc
 import Musl
 #endif
 
-/// A crash, a full disk, or another process at any step of a write loses nothing that was kept.
+/// Neither a crash, a full disk, nor another process at any step of a write loses stored credentials.
 @Suite struct SealedCredentialFileCrashTests {
     private let files = ["credentials", "credentials.key", "credentials.lock"]
 
-    /// Fails at the `count`-th step of all, whatever it is.
+    /// Fails at the `count`-th step of any kind.
     private final class Ladder: Sendable {
         private let left: Mutex<Int>
         private let failure: StoreFailure
@@ -35,13 +35,13 @@ import Musl
         func callAsFunction(_ step: FileStep) -> StoreFailure? {
             left.withLock { left in
                 left -= 1
-                // A process that has ended does nothing more.
+                // A process that has ended performs no further steps.
                 return left == 0 || (failure == .killed && left < 0) ? failure : nil
             }
         }
     }
 
-    @Test func `a process that ends before any step has lost nothing that was kept`() async throws {
+    @Test func `a process that crashes before any step loses no stored credential`() async throws {
         let large = String(repeating: "x", count: 100_000)
         var steps = 0
         for count in 1... {
@@ -66,7 +66,7 @@ import Musl
         #expect(steps > 12)
     }
 
-    @Test func `a process that ends while it writes the first credential leaves nothing in the way`() async throws {
+    @Test func `a process that crashes while it writes the first credential does not block later writes`() async throws {
         for count in 1... {
             let folder = try Folder()
             let ladder = Ladder(count, .killed)
@@ -86,7 +86,7 @@ import Musl
     }
 
     @Test(arguments: [ENOSPC, EDQUOT, EIO, EMFILE])
-    func `a write that failed at any step is made good by the next one`(code: CInt) async throws {
+    func `changes of a write that failed at any step are written by the next one`(code: CInt) async throws {
         for count in 1... {
             let folder = try Folder()
             let ladder = Ladder(count, .system(code, while: "testing"))
@@ -95,7 +95,7 @@ import Musl
             await store.flush()
             #expect(await store.users() == ["a"])
             store.set(password("b"), for: space())
-            // Where loading failed, it is tried again after a while only.
+            // After a failed load, the next attempt is delayed.
             guard store.flushAndWait() else {
                 #expect(count <= 2)
                 continue
@@ -108,7 +108,7 @@ import Musl
     }
 
     @Test(arguments: [EACCES, EROFS, EPERM])
-    func `where nothing may be written the store lives in memory, and warns once`(code: CInt) async throws {
+    func `if the folder is not writable, the store keeps its credentials in memory and warns once`(code: CInt) async throws {
         let folder = try Folder()
         let store = CredentialStore(
             apart: folder.path("credentials"), fault: { $0 == .create ? .system(code, while: "testing") : nil })
@@ -121,7 +121,7 @@ import Musl
         #expect(try folder.names == ["credentials.lock"])
     }
 
-    @Test func `processes that store and remove at once lose nothing`() async throws {
+    @Test func `processes that store and remove concurrently lose nothing`() async throws {
         let folder = try Folder()
         let stores = (0..<4).map { _ in CredentialStore(apart: folder.path("credentials")) }
         await withTaskGroup { group in
@@ -144,7 +144,7 @@ import Musl
         #expect(folder.warnings.isEmpty)
     }
 
-    @Test func `what another process stores is found, and what it deletes is gone`() async throws {
+    @Test func `credentials that another process stores or removes are seen`() async throws {
         let folder = try Folder()
         let first = CredentialStore(apart: folder.path("credentials"))
         let second = CredentialStore(apart: folder.path("credentials"))
@@ -156,7 +156,7 @@ import Musl
         #expect(await first.users() == ["a"])
         #expect(first.defaultCredential(for: space()) == password("a"))
         #expect(tally.count == 1)
-        // A change of its own does not hide another's.
+        // A change of its own does not hide the other's.
         second.set(password("b"), for: space())
         await second.flush()
         first.set(password("c"), for: space())

@@ -27,7 +27,7 @@ import Testing
         String(decoding: bytes, as: UTF8.self).contains(text)
     }
 
-    @Test func `every part of a credential survives the process`() async throws {
+    @Test func `all properties of a credential survive the file`() async throws {
         let folder = try Folder()
         let first = CredentialStore(apart: folder.path("credentials"))
         let spaces = [
@@ -50,17 +50,17 @@ import Testing
         #expect(folder.warnings.isEmpty)
     }
 
-    @Test func `the order in the file depends on nothing but what is in it`() {
-        // No realm and an empty one are two spaces.
+    @Test func `the order of credentials in the file depends only on its content`() {
+        // No realm and an empty realm are different spaces.
         let kept = [nil, "", "r"].flatMap { realm in
             ["u", "v"].map { KeptCredential(space: space(realm: realm), user: $0, password: "p") }
         }
         let first = CredentialBook(kept).kept
-        // A dictionary has an order of its own each time it is made.
+        // The iteration order of a dictionary differs each time.
         for _ in 0..<64 { #expect(CredentialBook(first).kept == first) }
     }
 
-    @Test func `nothing is written before something is to be kept`() async throws {
+    @Test func `no file is written before a permanent credential is stored`() async throws {
         let folder = try Folder()
         let store = CredentialStore(apart: folder.path("credentials"))
         await store.prepare()
@@ -70,13 +70,13 @@ import Testing
         #expect(try folder.names.isEmpty)
     }
 
-    @Test func `the files are the user's alone, and nothing in them can be read`() async throws {
+    @Test func `files are private, and their content is unreadable`() async throws {
         let folder = try Folder()
         let bytes = try await oneCredential(in: folder)
         #expect(try folder.names == files)
         for name in try folder.names { #expect(try folder.mode(of: name) == 0o600, "\(name)") }
         for text in ["Aladdin", "open sesame", "a.example", "HTTPBasic"] { #expect(!contains(text, in: bytes)) }
-        // Nor does a second writing of the same look alike.
+        // Writing the same again also produces different bytes.
         let store = CredentialStore(apart: folder.path("credentials"))
         store.set(password("x"), for: space())
         await store.flush()
@@ -85,7 +85,7 @@ import Testing
         #expect(try folder.bytes("credentials").suffix(60) != bytes.suffix(60))
     }
 
-    @Test func `a file cut at any byte is no credential, and is set aside`() async throws {
+    @Test func `a file truncated at any byte has no credentials and is set aside`() async throws {
         let folder = try Folder()
         let whole = try await oneCredential(in: folder)
         for length in 0..<whole.count {
@@ -98,7 +98,7 @@ import Testing
         #expect(folder.warnings.count == whole.count)
     }
 
-    @Test func `a soundly sealed file with any bit of the ciphertext flipped is no credential`() async throws {
+    @Test func `a file with a correct checksum and any flipped bit in the ciphertext has no credentials`() async throws {
         let folder = try Folder()
         let whole = try await oneCredential(in: folder)
         guard case .whole(_, let start) = SealedCredentialFile.envelope.open(whole) else {
@@ -108,7 +108,7 @@ import Testing
         for index in start..<whole.count {
             var body = Array(whole[start...])
             body[index - start] ^= 1 << UInt8(index % 8)
-            // Who changes the file may well make the checksum fit.
+            // An attacker can correct the checksum.
             let envelope = SealedCredentialFile.envelope
             try folder.write(envelope.seal(body, envelope.header(of: body)), to: "credentials")
             #expect(await CredentialStore(apart: folder.path("credentials")).users().isEmpty, "byte \(index)")
@@ -116,7 +116,7 @@ import Testing
         #expect(folder.warnings.count == whole.count - start)
     }
 
-    @Test func `what a running store knows survives damage to its file`() async throws {
+    @Test func `credentials in memory survive damage to the file`() async throws {
         let folder = try Folder()
         let store = CredentialStore(apart: folder.path("credentials"))
         store.set(password("a"), for: space())
@@ -124,7 +124,7 @@ import Testing
         try folder.write([7, 7, 7], to: "credentials")
         #expect(await store.users() == ["a"])
         #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a"])
-        // Also if it is found on writing.
+        // Also if the damage is found while writing.
         try folder.write([8, 8, 8], to: "credentials")
         store.set(password("b"), for: space())
         await store.flush()
@@ -133,7 +133,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `without its key the file opens to nobody, and is set aside`(isDamaged: Bool) async throws {
+    func `without its key the file cannot be opened and is set aside`(isDamaged: Bool) async throws {
         let folder = try Folder()
         let whole = try await oneCredential(in: folder)
         if isDamaged {
@@ -153,7 +153,7 @@ import Testing
         #expect(folder.warnings.first?.contains("its key is missing") == true)
     }
 
-    @Test func `a key that was made elsewhere opens nothing`() async throws {
+    @Test func `a key from another machine opens nothing`() async throws {
         let (here, there) = (try Folder(), try Folder())
         _ = try await oneCredential(in: here)
         _ = try await oneCredential(in: there)
@@ -179,7 +179,7 @@ import Testing
     }
 
     @Test(arguments: ["credentials", "credentials.key"])
-    func `a link in place of a file is not followed`(name: String) async throws {
+    func `a symbolic link instead of a file is not followed`(name: String) async throws {
         let folder = try Folder()
         _ = try await oneCredential(in: folder)
         try FileManager.default.moveItem(atPath: folder.path(name), toPath: folder.path("target"))
@@ -193,7 +193,7 @@ import Testing
         #expect(await CredentialStore(apart: folder.path("credentials")).users() == ["a"])
     }
 
-    @Test func `a file that others may write to is not believed, and a folder neither`() async throws {
+    @Test func `a file or folder writable by others is not used`() async throws {
         let folder = try Folder()
         _ = try await oneCredential(in: folder)
         try folder.setMode(0o666, of: "credentials")
@@ -207,10 +207,10 @@ import Testing
         #expect(folder.warnings.count == 2)
     }
 
-    // MARK: The kernel's keyring
+    // MARK: The kernel keyring
 
-    @Test func `there is a keyring where the kernel has one for this user`() throws {
-        // keyctl(KEYCTL_GET_PERSISTENT, -1, KEY_SPEC_PROCESS_KEYRING), by somebody else's hand.
+    @Test func `the keyring is available if the kernel has one for this user`() throws {
+        // keyctl(KEYCTL_GET_PERSISTENT, -1, KEY_SPEC_PROCESS_KEYRING), called directly.
         let directory = try TemporaryDirectory()
         let machine = "{'x86_64': 250, 'aarch64': 219}[__import__('platform').machine()]"
         let script = "import ctypes; print(ctypes.CDLL(None).syscall(\(machine), 22, -1, -2) >= 0)"
@@ -221,7 +221,7 @@ import Testing
     }
 
     @Test(.enabled(if: KernelKeyring.isAvailable))
-    func `the keyring brings back a key file that is lost or damaged`() async throws {
+    func `the keyring restores a lost or damaged key file`() async throws {
         let folder = try Folder()
         defer { KernelKeyring(path: folder.path("credentials")).remove() }
         _ = try await oneCredential(in: folder, usesKeyring: true)
@@ -243,7 +243,7 @@ import Testing
     }
 
     @Test(.enabled(if: KernelKeyring.isAvailable))
-    func `the key file brings back a keyring that is lost, as after a restart`() async throws {
+    func `the key file restores a lost keyring, as after a reboot`() async throws {
         let folder = try Folder()
         let keyring = KernelKeyring(path: folder.path("credentials"))
         defer { keyring.remove() }
@@ -258,7 +258,7 @@ import Testing
     }
 
     @Test(.enabled(if: KernelKeyring.isAvailable))
-    func `files that come from a backup, with another key than the keyring's, can be read`() async throws {
+    func `files from a backup with another key than the keyring's can be read`() async throws {
         let folder = try Folder()
         let keyring = KernelKeyring(path: folder.path("credentials"))
         defer { keyring.remove() }

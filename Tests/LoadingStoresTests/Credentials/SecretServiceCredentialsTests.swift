@@ -12,13 +12,13 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// Plays the Secret Service: items are found by some of their attributes, and replaced by all of them.
+/// Simulates the Secret Service: items are found by some of their attributes, and replaced by all of them.
 private final class ScriptedItems: SecretItems {
     private struct State {
         var items: [SecretItem] = []
         var labels: [String] = []
         var isAvailable = true
-        /// So many more calls that change something, and then the service is gone.
+        /// The number of further changes before the service disappears.
         var changesLeft = Int.max
     }
 
@@ -39,7 +39,7 @@ private final class ScriptedItems: SecretItems {
         try count()
         state.withLock { state in
             state.items.removeAll { Self.matches($0, item.attributes) }
-            // As libsecret adds it.
+            // libsecret adds it in the same way.
             var item = item
             item.attributes["xdg:schema"] = SecretServiceCredentials.schema
             state.items.append(item)
@@ -76,7 +76,7 @@ private final class ScriptedItems: SecretItems {
         KeptCredential(space: space(), user: user, password: password, isDefault: isDefault)
     }
 
-    /// One step of a made-up history, from a generator that the seed starts.
+    /// A random change.
     private func change(_ generator: inout some RandomNumberGenerator) -> CredentialChange {
         let spaces = [
             space(), space(realm: nil), space(realm: ""), space("A.example"), space(isProxy: true), space(port: 0),
@@ -103,7 +103,7 @@ private final class ScriptedItems: SecretItems {
         }
     }
 
-    @Test func `after any history the service holds what a book does`() throws {
+    @Test func `after any history the service has the same credentials as a book`() throws {
         for seed in 1...50 {
             var generator = Seeded(state: UInt64(seed))
             let items = ScriptedItems()
@@ -113,7 +113,7 @@ private final class ScriptedItems: SecretItems {
                 let change = change(&generator)
                 try place.apply([change], knowing: [])
                 book.apply(change)
-                // A space comes back as it is written usually.
+                // A space is returned in its normalized form.
                 let usual = { (kept: [KeptCredential]) in Set(kept.map(Plain.init)) }
                 #expect(usual(try place.load() ?? []) == usual(book.kept), "seed \(seed), step \(step): \(change)")
             }
@@ -131,7 +131,7 @@ private final class ScriptedItems: SecretItems {
         }
     }
 
-    @Test func `the password is the secret, and in nothing else`() throws {
+    @Test func `the password is in the secret only`() throws {
         try place().apply([.store(kept("Aladdin", "open sesame", isDefault: true))], knowing: [])
         let item = try #require(items.all.first)
         #expect(item.secret == "open sesame")
@@ -140,7 +140,7 @@ private final class ScriptedItems: SecretItems {
         #expect(!"\(item)".contains("sesame"))
     }
 
-    @Test func `programs do not see each other's`() throws {
+    @Test func `programs do not see each other's credentials`() throws {
         try place("p").apply([.store(kept("u"))], knowing: [])
         try place("q").apply([.store(kept("v"))], knowing: [])
         try place("p").apply([.remove(space(), user: "v", includingSynchronizable: true)], knowing: [])
@@ -150,7 +150,7 @@ private final class ScriptedItems: SecretItems {
         #expect(try book("q").kept.map(\.user) == ["v"])
     }
 
-    @Test func `a service that ends on the way loses no password`() throws {
+    @Test func `a service that disappears meanwhile loses no password`() throws {
         for count in 0..<6 {
             let items = ScriptedItems()
             let place = SecretServiceCredentials(items, program: "p")
@@ -163,7 +163,7 @@ private final class ScriptedItems: SecretItems {
         }
     }
 
-    @Test func `items that are none of ours are left out`() throws {
+    @Test func `foreign items are ignored`() throws {
         try place().apply([.store(kept("u"))], knowing: [])
         let whole = try #require(items.all.first)
         for (name, value) in [("method", "Guessing"), ("port", "many"), ("port", "70000"), ("port", "-1"), ("host", "")] {
@@ -175,7 +175,7 @@ private final class ScriptedItems: SecretItems {
         #expect(try book().kept == [kept("u")])
     }
 
-    @Test func `what has a NUL in it is kept elsewhere, and removes nothing whose name it begins with`() throws {
+    @Test func `a credential with a NUL is stored in the fallback, and does not affect one with its prefix`() throws {
         let other = ScriptedPlace()
         let layers = LayeredCredentials(place(), otherwise: other)
         try layers.apply([.store(kept("u"))], knowing: [])
@@ -188,7 +188,7 @@ private final class ScriptedItems: SecretItems {
         #expect(try book().kept == [kept("u")])
     }
 
-    @Test func `where there is no service it says so, and another place is used`() throws {
+    @Test func `without a Secret Service the store uses another place`() throws {
         items.end()
         #expect(throws: StoreFailure.refused("there is no Secret Service")) { try place().load() }
         let other = ScriptedPlace()
