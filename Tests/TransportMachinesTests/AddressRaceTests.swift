@@ -13,7 +13,7 @@ import TransportMachines
 private typealias Race = AddressRace<String>
 
 @Suite struct AddressRaceTests {
-    @Test func `families alternate, IPv6 first, a quarter of a second apart`() {
+    @Test func `address families alternate, IPv6 first, every 250 ms`() {
         var race = Race()
         #expect(race.handle(.started) == [.resolve(.v6), .resolve(.v4)])
         #expect(race.handle(.resolved(.v6, ["a", "b"])) == [.connect(0, "a"), .startTimer(.attemptDelay)])
@@ -26,7 +26,7 @@ private typealias Race = AddressRace<String>
         #expect(Race.Timer.resolutionDelay.nanoseconds == 50_000_000)
     }
 
-    @Test func `IPv4 addresses wait for IPv6 ones, but not long`() {
+    @Test func `IPv4 addresses wait for the resolution delay only`() {
         var race = Race()
         _ = race.handle(.started)
         #expect(race.handle(.resolved(.v4, ["1"])) == [.startTimer(.resolutionDelay)])
@@ -36,7 +36,7 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.attemptSucceeded(1)) == [.win(1)])
     }
 
-    @Test func `IPv6 addresses that come within the resolution delay go first`() {
+    @Test func `IPv6 addresses that arrive within the resolution delay are tried first`() {
         var race = Race()
         _ = race.handle(.started)
         _ = race.handle(.resolved(.v4, ["1"]))
@@ -46,7 +46,7 @@ private typealias Race = AddressRace<String>
         )
     }
 
-    @Test func `a family without addresses is not waited for`() {
+    @Test func `the race does not wait for a family without addresses`() {
         var race = Race()
         _ = race.handle(.started)
         #expect(race.handle(.resolved(.v6, [])) == [])
@@ -54,7 +54,7 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.attemptFailed(0)) == [.lose])
     }
 
-    @Test func `addresses that come after all others failed are tried at once`() {
+    @Test func `addresses that arrive after all others have failed are tried at once`() {
         var race = Race()
         _ = race.handle(.started)
         _ = race.handle(.resolved(.v6, ["a"]))
@@ -63,14 +63,14 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.resolved(.v4, ["1"])) == [.connect(1, "1")])
     }
 
-    @Test func `a host without addresses loses`() {
+    @Test func `a race without addresses is lost`() {
         var race = Race()
         _ = race.handle(.started)
         #expect(race.handle(.resolved(.v4, [])) == [])
         #expect(race.handle(.resolved(.v6, [])) == [.lose])
     }
 
-    @Test func `a cancelled race stops everything and says nothing`() {
+    @Test func `a cancelled race stops everything and reports nothing`() {
         var race = Race()
         _ = race.handle(.started)
         _ = race.handle(.resolved(.v6, ["a", "b"]))
@@ -84,7 +84,7 @@ private typealias Race = AddressRace<String>
         #expect(lingering.handle(.cancelled) == [.stopTimer(.resolutionDelay)])
     }
 
-    @Test func `events that do not fit are ignored`() {
+    @Test func `unexpected events are ignored`() {
         var race = Race()
         #expect(race.handle(.resolved(.v4, ["1"])) == [])
         _ = race.handle(.started)
@@ -96,8 +96,8 @@ private typealias Race = AddressRace<String>
         #expect(race.handle(.attemptSucceeded(7)) == [])
     }
 
-    /// Whatever order things happen in, a race that was told everything ends, and ends once.
-    @Test func `any history ends once and leaks no socket`() {
+    /// With events in any order, a race with all its results ends exactly once.
+    @Test func `every history ends once and leaks no socket`() {
         for seed in 0..<2_000 as Range<UInt64> {
             var history = RaceHistory(seed: seed)
             history.run()
@@ -142,7 +142,7 @@ private struct RaceHistory {
         let late: [Race.Event] = [
             .timer(.attemptDelay), .timer(.resolutionDelay), .attemptFailed(0), .resolved(.v4, ["x"]), .cancelled,
         ]
-        for event in late where !race.handle(event).isEmpty { faults.append("\(event) was answered after the end") }
+        for event in late where !race.handle(event).isEmpty { faults.append("\(event) caused actions after the end") }
     }
 
     private mutating func step() {
@@ -176,13 +176,13 @@ private struct RaceHistory {
                 tried.append(address)
                 sockets.append(attempt)
             case .abandon(let attempt):
-                if !sockets.contains(attempt) { faults.append("abandoned what does not run") }
+                if !sockets.contains(attempt) { faults.append("abandoned an attempt that is not running") }
                 sockets.removeAll { $0 == attempt }
             case .startTimer(let timer):
                 timers.removeAll { $0 == timer }
                 timers.append(timer)
             case .stopTimer(let timer):
-                if !timers.contains(timer) { faults.append("stopped what does not run") }
+                if !timers.contains(timer) { faults.append("stopped a timer that is not running") }
                 timers.removeAll { $0 == timer }
             case .win(let attempt):
                 outcomes += 1

@@ -11,11 +11,11 @@ import HTTPWire
 import Testing
 import TransportMachines
 
-/// What a connection of HTTP/2 knows of its streams, of its server's settings, and of frames that carry nothing.
+/// The parts of an HTTP/2 connection: stream numbers, the peer's settings, and the limits on frames without content.
 @Suite struct ConnectionPartsTests {
     // MARK: Numbers
 
-    @Test func `frames may name streams that are open, or over, and no others`() throws {
+    @Test func `frames are accepted for open or closed streams only`() throws {
         var numbers = StreamNumbers()
         for _ in 0..<3 { numbers.open() }
         #expect(numbers.next == 7)
@@ -29,11 +29,11 @@ import TransportMachines
         }
     }
 
-    @Test func `resets that are forgotten excuse what came before them`() {
+    @Test func `frames for forgotten reset streams are accepted`() {
         var numbers = StreamNumbers()
         for _ in 0..<10_000 { numbers.open() }
         let count: UInt32 = 4_097
-        // The first is forgotten; twice is once.
+        // The first reset is forgotten; a second reset of the same stream does not count.
         for place in 0..<count {
             numbers.reset(101 + 2 * place)
             numbers.reset(101 + 2 * place)
@@ -46,7 +46,7 @@ import TransportMachines
 
     // MARK: Settings
 
-    @Test func `settings change what they name, and say what changes for streams`() {
+    @Test func `settings are applied, and changes for streams are returned`() {
         var peer = PeerSettings()
         #expect(peer.window == 65_535 && peer.frameSize == 16_384 && peer.listSize == nil && peer.capacity == nil)
         var settings = HTTP2Settings()
@@ -70,7 +70,7 @@ import TransportMachines
 
     // MARK: Floods
 
-    @Test func `frames that carry nothing have an allowance, which time and content fill up`() throws {
+    @Test func `frames without content have an allowance, which time and content restore`() throws {
         var flood = FrameFlood(now: 0)
         for _ in 0..<FrameFlood.limit { try flood.spend(now: 0) }
         #expect(failure { try flood.spend(now: 19_999_999) }?.code == .enhanceYourCalm)
@@ -83,19 +83,19 @@ import TransportMachines
         #expect(failure { try flood.spend(now: 1_000_000_000_000) } != nil)
     }
 
-    @Test func `updates of windows cost nothing while they answer content, piece by piece`() throws {
+    @Test func `window updates that follow sent content use no allowance`() throws {
         var flood = FrameFlood(now: 0)
         flood.sentContent(1_000)
         for _ in 0..<FrameFlood.limit { try flood.spend(now: 0) }
         for increment in [1_000, 744, 256] { try flood.spend(onUpdate: increment, now: 0) }
         #expect(failure { try flood.spend(onUpdate: 256, now: 0) } != nil)
         flood.sentContent(1_000)
-        // What it carries is one frame's allowance, and crumbs are no answer.
+        // The remainder covers one frame; updates that are too small do not count.
         try flood.spend(onUpdate: 255, now: 0)
         #expect(failure { try flood.spend(onUpdate: 255, now: 0) } != nil)
     }
 
-    @Test func `answers that are not read have a limit`() throws {
+    @Test func `unread replies are limited`() throws {
         var flood = FrameFlood(now: 0)
         for _ in 0..<FrameFlood.mostUnreadAnswers { try flood.answer(isRead: false) }
         try flood.answer(isRead: true)

@@ -25,7 +25,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.add(idleTimeout: nil, deadline: nil, now: 700 * second).slot == slot)
     }
 
-    @Test func `progress does not put off the deadline`() {
+    @Test func `progress does not extend the deadline`() {
         var deadlines = DeadlineMachine()
         let (slot, actions) = deadlines.add(idleTimeout: 60 * second, deadline: 5 * second, now: 0)
         #expect(actions == [.startTimer(at: 5 * second)])
@@ -33,7 +33,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 5 * second) == [.expire(slot: slot, .resource)])
     }
 
-    @Test func `the deadline of a load that was idle for too long still comes`() {
+    @Test func `the deadline applies after an idle timeout, too`() {
         var deadlines = DeadlineMachine()
         let (slot, _) = deadlines.add(idleTimeout: second, deadline: 5 * second, now: 0)
         #expect(deadlines.timerFired(now: second) == [.expire(slot: slot, .idle), .startTimer(at: 5 * second)])
@@ -41,7 +41,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 50 * second) == [])
     }
 
-    @Test func `what is due at once expires a part at a time, and each once`() {
+    @Test func `loads that are due together expire in batches, each once`() {
         var deadlines = DeadlineMachine()
         let count = 3 * DeadlineMachine.expiriesAtOnce / 2
         for _ in 0..<count { _ = deadlines.add(idleTimeout: second, deadline: nil, now: 0) }
@@ -54,7 +54,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 2 * second) == [])
     }
 
-    @Test func `the more loads there are, the less often all of them are looked at`() {
+    @Test func `with more loads, the interval between checks grows`() {
         var deadlines = DeadlineMachine()
         for _ in 0..<10_000 { _ = deadlines.add(idleTimeout: 60 * second, deadline: nil, now: 0) }
         let actions = deadlines.add(idleTimeout: 1, deadline: nil, now: 0).actions
@@ -85,7 +85,7 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.timerFired(now: 2 * second) == [])
     }
 
-    @Test func `slots are used again, and removing twice does no harm`() {
+    @Test func `slots are reused, and removing one twice is harmless`() {
         var deadlines = DeadlineMachine()
         let first = deadlines.add(idleTimeout: second, deadline: nil, now: 0).slot
         deadlines.remove(first)
@@ -95,8 +95,8 @@ private let second: Int64 = 1_000_000_000
         #expect(deadlines.add(idleTimeout: second, deadline: nil, now: second).slot != first)
     }
 
-    /// Whatever order things happen in, a load expires when it is due, for the right reason, once, and never before.
-    @Test func `any history expires what is due and nothing else`() {
+    /// With events in any order, a load expires when it is due, for the correct reason, and once.
+    @Test func `every history expires what is due and nothing else`() {
         for seed in 0..<2_000 as Range<UInt64> {
             var history = DeadlineHistory(seed: seed)
             for _ in 0..<80 where history.faults.isEmpty { history.step() }
@@ -138,7 +138,7 @@ private struct DeadlineHistory {
             perform(machine.timerFired(now: now))
         }
         let late = loads.values.contains { $0.due + 2_000_000 <= now }
-        if late { faults.append("something is overdue at \(now)") }
+        if late { faults.append("a load is overdue at \(now)") }
         let load = loads.keys.sorted().randomElement(using: &random)
         switch (Int.random(in: 0..<4, using: &random), load) {
         case (0, _): add()
@@ -177,7 +177,7 @@ private struct DeadlineHistory {
                     continue
                 }
                 if load.due > now { faults.append("expired too early") }
-                if expiry != (load.deadline <= load.idleDue ? .resource : .idle) { faults.append("the wrong reason") }
+                if expiry != (load.deadline <= load.idleDue ? .resource : .idle) { faults.append("expired for the wrong reason") }
                 machine.remove(load.slot)
             }
         }

@@ -12,7 +12,7 @@ import SeededNumbers
 import Testing
 import TransportMachines
 
-/// The order of an FTP load, as stories and as a history at random.
+/// The sequence of an FTP load, with given replies and with random events.
 @Suite struct FTPMachineTests {
     private static func bytes(_ text: String) -> [UInt8] { Array(text.utf8) }
 
@@ -23,7 +23,7 @@ import TransportMachines
         FTPPlan(security: security, directories: directories.map(bytes), name: name.map(bytes), transfer: transfer)
     }
 
-    /// Answers as a good server does, but where it is told to answer otherwise, and writes down what happens.
+    /// Replies as a correct server, except where `answers` says otherwise, and logs the actions.
     private struct Play {
         var machine: FTPMachine
         var log: [String] = []
@@ -114,7 +114,7 @@ import TransportMachines
             ])
     }
 
-    @Test func `TLS comes before the user's name, and the data are secured`() {
+    @Test func `TLS starts before the login, and the data connection is protected`() {
         let rest = [
             "PBSZ 0", "PROT P", "TYPE I", "SIZE f", "MDTM f", "EPSV", "[connect 4000]", "RETR f", "[data tls]", "[begin 100 0]",
             "[end]",
@@ -124,16 +124,16 @@ import TransportMachines
     }
 
     @Test(arguments: ["500 what", "530 no", "331 hm", "200 ok"])
-    func `nothing is said in clear where TLS is refused`(_ answer: String) {
+    func `nothing is sent without TLS if the server refuses it`(_ answer: String) {
         #expect(run(Self.plan(security: .explicit), ["AUTH": answer]) == ["AUTH TLS", "[notSecure]"])
     }
 
     @Test(arguments: ["PBSZ", "PROT"])
-    func `data that are not secured are not asked for`(_ command: String) {
+    func `nothing is requested over an unprotected data connection`(_ command: String) {
         #expect(run(Self.plan(security: .explicit), [command: "536 no"]).last == "[notSecure]")
     }
 
-    @Test func `a server that knows no EPSV is asked by PASV, and its address is not read`() {
+    @Test func `PASV is used if EPSV is unknown, and its address is ignored`() {
         #expect(run(Self.plan(), ["EPSV": "500 what"]).contains("[connect 258]"))
         var play = Play(Self.plan(), ["EPSV": "500 what"])
         play.tell(.opened(isIPv6: true))
@@ -141,7 +141,7 @@ import TransportMachines
         #expect(play.log.suffix(2) == ["EPSV", "[refused]"])
     }
 
-    @Test func `a file of the same version is continued, another one is not`() {
+    @Test func `a download of the same version is resumed, and of another version restarted`() {
         var plan = Self.plan()
         plan.offset = 40
         plan.earlier = FTPPlan.Version(size: 100, modified: "20200203040506")
@@ -155,7 +155,7 @@ import TransportMachines
         }
     }
 
-    @Test func `fewer bytes than the size are a loss, more are not`() {
+    @Test func `fewer bytes than the size count as a lost connection, more do not`() {
         #expect(run(Self.plan(), count: 99).last == "[lost]")
         #expect(run(Self.plan(), count: 101).last == "[end]")
         #expect(run(Self.plan(), ["SIZE": "550 no"], count: 1).last == "[end]")
@@ -164,11 +164,11 @@ import TransportMachines
     @Test(arguments: [
         ("426 cut", "[lost]"), ("451 oops", "[lost]"), ("552 full", "[tooLarge]"), ("250 fine", "[end]"), ("225 hm", "[lost]"),
     ])
-    func `what the last reply says decides`(_ answer: String, outcome: String) {
+    func `the final reply determines the outcome`(_ answer: String, outcome: String) {
         #expect(run(Self.plan(), ["end": answer]).last == outcome)
     }
 
-    @Test func `without a last reply it is a loss`() {
+    @Test func `a missing final reply counts as a lost connection`() {
         var play = Play(Self.plan(), ["end": "150 still"])
         #expect(play.run().last == "[begin 100 0]")
         play.tell(.controlEnded)
@@ -176,7 +176,7 @@ import TransportMachines
     }
 
     @Test(arguments: [FTPMachine.Event.dataEnded(50), .dataFailed, .gaveUp])
-    func `what is under way is delivered before a loss is told`(_ event: FTPMachine.Event) {
+    func `data in flight is delivered before a lost connection is reported`(_ event: FTPMachine.Event) {
         for loss in [FTPMachine.Event.replied(FTPReply(code: 426, text: "cut")), .controlEnded] {
             var play = Play(Self.plan())
             play.tell(.opened(isIPv6: false))
@@ -190,7 +190,7 @@ import TransportMachines
         }
     }
 
-    @Test func `announcements without end are given up`() {
+    @Test func `endless preliminary replies fail the load`() {
         var machine = FTPMachine(Self.plan())
         _ = machine.handle(.opened(isIPv6: false))
         for _ in 0..<16 { #expect(machine.handle(.replied(FTPReply(code: 120, text: "wait"))) == []) }
@@ -200,7 +200,7 @@ import TransportMachines
         #expect(failure.kind == .malformed)
     }
 
-    @Test func `last replies without end are given up`() {
+    @Test func `endless final replies fail the load`() {
         var play = Play(Self.plan())
         play.tell(.opened(isIPv6: false))
         play.reply("greeting")
@@ -210,7 +210,7 @@ import TransportMachines
         #expect(play.log.last == "[malformed]")
     }
 
-    @Test func `the control connection may end once all is said`() {
+    @Test func `the control connection may close after the final reply`() {
         var play = Play(Self.plan(), ["RETR": "150 here\r\n226 done"])
         play.tell(.opened(isIPv6: false))
         play.reply("greeting")
@@ -219,7 +219,7 @@ import TransportMachines
         #expect(play.log.last == "[end]")
     }
 
-    @Test func `an upload is stored, or continued and checked`() {
+    @Test func `an upload is stored or resumed, and its size is checked`() {
         #expect(
             run(Self.plan(.store(resumes: false))).suffix(5) == [
                 "[connect 4000]", "STOR f", "[begin -1 0]", "SIZE f", "[end]",
@@ -248,11 +248,11 @@ import TransportMachines
         ("USER", "332 account", "[refused]"), ("PASS", "230 in", "[end]"), ("USER", "230 in", "[end]"),
         ("greeting", "120 wait\r\n220 hi", "[end]"),
     ])
-    func `each refusal has its outcome`(_ command: String, answer: String, outcome: String) {
+    func `each refusal has its own error`(_ command: String, answer: String, outcome: String) {
         #expect(run(Self.plan(directories: ["d"]), [command: answer]).last == outcome)
     }
 
-    @Test func `a login that is refused is asked for again`() {
+    @Test func `a refused login is requested again`() {
         var machine = FTPMachine(Self.plan())
         _ = machine.handle(.opened(isIPv6: false))
         #expect(machine.handle(.replied(FTPReply(code: 220, text: ""))) == [.findLogin(refusal: nil)])
@@ -264,11 +264,11 @@ import TransportMachines
         #expect(command.line == Self.bytes("USER b\r\n"))
     }
 
-    // MARK: At random
+    // MARK: Random events
 
-    /// A million events in any order: it ends once, nothing follows its end, no file is named before TLS where TLS is demanded, and what is
-    /// told to begin was logged in.
-    @Test func `whatever happens in whatever order, it ends once`() {
+    /// A million events in any order: the load ends once, nothing follows its end, no file name is sent before required TLS, and
+    /// data begins only after the login.
+    @Test func `any sequence of events ends once`() {
         var numbers = SeededNumbers(seed: 20_26)
         var seen: Set<String> = []
         var events = 0
@@ -292,7 +292,7 @@ import TransportMachines
                 events += 1
                 let actions = machine.handle(event)
                 last = actions.last ?? last
-                if isOver { #expect(actions.isEmpty, "behind its end") }
+                if isOver { #expect(actions.isEmpty, "an action after the end") }
                 for action in actions {
                     #expect(!isOver, "two ends")
                     switch action {
@@ -329,7 +329,7 @@ import TransportMachines
         }
     }
 
-    /// What a good server makes of an action, as a rule.
+    /// The usual reaction of a correct server to an action.
     private static func event(after action: FTPMachine.Action, _ numbers: inout SeededNumbers) -> FTPMachine.Event? {
         guard Int.random(in: 0..<12, using: &numbers) > 0 else { return nil }
         switch action {

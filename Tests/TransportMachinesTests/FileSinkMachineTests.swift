@@ -17,17 +17,17 @@ import TransportMachines
 
     private static let batch = FileSinkMachine.batchSize
 
-    /// What happens, and what is to be done then.
+    /// Events with the expected steps.
     private static let rows: [(name: String, staysWhenFull: Bool, history: [(Event, Step)])] = [
         (
-            "small pieces wait for each other", false,
+            "small pieces are collected", false,
             [
                 (.brought(batch - 1), .nothing), (.brought(1), .start), (.brought(batch), .nothing), (.threadIsFree, .write),
                 (.wrote(Int64(2 * batch), of: 2 * batch), .nothing), (.threadIsFree, .leave), (.brought(1), .nothing),
             ]
         ),
         (
-            "a flush has little written, too, once", false,
+            "a flush writes a small piece, once", false,
             [
                 (.flush, .nothing), (.brought(1), .nothing), (.flush, .start), (.threadIsFree, .write),
                 (.wrote(1, of: 1), .nothing),
@@ -36,7 +36,7 @@ import TransportMachines
             ]
         ),
         (
-            "a file is closed when all is written, once", false,
+            "a file is closed after the last write, once", false,
             [
                 (.brought(1), .nothing), (.end(.close), .start), (.threadIsFree, .write), (.wrote(1, of: 1), .nothing),
                 (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave), (.end(.keep), .start), (.threadIsFree, .tell),
@@ -52,14 +52,14 @@ import TransportMachines
             ]
         ),
         (
-            "an open file is deleted, whatever waits, and who waits for its end is told", false,
+            "an aborted file is deleted, and the end is reported", false,
             [
                 (.brought(batch), .start), (.end(.close), .nothing), (.abort, .nothing), (.threadIsFree, .discard(isOpen: true)),
                 (.threadIsFree, .tell), (.threadIsFree, .leave), (.brought(batch), .nothing),
             ]
         ),
         (
-            "what cannot be written is deleted at its end", false,
+            "a file that cannot be written is deleted at its end", false,
             [
                 (.brought(batch), .start), (.threadIsFree, .write), (.wrote(7, of: batch), .nothing),
                 (.failed(isFull: true), .unlink),
@@ -68,7 +68,7 @@ import TransportMachines
             ]
         ),
         (
-            "what fills the disk stays for who keeps it", true,
+            "a file that fills the disk is kept on request", true,
             [
                 (.brought(batch), .start), (.threadIsFree, .write), (.failed(isFull: true), .nothing), (.threadIsFree, .leave),
                 (.end(.close), .start), (.threadIsFree, .tell), (.end(.keep), .nothing), (.threadIsFree, .close(isFull: true)),
@@ -76,18 +76,18 @@ import TransportMachines
             ]
         ),
         (
-            "what fails otherwise does not stay", true,
+            "after another failure a file is not kept", true,
             [
                 (.failed(isFull: false), .unlink), (.end(.keep), .start), (.threadIsFree, .discard(isOpen: true)),
                 (.threadIsFree, .tell), (.threadIsFree, .leave),
             ]
         ),
         (
-            "what is whole is kept as it is closed", true,
+            "a complete file is kept when it is closed", true,
             [(.end(.keep), .start), (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave)]
         ),
         (
-            "a file that cannot be closed is gone", true,
+            "a file that cannot be closed is deleted", true,
             [
                 (.end(.close), .start), (.threadIsFree, .close(isFull: false)), (.failed(isFull: true), .unlink),
                 (.abort, .nothing),
@@ -95,22 +95,22 @@ import TransportMachines
             ]
         ),
         (
-            "no thread is at the file beside a pump", false,
+            "no thread uses the file while a pump does", false,
             [
                 (.pumpEntered, .nothing), (.moved(9), .nothing), (.end(.close), .nothing), (.pumpLeft, .start),
                 (.threadIsFree, .close(isFull: false)), (.threadIsFree, .leave),
             ]
         ),
-        ("a pump that leaves has nothing done", false, [(.pumpEntered, .nothing), (.pumpLeft, .nothing), (.abort, .start)]),
+        ("a leaving pump causes no step", false, [(.pumpEntered, .nothing), (.pumpLeft, .nothing), (.abort, .start)]),
         (
-            "a thread that a pump finds leaves, and comes again", false,
+            "a thread yields to a pump and returns", false,
             [
                 (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.threadIsFree, .leave),
                 (.pumpLeft, .start), (.threadIsFree, .discard(isOpen: true)),
             ]
         ),
         (
-            "a thread that has not left when the pump has stays", false,
+            "a thread that is still there when the pump leaves continues", false,
             [
                 (.brought(batch), .start), (.pumpEntered, .nothing), (.abort, .nothing), (.pumpLeft, .nothing),
                 (.threadIsFree, .discard(isOpen: true)),
@@ -118,7 +118,7 @@ import TransportMachines
         ),
     ]
 
-    @Test(arguments: rows.indices) func `what happens to a file says what is done with it`(index: Int) {
+    @Test(arguments: rows.indices) func `events lead to the expected steps`(index: Int) {
         let (name, staysWhenFull, history) = Self.rows[index]
         var file = FileSinkMachine(written: 0)
         if staysWhenFull { file.keepWhenFull() }
@@ -128,7 +128,7 @@ import TransportMachines
         }
     }
 
-    @Test func `what was written is counted, also of a batch that failed, and by a pump`() {
+    @Test func `written bytes are counted, including those of a failed batch and of a pump`() {
         var file = FileSinkMachine(written: 5)
         for event in [.brought(Self.batch), .wrote(7, of: Self.batch), .moved(11)] as [Event] { _ = file.handle(event) }
         #expect(file.written == 23)
@@ -137,8 +137,8 @@ import TransportMachines
         #expect(!file.isGone)
     }
 
-    /// Whatever happens in whatever order: one is at the file at a time, it is closed once, and who waits is told.
-    @Test(arguments: 0..<200 as Range<UInt64>) func `a file has one at it, and one end`(seed: UInt64) {
+    /// With events in any order, the file has one user at a time, is closed once, and the end is reported.
+    @Test(arguments: 0..<200 as Range<UInt64>) func `a file has one user at a time, and one end`(seed: UInt64) {
         var numbers = SeededNumbers(seed: seed)
         var file = FileSinkMachine(written: 0)
         if numbers.next(below: 2) == 0 { file.keepWhenFull() }
@@ -169,7 +169,7 @@ import TransportMachines
                 if isOpen { closings += 1 }
             case .tell: isDue = false
             case .leave: threads -= 1
-            default: Issue.record("a thread is told \(step)")
+            default: Issue.record("a thread received \(step)")
             }
             #expect(closings <= 1 && file.isOpen == (closings == 0) || isAborted)
         }
@@ -183,7 +183,7 @@ import TransportMachines
             case 5 where numbers.next(below: 8) == 0:
                 isAborted = true
                 _ = happens(.abort)
-            // As their callers do: a file that is flushed, and no end of it.
+            // As callers do: a flush, without the end of the file.
             case 6 where !hasPump && !isDue && file.isOpen && !isAborted:
                 hasPump = true
                 _ = happens(.pumpEntered)

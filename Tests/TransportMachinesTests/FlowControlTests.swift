@@ -12,7 +12,7 @@ import TransportMachines
 
 /// RFC 9113, section 5.2.
 struct FlowControlTests {
-    @Test func `a send window may be taken back below zero, and not be made larger than 2^31-1`() {
+    @Test func `a send window may become negative, and must not exceed 2^31-1`() {
         var window = SendWindow()
         var isWidened = false
         #expect(window.available == 65_535)
@@ -28,7 +28,7 @@ struct FlowControlTests {
         #expect(window == full)
     }
 
-    @Test func `a receive window is renewed by halves, and never allows more than its size with what waits`() {
+    @Test func `a receive window is updated by halves, and limits buffered bytes to its size`() {
         var window = ReceiveWindow(1_000)
         var isAllowed = false
         var change: Int?
@@ -56,7 +56,7 @@ struct FlowControlTests {
         #expect(window.size == 2_000)
     }
 
-    @Test func `a window is as large as the way is long, within bounds`() {
+    @Test func `the window size follows the round-trip time, within limits`() {
         let bounds = 1 << 20...1 << 25
         let rows: [(milliseconds: Double, window: Int)] = [
             (-1, 1 << 20), (0, 1 << 20), (0.2, 1 << 20), (1.5, 1 << 20), (10, 6_710_000), (30, 20_130_000), (50, 33_550_000),
@@ -68,7 +68,7 @@ struct FlowControlTests {
         }
     }
 
-    @Test func `a window that comes in the time of an update is short`() {
+    @Test func `a window used up within two round trips is too small`() {
         #expect(FlowControl.isShort(windowTook: 50_000_000, roundTrip: 50_000_000))
         #expect(FlowControl.isShort(windowTook: 100_000_000, roundTrip: 50_000_000))
         #expect(!FlowControl.isShort(windowTook: 100_000_001, roundTrip: 50_000_000))

@@ -25,11 +25,11 @@ private let second: Int64 = 1_000_000_000
     private static let asks: [Action] = [.ask(1), .startTimer(1, after: second)]
     private static let rest = Action.startTimer(1, after: 4 * second)
 
-    /// What happens, at which second, and what is to be done then; the connection began at 100 s.
+    /// Events with their time in seconds, and the expected actions; the connection began at 100 s.
     private static let rows: [(name: String, history: [(at: Int64, Happening, [Action])])] = [
-        ("a request after a short silence asks nothing", [(110, .event(.requestBegan), [])]),
+        ("a request after a short silence sends no ping", [(110, .event(.requestBegan), [])]),
         (
-            "a request after a long silence asks, others then do not",
+            "a request after a long silence sends a ping, and later ones do not",
             [
                 (111, .event(.requestBegan), asks), (111, .event(.requestBegan), []), (112, .read, [.stopTimer]),
                 (112, .read, []),
@@ -37,21 +37,21 @@ private let second: Int64 = 1_000_000_000
             ]
         ),
         (
-            "a server without an answer is doubted, and then given up",
+            "a connection without a response is doubted, and then closed",
             [
                 (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]),
                 (116, .event(.timerFired(1)), [.giveUp]), (117, .event(.timerFired(1)), []),
             ]
         ),
         (
-            "an answer after the doubt has requests begin again",
+            "a response after the doubt lets requests begin again",
             [
                 (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]),
                 (113, .read, [.stopTimer, .bar(false)]), (116, .event(.timerFired(1)), []),
             ]
         ),
         (
-            "a question behind content is no doubt, and is asked again",
+            "an unanswered ping behind content raises no doubt, and is repeated",
             [
                 (111, .event(.requestBegan), asks), (112, .sent, []), (112, .event(.timerFired(1)), [rest]),
                 (116, .event(.timerFired(1)), [.ask(2), .startTimer(2, after: second)]),
@@ -60,27 +60,27 @@ private let second: Int64 = 1_000_000_000
             ]
         ),
         (
-            "content that goes out after the doubt puts off the end, and requests wait",
+            "content sent after the doubt delays the end, and requests wait",
             [
                 (111, .event(.requestBegan), asks), (112, .event(.timerFired(1)), [.bar(true), .doubt, rest]), (113, .sent, []),
                 (116, .event(.timerFired(1)), [.ask(2), .startTimer(2, after: second)]), (117, .read, [.stopTimer, .bar(false)]),
             ]
         ),
         (
-            "a request whose time is up without a word bars the connection at once",
+            "a timed-out request without any byte read bars the connection at once",
             [
                 (101, .read, []), (105, .event(.requestWasLate(began: 101 * second)), [.bar(true)] + asks),
                 (105, .event(.requestWasLate(began: 102 * second)), []), (106, .event(.timerFired(1)), [.doubt, rest]),
             ]
         ),
         (
-            "a request whose time is up while others are answered says nothing",
+            "a timed-out request has no effect while others receive responses",
             [
                 (102, .read, []), (105, .event(.requestWasLate(began: 101 * second)), []),
             ]
         ),
         (
-            "a connection that ends stops its timer, and late events say nothing",
+            "a closed connection stops its timer, and late events have no effect",
             [
                 (111, .event(.requestBegan), asks), (112, .event(.ended), [.stopTimer]), (112, .event(.timerFired(1)), []),
                 (113, .event(.ended), []),
@@ -88,7 +88,7 @@ private let second: Int64 = 1_000_000_000
         ),
     ]
 
-    @Test(arguments: rows.indices) func `silence is asked about, doubted, and ended`(index: Int) {
+    @Test(arguments: rows.indices) func `a silent connection is pinged, doubted and closed`(index: Int) {
         let (name, history) = Self.rows[index]
         var liveness = LivenessMachine(now: 100 * second)
         for (at, happening, actions) in history {
@@ -102,7 +102,7 @@ private let second: Int64 = 1_000_000_000
         }
     }
 
-    @Test func `a round trip is measured by SETTINGS, once, and guessed before`() {
+    @Test func `the round trip is measured once by SETTINGS, and estimated before`() {
         var liveness = LivenessMachine(now: second)
         #expect(liveness.roundTrip(handshake: 7) == 7)
         _ = liveness.read(now: second + 20)
@@ -114,8 +114,8 @@ private let second: Int64 = 1_000_000_000
         #expect(liveness.lastRead == 5 * second)
     }
 
-    /// Whatever happens: one timer at a time, and what is barred is let go by a word, or ends.
-    @Test(arguments: 0..<200 as Range<UInt64>) func `one question is open at a time`(seed: UInt64) {
+    /// With any events there is one timer at a time, and a barred connection is released by a received byte or closed.
+    @Test(arguments: 0..<200 as Range<UInt64>) func `one ping is outstanding at a time`(seed: UInt64) {
         var numbers = SeededNumbers(seed: seed)
         var liveness = LivenessMachine(now: 0)
         var (now, isBarred, isOver): (Int64, Bool, Bool) = (0, false, false)

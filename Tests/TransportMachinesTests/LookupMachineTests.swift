@@ -20,7 +20,7 @@ private let second: Int64 = 1_000_000_000
         Machine(threadCount: threads, waitingLimit: line, memoryLimit: memory)
     }
 
-    @Test func `one look-up serves all who want it`() {
+    @Test func `one lookup serves all callers of a name`() {
         var machine = machine()
         #expect(machine.handle(.wanted(name, by: 1, of: 1), now: 0) == [.lookUp(name)])
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [])
@@ -29,14 +29,14 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 4, of: 1), now: 1) == [.lookUp(name)])
     }
 
-    @Test func `the families are looked up apart`() {
+    @Test func `address families are looked up separately`() {
         var machine = machine()
         let other = Machine.Question("www.example.com", .v6)
         #expect(machine.handle(.wanted(name, by: 1, of: 1), now: 0) == [.lookUp(name)])
         #expect(machine.handle(.wanted(other, by: 2, of: 2), now: 0) == [.lookUp(other)])
     }
 
-    @Test func `an answer is remembered for as long as it is said to be good`() {
+    @Test func `a result is cached for its time to live`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: second)
@@ -44,7 +44,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 3, of: 2), now: 6 * second) == [.lookUp(name)])
     }
 
-    @Test func `what was forgotten is looked up again`() {
+    @Test func `an expired result is looked up again`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.answered(name, "here", keptFor: 5 * second), now: 0)
@@ -52,7 +52,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
 
-    @Test func `what was asked before everything was forgotten is not remembered`() {
+    @Test func `a lookup from before a flush is not cached`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         _ = machine.handle(.forgotten, now: 0)
@@ -60,7 +60,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2, of: 1), now: 0) == [.lookUp(name)])
     }
 
-    @Test func `of too many answers the oldest goes`() {
+    @Test func `the oldest result is evicted from a full cache`() {
         var machine = machine(memory: 2)
         for index in 0..<3 {
             let question = Machine.Question("n\(index)", .v4)
@@ -72,18 +72,18 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(.init("n0", .v4), by: 10, of: 1), now: 3) == [.lookUp(.init("n0", .v4))])
     }
 
-    @Test func `a look-up that nobody wants any more does not begin`() {
+    @Test func `a lookup without callers is not started`() {
         var machine = machine(threads: 1)
         let other = Machine.Question("other", .v4)
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         #expect(machine.handle(.wanted(other, by: 2, of: 1), now: 0) == [.waits(2)])
         #expect(machine.handle(.left(2), now: 0) == [])
         #expect(machine.handle(.answered(name, "here", keptFor: 0), now: 1) == [.answer([1], "here")])
-        // Who comes later is served.
+        // A later caller is served.
         #expect(machine.handle(.wanted(other, by: 3, of: 1), now: 1) == [.lookUp(other)])
     }
 
-    @Test func `one that runs ends for nobody, and is remembered`() {
+    @Test func `a lookup whose callers left continues and is cached`() {
         var machine = machine()
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
         #expect(machine.handle(.left(1), now: 0) == [])
@@ -93,7 +93,7 @@ private let second: Int64 = 1_000_000_000
 
     private func begun(_ actions: [Machine.Action]) -> Int { actions.count { if case .lookUp = $0 { true } else { false } } }
 
-    @Test func `a good name of a session does not wait for all of its dead ones`() {
+    @Test func `a resolvable name does not wait for all unresolvable names of its session`() {
         var machine = machine(threads: 64, line: 10_000)
         var running: [Machine.Question] = []
         func perform(_ actions: [Machine.Action]) {
@@ -106,14 +106,14 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 1_000, of: 1), now: 0) == [.waits(1_000)])
         for _ in 0..<4 { perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 10 * second)) }
         #expect(running.contains(name))
-        // The old ones have their turns, too.
+        // The waiting lookups are also performed.
         for _ in 0..<2_000 where !running.isEmpty {
             perform(machine.handle(.answered(running.removeFirst(), "", keptFor: 0), now: 20 * second))
         }
         #expect(running.isEmpty)
     }
 
-    @Test func `a thousand slow names of a session or domain leave threads to the others`() {
+    @Test func `a thousand slow names of one session or domain leave threads for others`() {
         var machine = machine(threads: 64, line: 10_000)
         var running = 0
         for caller in 0..<1_000 {
@@ -127,7 +127,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.wanted(name, by: 2_000, of: 2), now: 0) == [.lookUp(name)])
     }
 
-    @Test func `who asks for what another waits for has it in the own turn`() {
+    @Test func `a lookup shared by two sessions runs in the earlier turn`() {
         var machine = machine(threads: 2)
         let slow = Machine.Question("slow", .v4)
         _ = machine.handle(.wanted(slow, by: 1, of: 1), now: 0)
@@ -136,7 +136,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.answered(.init("n19", .v4), "here", keptFor: 0), now: 0).first == .answer([19, 20], "here"))
     }
 
-    @Test func `the line has a bound, and a session may not fill it alone`() {
+    @Test func `the queue is limited, and one session cannot fill it`() {
         var machine = machine(threads: 1, line: 8)
         var refused: [Int] = []
         for caller in 0..<20 {
@@ -145,12 +145,12 @@ private let second: Int64 = 1_000_000_000
         }
         #expect(refused == Array(5..<20))
         #expect(machine.handle(.wanted(name, by: 20, of: 2), now: 0) == [.waits(20)])
-        // Who joins what is on its way takes no place.
+        // A caller of a running lookup needs no place in the queue.
         #expect(machine.handle(.wanted(.init("n0", .v4), by: 21, of: 1), now: 0) == [])
         #expect(machine.handle(.left(5), now: 0) == [])
     }
 
-    @Test func `what nobody wanted any more and somebody wants again is behind what came between`() {
+    @Test func `a lookup that lost its callers and gets a new one goes to the end of the queue`() {
         var machine = machine(threads: 1)
         let (first, second) = (Machine.Question("first", .v4), Machine.Question("second", .v4))
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
@@ -162,7 +162,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.answered(second, "", keptFor: 0), now: 2) == [.answer([3], ""), .lookUp(first), .began([4])])
     }
 
-    @Test func `those that left take no places in the line`() {
+    @Test func `callers that left occupy no place in the queue`() {
         var machine = machine(threads: 1, line: 400)
         let last = Machine.Question("last", .v4)
         _ = machine.handle(.wanted(name, by: 1, of: 1), now: 0)
@@ -174,7 +174,7 @@ private let second: Int64 = 1_000_000_000
         #expect(machine.handle(.answered(name, "", keptFor: 0), now: 1) == [.answer([1], ""), .lookUp(last), .began([2])])
     }
 
-    @Test func `everybody is answered once or leaves, whatever comes`() {
+    @Test func `every caller gets one result or leaves`() {
         for seed in 0..<200 {
             var random = SeededNumbers(seed: UInt64(seed))
             var machine = machine(threads: Int.random(in: 1...6, using: &random), line: 12, memory: 3)

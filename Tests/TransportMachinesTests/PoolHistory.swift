@@ -9,7 +9,7 @@
 import SeededNumbers
 import TransportMachines
 
-/// Drives a pool with random events, carries its actions out on a model, and notes what breaks a rule.
+/// Drives a pool with random events, performs its actions on a model, and records violated rules.
 struct PoolHistory {
     private enum Stage { case dialling, leased, idle }
     private struct Socket {
@@ -38,7 +38,7 @@ struct PoolHistory {
     private var leaseCount = 0
     private var turn = 0
     private var highestSocket = -1
-    /// Of each origin, how many of the highest priority were served in a row while others waited.
+    /// For each origin, how many leases of the highest priority were served in a row while others waited.
     private var runs: [OriginID: Int] = [:]
     private var connecting: Set<LeaseID> = []
     private var questions: [OriginID: Int] = [:]
@@ -64,7 +64,7 @@ struct PoolHistory {
             if pool.handle(.roomMade) != [.giveRoomBack] { faults.append("kept room after the end") }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
-        if !wishes.isEmpty { faults.append("leases never answered: \(wishes)") }
+        if !wishes.isEmpty { faults.append("leases neither granted nor refused: \(wishes)") }
         if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
         if timerDue != nil { faults.append("the timer still runs") }
         if !pool.isEmpty { faults.append("the pool is not empty") }
@@ -130,7 +130,7 @@ struct PoolHistory {
         send(.appIsAsked(origin, false))
     }
 
-    /// A question is asked on behalf of somebody who waits: with the last of them it is over.
+    /// A question is asked for a waiting lease; it ends with the last one.
     private mutating func endQuestions() {
         for origin in [OriginID(0), OriginID(1)] where !wishes.contains(where: { $0.origin == origin }) {
             while questions[origin, default: 0] > 0 { answerQuestion(origin) }
@@ -164,7 +164,7 @@ struct PoolHistory {
         send(.reprioritised(wishes[index].lease, priority))
     }
 
-    /// Events about connections and leases that are no more must change nothing.
+    /// Events for connections and leases that are gone must have no effect.
     private mutating func sendSomethingLate() {
         let gone = (0...max(0, highestSocket)).filter { sockets[$0] == nil }
         guard let number = gone.randomElement(using: &random) else { return }
@@ -176,7 +176,7 @@ struct PoolHistory {
         let event = late.randomElement(using: &random) ?? .opened(connection)
         let actions = pool.handle(event)
         entries.append(("late ", event, actions))
-        if !actions.isEmpty { faults.append("a late event was answered") }
+        if !actions.isEmpty { faults.append("a late event caused actions") }
     }
 
     private mutating func send(_ event: PoolMachine.Event) {
@@ -184,7 +184,7 @@ struct PoolHistory {
         entries.append(("", event, actions))
         if case .opened(let connection, _) = event { sockets[connection.number]?.stage = .idle }
         for action in actions { perform(action) }
-        // As the pool is told at once.
+        // The shell tells the pool at once.
         if actions.contains(.askForRoom) { return send(.roomAwaited) }
         checkRules()
         endQuestions()
@@ -205,9 +205,9 @@ struct PoolHistory {
             served(wishes.remove(at: index))
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
-            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled no dial") }
+            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled an open connection") }
         case .close(let connection):
-            if sockets.removeValue(forKey: connection.number)?.stage != .idle { faults.append("closed what is in use") }
+            if sockets.removeValue(forKey: connection.number)?.stage != .idle { faults.append("closed a connection in use") }
         case .startTimer(let delay):
             if delay < 1_000_000_000 { faults.append("the sweep is too frequent") }
             timerDue = now + delay
@@ -218,7 +218,7 @@ struct PoolHistory {
         case .connecting(let lease):
             if !connecting.insert(lease).inserted { faults.append("\(lease) was connecting already") }
         case .heldUp(let lease):
-            if connecting.remove(lease) == nil { faults.append("\(lease) was held up already") }
+            if connecting.remove(lease) == nil { faults.append("\(lease) was paused already") }
         case .askForRoom:
             if isAskingForRoom { faults.append("asked twice for room") }
             isAskingForRoom = true
@@ -240,7 +240,7 @@ struct PoolHistory {
         let wish = wishes.remove(at: index)
         if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         let others = wishes.filter { $0.origin == wish.origin }
-        // Who came first of those behind the highest priority has its turn when seven of these were served.
+        // The first lease behind those of the highest priority has its turn after seven of them.
         let highest = others.map(\.priority).max() ?? 0
         let isPatient =
             runs[wish.origin, default: 0] >= 7 && wish.priority < highest
@@ -250,7 +250,7 @@ struct PoolHistory {
         }
         served(wish)
         if reused, wish.onlyNew { faults.append("granted an old connection for a new one") }
-        if isOvertaking { faults.append("\(lease) was not first in line") }
+        if isOvertaking { faults.append("\(lease) was not first in the queue") }
         if sockets[connection.number]?.stage != .idle || sockets[connection.number]?.origin != wish.origin {
             faults.append("granted a connection that is not free for it")
         }
@@ -263,13 +263,13 @@ struct PoolHistory {
             let waiting = wishes.count { $0.origin == origin }
             let dials = own.count { $0.stage == .dialling }
             if own.count > limit { faults.append("above the limit") }
-            if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("somebody starves while one idles") }
+            if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("a lease waits beside an idle connection") }
             let standing = connecting.count { lease in wishes.contains { $0.lease == lease && $0.origin == origin } }
             if standing != (questions[origin, default: 0] > 0 ? 0 : min(dials, waiting)) {
                 faults.append("\(standing) of \(waiting) are connecting by \(dials) dials")
             }
             if waiting > dials, own.count < limit, !isAskingForRoom {
-                faults.append("somebody waits without a dial below the limit")
+                faults.append("a lease waits below the limit without a dial")
             }
         }
         if timerDue == nil, sockets.values.contains(where: { $0.stage == .idle }) { faults.append("idle without a sweep") }

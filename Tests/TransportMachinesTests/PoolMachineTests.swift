@@ -14,7 +14,7 @@ private let origin = OriginID(1)
 private let otherOrigin = OriginID(2)
 
 @Suite struct PoolMachineTests {
-    @Test func `a wanted connection is dialled, granted when open, and granted again when released`() {
+    @Test func `a connection is dialled, granted when open, and granted again when released`() {
         var pool = PoolMachine(maximumPerHost: 2)
         #expect(pool.want(1) == [.dial(ConnectionID(0), origin)])
         #expect(pool.send(.opened(ConnectionID(0))) == [.grant(LeaseID(1), ConnectionID(0), reused: false)])
@@ -23,7 +23,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 5) == [])
     }
 
-    @Test func `what is done in the background gets room last, and is not forgotten`() {
+    @Test func `background loads get capacity last, and are not starved`() {
         var pool = PoolMachine(maximumPerHost: 100, asksForRoom: true)
         let background = OriginID(1)
         #expect(pool.handle(.wanted(LeaseID(0), background, priority: -1.5)) == [.askForRoom])
@@ -35,7 +35,7 @@ private let otherOrigin = OriginID(2)
         #expect(order == [2, 3, 4, 5, 6, 7, 8, 1, 9, 10, 11])
     }
 
-    @Test func `the most recently used idle connection goes first`() {
+    @Test func `the most recently used idle connection is granted first`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(1)
@@ -44,7 +44,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(4) == [.grant(LeaseID(4), ConnectionID(1), reused: true)])
     }
 
-    @Test func `above the limit requests wait, the highest priority first, then the first come`() {
+    @Test func `above the limit leases wait by priority, then in order`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         for (lease, priority) in [(2, 0.5), (3, 0.5), (4, 1.0), (5, 0.1)] as [(Int, Float)] {
@@ -71,7 +71,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.wanted(LeaseID(2), otherOrigin, priority: 0.5)) == [.dial(ConnectionID(1), otherOrigin)])
     }
 
-    @Test func `a connection that cannot be used again is closed, and another dialled for whoever waits`() {
+    @Test func `a connection that is not reusable is closed, and another dialled for the next lease`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.want(2)
@@ -79,7 +79,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.closed(ConnectionID(0))) == [])
     }
 
-    @Test func `a leased connection that closes makes room for a dial`() {
+    @Test func `a dial replaces a leased connection that closes`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.want(2)
@@ -87,7 +87,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0) == [])
     }
 
-    @Test func `a failed dial refuses one lease and leaves the others their dials`() {
+    @Test func `a failed dial refuses one lease, and the others keep their dials`() {
         var pool = PoolMachine(maximumPerHost: 2)
         for lease in 1...3 { _ = pool.want(lease) }
         #expect(
@@ -98,13 +98,13 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(3), ConnectionID(1), reused: false)])
     }
 
-    @Test func `a dial that is reported closed has failed`() {
+    @Test func `a dial that is reported closed counts as failed`() {
         var pool = PoolMachine(maximumPerHost: 1)
         _ = pool.want(1)
         #expect(pool.send(.closed(ConnectionID(0))) == [.refuse(LeaseID(1), failedDial: ConnectionID(0))])
     }
 
-    @Test func `wanting twice is wanting once`() {
+    @Test func `requesting a lease twice has no further effect`() {
         var pool = PoolMachine(maximumPerHost: 2)
         _ = pool.want(1)
         #expect(pool.want(1) == [])
@@ -113,7 +113,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.withdrawn(LeaseID(1))) == [.cancelDial(ConnectionID(0))])
     }
 
-    @Test func `a lease served by a released connection leaves its dial running for the next`() {
+    @Test func `the dial of a lease served otherwise continues for the next`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
         #expect(pool.want(2) == [.dial(ConnectionID(1), origin)])
@@ -122,7 +122,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(3) == [.grant(LeaseID(3), ConnectionID(1), reused: true)])
     }
 
-    @Test func `a dial that fails after its lease was served refuses nobody`() {
+    @Test func `a dial that fails after its lease was served refuses no lease`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
         _ = pool.want(2)
@@ -130,7 +130,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.dialFailed(ConnectionID(1))) == [])
     }
 
-    @Test func `withdrawing cancels the newest dial unless somebody needs it`() {
+    @Test func `withdrawing cancels the newest dial unless a lease needs it`() {
         var pool = PoolMachine(maximumPerHost: 2)
         for lease in 1...3 { _ = pool.want(lease) }
         #expect(pool.send(.withdrawn(LeaseID(1))) == [])
@@ -141,7 +141,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.isEmpty)
     }
 
-    @Test func `one timer closes what has idled for a minute`() {
+    @Test func `one timer closes connections idle for a minute`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2, 3)
         #expect(pool.release(0, now: 0) == [.startTimer(after: 60 * second)])
@@ -153,7 +153,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.timer(now: 130 * second)) == [])
     }
 
-    @Test func `a connection that opened for nobody idles from the next sweep on`() {
+    @Test func `a connection opened without a lease is idle from the next sweep`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1)
         _ = pool.want(2)
@@ -163,7 +163,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.timer(now: 160 * second)) == [.close(ConnectionID(1))])
     }
 
-    @Test func `the server's keep-alive time shortens the wait, and never stretches it`() {
+    @Test func `the server's keep-alive time shortens the idle time, and never extends it`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         #expect(pool.release(0, now: 0, keepAlive: 600 * second) == [.startTimer(after: 60 * second)])
@@ -176,7 +176,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 8 * second, keepAlive: 0) == [.close(ConnectionID(0))])
     }
 
-    @Test func `very short keep-alive times do not move the timer again and again`() {
+    @Test func `very short keep-alive times do not restart the timer repeatedly`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.release(0, now: 0, keepAlive: second / 2) == [.startTimer(after: second)])
@@ -184,7 +184,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0, now: 100, keepAlive: second / 2) == [])
     }
 
-    @Test func `who wants a new connection has the idle ones closed, and gets none that served before`() {
+    @Test func `a lease for a new connection closes the idle ones, and gets no reused one`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2, 3)
         _ = pool.release(0)
@@ -199,7 +199,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.want(5) == [.grant(LeaseID(5), ConnectionID(3), reused: true)])
     }
 
-    @Test func `at the limit a connection that becomes free makes room for a new one`() {
+    @Test func `at the limit a released connection is replaced by a new one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.want(2) == [])
@@ -211,7 +211,7 @@ private let otherOrigin = OriginID(2)
         for lease in [2, 4] { #expect(pool.release(1) == [.grant(LeaseID(lease), ConnectionID(1), reused: true)]) }
     }
 
-    @Test func `a connection that moves is not for who wants a new one`() {
+    @Test func `a moved connection is not granted to a lease for a new one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         _ = pool.release(0)
@@ -220,7 +220,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.opened(ConnectionID(1))) == [.grant(LeaseID(2), ConnectionID(1), reused: false)])
     }
 
-    @Test func `when one went stale the idle ones of its origin are closed`() {
+    @Test func `a stale connection closes the idle ones of its origin`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(1)
@@ -229,7 +229,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0) == [])
     }
 
-    @Test func `closing idle connections retires the leased ones too`() {
+    @Test func `closing idle connections also retires the leased ones`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2)
         _ = pool.release(0)
@@ -240,7 +240,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.isEmpty)
     }
 
-    @Test func `shutting down refuses, cancels and closes, and what comes later changes nothing`() {
+    @Test func `shutdown refuses, cancels and closes, and later events have no effect`() {
         var pool = PoolMachine(maximumPerHost: 2)
         pool.lease(1, 2)
         _ = pool.release(0)
@@ -260,7 +260,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.isEmpty)
     }
 
-    @Test func `low priority is served though higher ones keep coming`() {
+    @Test func `low priority is served despite a steady flow of higher ones`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
         _ = pool.want(1000, priority: 0.25)
@@ -274,29 +274,29 @@ private let otherOrigin = OriginID(2)
         #expect(served == [1, 2, 3, 4, 5, 6, 7, 1000, 8, 9, 10, 11, 12, 13, 14, 1001, 15, 16])
     }
 
-    @Test func `as many are connecting as there are dials, the first in line`() {
+    @Test func `as many leases are connecting as there are dials, the first in the queue`() {
         var pool = PoolMachine(maximumPerHost: 2)
         #expect(pool.connecting(.wanted(LeaseID(1), origin, priority: 0.5)) == [.connecting(LeaseID(1))])
         #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [.connecting(LeaseID(2))])
-        // There are no more dials than two.
+        // There are only two dials.
         #expect(pool.connecting(.wanted(LeaseID(3), origin, priority: 0.5)) == [])
         #expect(pool.connecting(.wanted(LeaseID(4), origin, priority: 1)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(4))])
-        // The first dial serves the first in line, and the other one whoever is first then.
+        // The first dial serves the first lease, and the other one the next.
         #expect(pool.connecting(.opened(ConnectionID(0))) == [])
         #expect(pool.connecting(.withdrawn(LeaseID(1))) == [.connecting(LeaseID(2))])
-        // While the app is asked, nobody's time runs.
+        // While the app is asked, the time of no lease runs.
         #expect(pool.connecting(.appIsAsked(origin, true)) == [.heldUp(LeaseID(2))])
         #expect(pool.connecting(.appIsAsked(origin, false)) == [.connecting(LeaseID(2))])
         #expect(pool.connecting(.dialFailed(ConnectionID(1))) == [.connecting(LeaseID(3))])
     }
 
-    @Test func `in the place of one that is suspended the next in line is connecting`() {
+    @Test func `the next lease in the queue connects instead of a suspended one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         for lease in 1...3 { _ = pool.want(lease) }
         #expect(pool.connecting(.suspended(LeaseID(1), true)) == [.heldUp(LeaseID(1)), .connecting(LeaseID(2))])
         #expect(pool.connecting(.suspended(LeaseID(1), true)) == [])
         #expect(pool.connecting(.suspended(LeaseID(9), true)) == [])
-        // It keeps its place all the same.
+        // The suspended lease keeps its place in the queue.
         #expect(pool.firstInLine(origin) == LeaseID(1))
         #expect(pool.connecting(.suspended(LeaseID(2), true)) == [.heldUp(LeaseID(2)), .connecting(LeaseID(3))])
         #expect(pool.connecting(.reprioritised(LeaseID(2), 0.25)) == [])
@@ -311,14 +311,14 @@ private let otherOrigin = OriginID(2)
         #expect(pool.connecting(.suspended(LeaseID(2), false)) == [.connecting(LeaseID(2))])
     }
 
-    @Test func `who waits for a leased connection is held up`() {
+    @Test func `a lease that waits for a leased connection is not connecting`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(1)
         #expect(pool.connecting(.wanted(LeaseID(2), origin, priority: 0.5)) == [])
         #expect(pool.connecting(.closed(ConnectionID(0))) == [.connecting(LeaseID(2))])
     }
 
-    @Test func `a dial begins when there is room, and origins take turns`() {
+    @Test func `a dial starts when there is capacity, and origins take turns`() {
         var pool = PoolMachine(maximumPerHost: 6, asksForRoom: true)
         #expect(pool.want(1) == [.askForRoom])
         #expect(pool.want(2) == [])
@@ -331,12 +331,12 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.roomMade) == [.giveRoomBack])
     }
 
-    @Test func `who is connecting is found out when it is known whether there is room for a dial`() {
+    @Test func `connecting leases are chosen once the capacity for a dial is known`() {
         var pool = PoolMachine(maximumPerHost: .max, asksForRoom: true)
         for lease in 0..<50 {
             let priority: Float = [0.1, 0.5, 0.9][lease % 3]
             #expect(pool.handle(.wanted(LeaseID(lease), origin, priority: priority)) == [.askForRoom])
-            // Nobody who has a dial is held up for a moment by somebody who gets one as well.
+            // No lease with a dial is paused for a moment by another one that gets a dial, too.
             #expect(pool.handle(.roomMade) == [.dial(ConnectionID(lease), origin), .connecting(LeaseID(lease))])
         }
         #expect(pool.handle(.wanted(LeaseID(50), origin, priority: 1)) == [.askForRoom])
@@ -345,7 +345,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.handle(.roomMade).contains(.dial(ConnectionID(50), origin)))
     }
 
-    @Test func `a dial for which there was no room after all begins anew`() {
+    @Test func `a dial that found no capacity is requested again`() {
         var pool = PoolMachine(maximumPerHost: 1, asksForRoom: true)
         _ = pool.want(1)
         _ = pool.send(.roomMade)
@@ -353,7 +353,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.roomMade) == [.dial(ConnectionID(1), origin)])
     }
 
-    @Test func `room for others is made by closing what idled longest`() {
+    @Test func `the longest idle connection is closed to free capacity`() {
         var pool = PoolMachine(maximumPerHost: 3)
         pool.lease(1, 2, 3)
         #expect(pool.idleSince == nil)
@@ -369,7 +369,7 @@ private let otherOrigin = OriginID(2)
         #expect(pool.send(.roomNeeded) == [])
     }
 
-    @Test func `ten thousand waiters come and go in order`() {
+    @Test func `ten thousand leases wait and are served in order`() {
         var pool = PoolMachine(maximumPerHost: 1)
         pool.lease(0)
         for lease in 1...10_000 { _ = pool.want(lease) }
@@ -380,8 +380,8 @@ private let otherOrigin = OriginID(2)
         #expect(pool.release(0) == [.startTimer(after: 60 * second)])
     }
 
-    /// Whatever order things happen in, the pool keeps its limit, serves everybody once and in order, and leaks nothing.
-    @Test func `any history keeps the rules of the pool`() {
+    /// With events in any order, the pool keeps its limit, serves each lease once and in order, and leaks nothing.
+    @Test func `every history keeps the rules of the pool`() {
         for seed in 0..<2_000 as Range<UInt64> {
             var history = PoolHistory(seed: seed)
             history.run(steps: 120)
@@ -394,7 +394,7 @@ private let otherOrigin = OriginID(2)
 }
 
 extension PoolMachine {
-    /// What follows, but for who is connecting and who is held up.
+    /// Handles an event, and returns all actions except `connecting` and `heldUp`.
     fileprivate mutating func send(_ event: Event) -> [Action] {
         handle(event).filter { action in
             switch action {
@@ -404,7 +404,7 @@ extension PoolMachine {
         }
     }
 
-    /// Who is connecting, and who is held up, from this event on.
+    /// Handles an event, and returns only the actions `connecting` and `heldUp`.
     fileprivate mutating func connecting(_ event: Event) -> [Action] {
         handle(event).filter { action in
             switch action {
@@ -424,7 +424,7 @@ extension PoolMachine {
         send(.released(ConnectionID(connection), reusable: reusable, now: now, keepAlive: keepAlive))
     }
 
-    /// Leases fresh connections, the first of them number 0.
+    /// Leases new connections, starting with number 0.
     fileprivate mutating func lease(_ leases: Int...) {
         for lease in leases {
             for case .dial(let connection, _) in want(lease) { _ = send(.opened(connection)) }

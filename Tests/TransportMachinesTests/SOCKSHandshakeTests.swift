@@ -15,7 +15,7 @@ struct SOCKSHandshakeTests {
 
     private static let opened: [UInt8] = [5, 0, 0, 1, 1, 2, 3, 4, 0, 80]
 
-    /// What comes of a proxy's bytes, given in pieces.
+    /// The actions for a proxy's bytes, given in pieces.
     private static func run(_ handshake: SOCKSHandshake, _ pieces: [[UInt8]]) -> [Action] {
         var handshake = handshake
         var actions = handshake.handle(.started)
@@ -27,7 +27,7 @@ struct SOCKSHandshakeTests {
         SOCKSHandshake(.five, to: destination, port: 443, user: user, password: user.map { _ in "pw" })
     }
 
-    @Test func `SOCKS 5 asks for a name or an address (RFC 1928, section 4)`() {
+    @Test func `SOCKS 5 requests a name or an address (RFC 1928, section 4)`() {
         let rows: [(SOCKSHandshake.Destination, [UInt8])] = [
             (.name("a.b"), [3, 3, 97, 46, 98]), (.address([1, 2, 3, 4]), [1, 1, 2, 3, 4]),
             (.address(Array(0..<16)), [4] + Array(0..<16)),
@@ -38,7 +38,7 @@ struct SOCKSHandshakeTests {
         }
     }
 
-    @Test func `a password is said where it is wanted, and not otherwise (RFC 1929)`() {
+    @Test func `a password is sent only if the proxy requests it (RFC 1929)`() {
         let request: [UInt8] = [5, 1, 0, 3, 3, 97, 46, 98, 1, 187]
         #expect(
             Self.run(Self.five(user: "me"), [[5, 2], [1, 0], Self.opened]) == [
@@ -47,7 +47,7 @@ struct SOCKSHandshakeTests {
         #expect(Self.run(Self.five(user: "me"), [[5, 0], Self.opened]) == [.send([5, 2, 0, 2]), .send(request), .opened])
     }
 
-    @Test func `SOCKS 4 has an address, 4a a name`() {
+    @Test func `SOCKS 4 sends an address, and 4a a name`() {
         let granted: [UInt8] = [0, 90, 0, 0, 0, 0, 0, 0]
         let four = SOCKSHandshake(.four, to: .address([1, 2, 3, 4]), port: 80, user: "me", password: "unsaid")
         #expect(Self.run(four, [granted]) == [.send([4, 1, 0, 80, 1, 2, 3, 4, 109, 101, 0]), .opened])
@@ -55,7 +55,7 @@ struct SOCKSHandshakeTests {
         #expect(Self.run(named, [granted]) == [.send([4, 1, 0, 80, 0, 0, 0, 1, 0, 97, 46, 98, 0]), .opened])
     }
 
-    @Test func `what cannot be asked for is refused before anything is sent`() {
+    @Test func `an unsupported destination or user is refused before anything is sent`() {
         let rows = [
             Self.five(.name("")), Self.five(.name(String(repeating: "a", count: 256))),
             Self.five(user: String(repeating: "a", count: 256)),
@@ -72,7 +72,7 @@ struct SOCKSHandshakeTests {
         #expect(Self.run(Self.five(.name(String(repeating: "a", count: 255))), [[5, 0], Self.opened]).last == .opened)
     }
 
-    @Test func `bytes come in any pieces`() {
+    @Test func `the reply may arrive in any pieces`() {
         let rows: [(SOCKSHandshake, [[UInt8]])] = [
             (Self.five(user: "me"), [[5, 2], [1, 0], Self.opened]),
             (Self.five(), [[5, 0], [5, 0, 0, 3, 2, 97, 98, 0, 80]]),
@@ -86,7 +86,7 @@ struct SOCKSHandshakeTests {
         }
     }
 
-    @Test func `a proxy that closes anywhere has failed, and says nothing more`() {
+    @Test func `a proxy that closes at any byte has failed once`() {
         let bytes: [UInt8] = [5, 2, 1, 0] + Self.opened
         for cut in 0..<bytes.count {
             var handshake = Self.five(user: "me")
@@ -98,7 +98,7 @@ struct SOCKSHandshakeTests {
         }
     }
 
-    @Test func `refusals are told as soon as they are known`() {
+    @Test func `refusals are reported as soon as they are known`() {
         for code in UInt8(1)...255 {
             let actions = Self.run(Self.five(), [[5, 0], [5, code]])
             guard case .fail(.refused) = actions.last else {
@@ -115,12 +115,12 @@ struct SOCKSHandshakeTests {
         guard case .fail(.demandsPassword) = Self.run(Self.five(), [[5, 0xFF]]).last,
             case .fail(.demandsPassword) = Self.run(Self.five(user: "me"), [[5, 2], [1, 7]]).last
         else {
-            Issue.record("a password is wanted")
+            Issue.record("the proxy demands a password")
             return
         }
     }
 
-    @Test func `whatever comes, it ends once at most, and never opens behind more bytes`() {
+    @Test func `a handshake fails at most once, and does not open if bytes follow the reply`() {
         for first in UInt8.min...255 {
             for second in UInt8.min...255 {
                 let actions = Self.run(Self.five(user: "me"), [[first, second], [1, 0, 9], [first], Self.opened])
@@ -129,7 +129,7 @@ struct SOCKSHandshakeTests {
             }
         }
         guard case .fail(.malformed) = Self.run(Self.five(), [[5, 0], Self.opened + [72]]).last else {
-            Issue.record("bytes behind the reply")
+            Issue.record("bytes after the reply")
             return
         }
     }

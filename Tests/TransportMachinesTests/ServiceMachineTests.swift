@@ -16,7 +16,7 @@ import TransportMachines
 
     private func machine(ways: Int = 2, limit: Int = 2) -> Machine { Machine(wayCount: ways, limit: limit) }
 
-    @Test func `one question serves all who want a service`() {
+    @Test func `one question serves all callers of a service`() {
         var machine = machine()
         #expect(machine.handle(.wanted("a", by: 1)) == [.ask(1, "a"), .startTimer(1, .silence)])
         #expect(machine.handle(.wanted("a", by: 2)) == [])
@@ -26,7 +26,7 @@ import TransportMachines
         #expect(machine.handle(.wanted("a", by: 3)) == [.ask(2, "a"), .startTimer(2, .silence)])
     }
 
-    @Test func `the other ways have a moment when one has found the service`() {
+    @Test func `after the first result the other ways get a moment`() {
         var machine = machine(ways: 3)
         _ = machine.handle(.wanted("a", by: 1))
         #expect(machine.handle(.found(1, way: 0, 10)) == [.startTimer(1, .moment)])
@@ -36,7 +36,7 @@ import TransportMachines
         #expect(machine.handle(.timer(1, .silence)) == [])
     }
 
-    @Test func `a way that fails leaves it to the others, and the first failure is told`() {
+    @Test func `a failed way leaves the question to the others, and the failure of the first way is reported`() {
         var machine = machine()
         _ = machine.handle(.wanted("a", by: 1))
         #expect(machine.handle(.failed(1, way: 1, "no")) == [])
@@ -46,7 +46,7 @@ import TransportMachines
         #expect(machine.handle(.failed(2, way: 0, "early")) == [.drop(2), .fail([2], "early")])
     }
 
-    @Test func `who leaves ends what nobody else wants`() {
+    @Test func `a question without callers is dropped`() {
         var machine = machine(limit: 1)
         _ = machine.handle(.wanted("a", by: 1))
         _ = machine.handle(.wanted("a", by: 2))
@@ -60,7 +60,7 @@ import TransportMachines
         #expect(machine.isIdle)
     }
 
-    @Test func `a silent service gives its place to one in line, and comes back behind it`() {
+    @Test func `a silent service yields to a waiting one, and is asked again after it`() {
         var machine = machine(limit: 1)
         _ = machine.handle(.wanted("silent", by: 1))
         #expect(machine.handle(.wanted("b", by: 2)) == [])
@@ -70,11 +70,11 @@ import TransportMachines
         #expect(
             machine.handle(.timer(2, .moment)) == [.drop(2), .answer([2], [20]), .ask(3, "silent"), .startTimer(3, .silence)])
         #expect(machine.handle(.timer(3, .silence)) == [])
-        // It was silent long enough.
+        // The service was silent for long enough.
         #expect(machine.handle(.wanted("c", by: 3)) == [.drop(3), .ask(4, "c"), .startTimer(4, .silence)])
     }
 
-    @Test func `those that were not asked about yet come before those that were silent`() {
+    @Test func `services not asked about yet come before silent ones`() {
         var machine = machine(limit: 1)
         for (number, name) in ["a", "b", "c"].enumerated() { _ = machine.handle(.wanted(name, by: number)) }
         #expect(machine.handle(.timer(1, .silence)) == [.drop(1), .ask(2, "b"), .startTimer(2, .silence)])
@@ -84,7 +84,7 @@ import TransportMachines
         #expect(machine.handle(.timer(4, .silence)) == [.drop(4), .ask(5, "a"), .startTimer(5, .silence)])
     }
 
-    @Test func `all fail when nobody can be asked any more`() {
+    @Test func `all callers fail when no question can be asked any more`() {
         var machine = machine(limit: 1)
         for (number, name) in ["a", "b", "a"].enumerated() { _ = machine.handle(.wanted(name, by: number)) }
         #expect(machine.handle(.lost("gone")) == [.drop(1), .fail([0, 1, 2], "gone")])
@@ -93,7 +93,7 @@ import TransportMachines
     }
 
     @Test(arguments: 0..<200 as Range<UInt64>)
-    func `whatever happens, each caller is told once, and no more is asked than may be`(
+    func `each caller gets one result, and the number of questions is limited`(
         seed: UInt64
     ) {
         var numbers = SeededNumbers(seed: seed)
@@ -138,7 +138,7 @@ import TransportMachines
             #expect(machine.isIdle == waiting.isEmpty)
             #expect(asked.count == min(4, Set(waiting.values).count))
         }
-        // Those that are left are asked about in their turn, and found.
+        // The remaining services are asked about in turn, and found.
         for _ in 0..<100 {
             guard let question = asked.keys.min() else { break }
             for way in 0..<3 { perform(machine.handle(.found(question, way: way, 1))) }

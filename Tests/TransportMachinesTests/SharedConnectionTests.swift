@@ -10,7 +10,7 @@
 import Testing
 import TransportMachines
 
-/// Connections that carry many leases at a time.
+/// Connections that carry several leases at a time.
 @Suite struct SharedConnectionTests {
     private let origin = OriginID(0)
     private let connection = ConnectionID(0)
@@ -42,7 +42,7 @@ import TransportMachines
 
     private func dials(_ actions: [PoolMachine.Action]) -> Int { actions.count { if case .dial = $0 { true } else { false } } }
 
-    @Test func `where nobody has got a place for a while a second connection is dialled, and no third`() {
+    @Test func `a second connection is dialled when the queue stalls, and no third`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
@@ -55,18 +55,18 @@ import TransportMachines
         #expect(grants(pool.handle(.capacityChanged(ConnectionID(1), 2))) == [2])
     }
 
-    @Test func `a line that moves has no second connection`() {
+    @Test func `a moving queue causes no second connection`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
         for number in 1..<4 { _ = pool.handle(wanted(number)) }
         #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [1])
-        // It is looked at again.
+        // The queue is watched again.
         #expect(pool.handle(.lineWasWatched(origin)).contains(.lineStands(origin)))
         #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
     }
 
-    @Test func `a second connection that fails refuses nobody, and is tried again`() {
+    @Test func `a second connection that fails refuses no lease, and is dialled again`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
@@ -78,7 +78,7 @@ import TransportMachines
         #expect(dials(pool.handle(.lineWasWatched(origin))) == 1)
     }
 
-    @Test func `who comes to a connection that may be dead has another at once`() {
+    @Test func `a lease for a doubtful connection gets another dial at once`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
@@ -88,7 +88,7 @@ import TransportMachines
         #expect(grants(pool.handle(.opened(ConnectionID(1), capacity: 10))) == [1])
     }
 
-    @Test func `who comes when the peer has answered waits for a place`() {
+    @Test func `a lease waits for capacity once the peer has responded`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 10))
@@ -97,7 +97,7 @@ import TransportMachines
         #expect(dials(pool.handle(wanted(1))) == 0)
     }
 
-    @Test func `a session of one connection a host has no second one`() {
+    @Test func `a session limited to one connection per host dials no second one`() {
         var pool = PoolMachine(maximumPerHost: 1)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
@@ -105,7 +105,7 @@ import TransportMachines
         #expect(dials(pool.handle(.lineWasWatched(origin))) == 0)
     }
 
-    @Test func `one dial serves all that wait, and more as the peer allows more`() {
+    @Test func `one dial serves all waiting leases, as far as the peer's capacity allows`() {
         var pool = PoolMachine(maximumPerHost: 6)
         #expect(pool.handle(wanted(0)) == [.dial(connection, origin), .connecting(LeaseID(0))])
         for number in 1..<5 { #expect(pool.handle(wanted(number)) == [.connecting(LeaseID(number))]) }
@@ -114,7 +114,7 @@ import TransportMachines
         #expect(grants(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil))) == [3])
     }
 
-    @Test func `a connection of one lease at a time has those in line dialled for`() {
+    @Test func `a connection without concurrency lets waiting leases dial their own`() {
         var pool = PoolMachine(maximumPerHost: 3)
         for number in 0..<5 { _ = pool.handle(wanted(number)) }
         let actions = pool.handle(.opened(connection))
@@ -122,23 +122,23 @@ import TransportMachines
         #expect(actions.count { if case .dial = $0 { true } else { false } } == 2)
     }
 
-    @Test func `a dial that some have waited for in vain is joined by dials of their own for the others`() {
+    @Test func `after a lease gave up on a dial, the others get dials of their own`() {
         var pool = PoolMachine(maximumPerHost: 3)
         for number in 0..<6 { _ = pool.handle(wanted(number)) }
         let isDial = { (action: PoolMachine.Action) in if case .dial = action { true } else { false } }
         #expect(!pool.handle(.withdrawn(LeaseID(0))).contains(where: isDial))
         #expect(pool.handle(.withdrawn(LeaseID(1), isLate: true)).count(where: isDial) == 2)
         #expect(!pool.handle(.withdrawn(LeaseID(2), isLate: true)).contains(where: isDial))
-        // One that turns out to be for all ends the others.
+        // A dial that turns out to be shared cancels the others.
         let actions = pool.handle(.opened(ConnectionID(2), capacity: 10))
         #expect(grants(actions) == [3, 4, 5])
         #expect(actions.contains(.cancelDial(ConnectionID(0))) && actions.contains(.cancelDial(ConnectionID(1))))
     }
 
-    @Test func `connections that drain keep no place from those that take requests`() {
+    @Test func `draining connections do not count toward the limit`() {
         var pool = PoolMachine(maximumPerHost: 1)
         for number in 0..<4 {
-            // Each has one request that goes on for ever.
+            // Each has one request that never ends.
             #expect(pool.handle(wanted(number)) == [.dial(ConnectionID(number), origin), .connecting(LeaseID(number))])
             #expect(grants(pool.handle(.opened(ConnectionID(number), capacity: 10))) == [number])
             _ = pool.handle(.drains(ConnectionID(number)))
@@ -151,7 +151,7 @@ import TransportMachines
         #expect(pool.isEmpty && !pool.isKnown(origin))
     }
 
-    @Test func `a dial that fails refuses one, and the others get dials of their own`() {
+    @Test func `a failed dial refuses one lease, and the others get dials of their own`() {
         var pool = PoolMachine(maximumPerHost: 3)
         for number in 0..<5 { _ = pool.handle(wanted(number)) }
         let actions = pool.handle(.dialFailed(connection))
@@ -159,7 +159,7 @@ import TransportMachines
         #expect(actions.count { if case .dial = $0 { true } else { false } } == 3)
     }
 
-    @Test func `a connection that drains is closed with its last lease, and another is dialled`() {
+    @Test func `a draining connection is closed with its last lease, and another is dialled`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))
@@ -168,7 +168,7 @@ import TransportMachines
         #expect(pool.handle(.released(connection, reusable: true, now: 0, keepAlive: nil)) == [.close(connection)])
     }
 
-    @Test func `who waits for a peer that allows nothing is connecting, and held up by others otherwise`() {
+    @Test func `a lease waiting for a peer without capacity is connecting, and otherwise paused`() {
         var pool = PoolMachine(maximumPerHost: 6)
         _ = pool.handle(wanted(0))
         _ = pool.handle(.opened(connection, capacity: 1))

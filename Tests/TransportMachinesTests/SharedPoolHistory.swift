@@ -10,7 +10,7 @@
 import SeededNumbers
 import TransportMachines
 
-/// Drives a pool whose connections may carry many leases with random events, and notes what breaks a rule.
+/// Drives a pool whose connections may carry several leases with random events, and records violated rules.
 struct SharedPoolHistory {
     private enum Stage {
         case dialling
@@ -21,7 +21,7 @@ struct SharedPoolHistory {
     private struct Socket {
         var origin: OriginID
         var stage: Stage
-        /// It takes no more leases.
+        /// Takes no more leases.
         var isRetired = false
 
         var leaseCount: Int {
@@ -43,10 +43,10 @@ struct SharedPoolHistory {
     private let limit: Int
     private var pool: PoolMachine
     private var sockets: [Int: Socket] = [:]
-    /// Those that wait, and their origins.
+    /// The waiting leases and their origins.
     private var wishes: [LeaseID: OriginID] = [:]
     private var answered: Set<LeaseID> = []
-    /// Whose lines are looked at, and whose may have had a reason for a second connection.
+    /// The origins whose queues are watched, and those that may have had a reason for a second connection.
     private var watched: Set<OriginID> = []
     private var excused: Set<OriginID> = []
     private(set) var seconds = 0
@@ -68,7 +68,7 @@ struct SharedPoolHistory {
             while let socket = sockets[number], socket.leaseCount > 0 { release(number, reusable: Bool.random(using: &random)) }
         }
         if !sockets.isEmpty { faults.append("sockets leaked: \(sockets)") }
-        if !wishes.isEmpty { faults.append("leases never answered: \(wishes)") }
+        if !wishes.isEmpty { faults.append("leases neither granted nor refused: \(wishes)") }
         if answered.count != leaseCount { faults.append("\(leaseCount) leases, \(answered.count) answers") }
         if timerDue != nil { faults.append("the timer still runs") }
         if !pool.isEmpty { faults.append("the pool is not empty") }
@@ -174,9 +174,9 @@ struct SharedPoolHistory {
         case .lineStands(let origin): watched.insert(origin)
         case .grant(let lease, let id, _): grant(lease, id)
         case .refuse(let lease, _):
-            if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("refused nobody") }
-        case .cancelDial(let id): if sockets.removeValue(forKey: id.number)?.isDial != true { faults.append("cancelled no dial") }
-        case .close(let id): if sockets.removeValue(forKey: id.number)?.leaseCount != 0 { faults.append("closed what is in use") }
+            if wishes.removeValue(forKey: lease) == nil || !answered.insert(lease).inserted { faults.append("bad refusal") }
+        case .cancelDial(let id): if sockets.removeValue(forKey: id.number)?.isDial != true { faults.append("bad cancel") }
+        case .close(let id): if sockets.removeValue(forKey: id.number)?.leaseCount != 0 { faults.append("closed one in use") }
         case .startTimer(let delay): timerDue = now + delay
         case .stopTimer: timerDue = nil
         case .connecting, .heldUp: break
@@ -189,7 +189,7 @@ struct SharedPoolHistory {
             return faults.append("granted to a lease that does not wait")
         }
         guard let socket = sockets[id.number], socket.origin == origin, !socket.isRetired else {
-            return faults.append("granted a connection that is not for it")
+            return faults.append("granted a connection of another origin")
         }
         switch socket.stage {
         case .single(isLeased: false): sockets[id.number]?.stage = .single(isLeased: true)
@@ -206,7 +206,7 @@ struct SharedPoolHistory {
             let isWaitedFor = wishes.values.contains(origin)
             let dials = own.count { $0.isDial }
             let shared = own.filter { $0.isShared && !$0.isRetired }
-            // Shared ones that take no more leases keep no place.
+            // Shared connections that take no more leases do not count toward the limit.
             let takers = own.count { !($0.isShared && $0.isRetired) }
             if takers > limit { faults.append("above the limit") }
             if !shared.isEmpty, dials > 0, !excused.contains(origin) || own.count > 2 {
@@ -220,9 +220,9 @@ struct SharedPoolHistory {
                 case .shared(let capacity, let count): count < capacity
                 }
             }
-            if isWaitedFor, hasPlace { faults.append("somebody waits beside a free place") }
+            if isWaitedFor, hasPlace { faults.append("a lease waits beside free capacity") }
             if isWaitedFor, takers < limit, dials == 0, shared.isEmpty {
-                faults.append("somebody waits, and nothing is dialled")
+                faults.append("a lease waits without a dial")
             }
         }
     }

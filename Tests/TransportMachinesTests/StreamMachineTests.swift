@@ -15,7 +15,7 @@ import TransportMachines
     typealias Event = StreamMachine.Event
     typealias Action = StreamMachine.Action
 
-    /// What happens one after the other, and what is to be done for each.
+    /// A sequence of events, each with the expected actions.
     struct Story: Sendable, CustomTestStringConvertible {
         let name: String
         let steps: [(Event, [Action])]
@@ -27,11 +27,11 @@ import TransportMachines
 
     static let stories: [Story] = [
         Story(
-            "what is asked before the connection stands is done after",
+            "requests before the connection opens are performed after it",
             (.asked(.read(1, minimum: 1, maximum: 8)), []), (.asked(.write(2)), []), (.opened, [.write(2)]),
             (.received(3), [.deliver(1, count: 3, isAtEnd: false)]), (.written, [])),
         Story(
-            "reads are done in their order, each with no more than it takes",
+            "reads are served in order, each with at most its maximum",
             (.opened, []), (.asked(.read(1, minimum: 4, maximum: 5)), []), (.asked(.read(2, minimum: 0, maximum: 9)), []),
             (.received(3), []), (.received(4), [.deliver(1, count: 5, isAtEnd: false), .deliver(2, count: 2, isAtEnd: false)])),
         Story(
@@ -39,82 +39,82 @@ import TransportMachines
             (.opened, []), (.asked(.read(1, minimum: 0, maximum: 1)), []),
             (.received(2), [.deliver(1, count: 1, isAtEnd: false)])),
         Story(
-            "writes are done one after another",
+            "writes are performed one after another",
             (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.write(2)), []), (.written, [.write(2)]), (.written, [])),
         Story(
-            "a read that waits holds back no write",
+            "a waiting read does not block a write",
             (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []), (.asked(.write(2)), [.write(2)])),
         Story(
-            "the end of the stream gives a read what there is, and later ones nothing",
+            "at the end of the stream a read gets the rest, and later ones nothing",
             (.opened, []), (.asked(.read(1, minimum: 9, maximum: 9)), []), (.received(4), []),
             (.inputEnded, [.tellReadClosed, .deliver(1, count: 4, isAtEnd: true)]),
             (.asked(.read(2, minimum: 1, maximum: 9)), [.deliver(2, count: 0, isAtEnd: true)])),
         Story(
-            "the end is said with the last of the bytes",
+            "the end is reported with the last bytes",
             (.opened, []), (.received(4), []), (.inputEnded, [.tellReadClosed]),
             (.asked(.read(1, minimum: 1, maximum: 3)), [.deliver(1, count: 3, isAtEnd: false)]),
             (.asked(.read(2, minimum: 1, maximum: 3)), [.deliver(2, count: 1, isAtEnd: true)])),
-        Story("the end is heard once", (.opened, []), (.inputEnded, [.tellReadClosed]), (.inputEnded, [])),
+        Story("the end is reported once", (.opened, []), (.inputEnded, [.tellReadClosed]), (.inputEnded, [])),
         Story(
-            "lengths that make no sense are refused at once",
+            "invalid lengths are refused at once",
             (.asked(.read(1, minimum: 2, maximum: 1)), [.refuse(1, .lengths)]),
             (.asked(.read(2, minimum: 0, maximum: 0)), [.refuse(2, .lengths)]),
             (.asked(.read(3, minimum: -1, maximum: 1)), [.refuse(3, .lengths)])),
         Story(
-            "the writing side is closed behind the writes, and no write follows",
+            "the write side closes after pending writes, and later writes are refused",
             (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.closeWrite), []), (.asked(.write(2)), []),
             (.written, [.closeOutput]), (.outputClosed, [.tellWriteClosed, .refuse(2, .closed)]), (.asked(.closeWrite), [])),
         Story(
-            "the reading side is closed behind the reads, and no read follows",
+            "the read side closes after pending reads, and later reads are refused",
             (.opened, []), (.asked(.read(1, minimum: 2, maximum: 2)), []), (.asked(.closeRead), []),
             (.asked(.read(2, minimum: 1, maximum: 1)), []),
             (.received(3), [.deliver(1, count: 2, isAtEnd: false), .discardInput, .tellReadClosed, .refuse(2, .closed)]),
             (.received(3), [])),
         Story(
-            "reading may stop before reads that wait",
+            "reading may stop before pending reads",
             (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []),
             (.asked(.stopReading), [.refuse(1, .closed), .discardInput, .tellReadClosed])),
         Story(
-            "it ends when both sides are closed and all that came was read",
+            "the stream ends when both sides are closed and all received bytes are read",
             (.opened, []), (.received(1), []), (.inputEnded, [.tellReadClosed]), (.asked(.closeWrite), [.closeOutput]),
             (.outputClosed, [.tellWriteClosed]),
             (.asked(.read(1, minimum: 1, maximum: 1)), [.deliver(1, count: 1, isAtEnd: true), .end]),
             (.asked(.write(2)), [])),
         Story(
-            "it ends when the task has closed both sides",
+            "the stream ends when the task has closed both sides",
             (.opened, []), (.received(1), []), (.asked(.closeRead), [.discardInput, .tellReadClosed]),
             (.asked(.closeWrite), [.closeOutput]), (.outputClosed, [.tellWriteClosed, .end])),
         Story(
-            "TLS begins behind all that was asked for, and what follows waits for it",
+            "TLS starts after pending requests, and later ones wait for it",
             (.opened, []), (.asked(.read(1, minimum: 1, maximum: 1)), []), (.asked(.write(2)), [.write(2)]),
             (.asked(.secure), []), (.asked(.write(3)), []), (.asked(.read(4, minimum: 1, maximum: 9)), []),
             (.written, []), (.received(1), [.deliver(1, count: 1, isAtEnd: false), .secure]), (.received(1), []),
             (.secured, [.deliver(4, count: 1, isAtEnd: false), .write(3)])),
         Story(
-            "TLS that stands is not begun again",
+            "TLS is not started twice",
             (.secured, []), (.opened, []), (.received(1), []), (.asked(.secure), []), (.asked(.write(1)), [.write(1)])),
         Story(
-            "bytes that were not read before TLS fail the stream",
+            "unread bytes before TLS fail the stream",
             (.opened, []), (.received(2), []),
             (.asked(.read(1, minimum: 1, maximum: 1)), [.deliver(1, count: 1, isAtEnd: false)]),
             (.asked(.secure), [.fail(.unreadBytes)]), (.received(1), [])),
         Story(
-            "TLS does not begin when a side is closed",
+            "TLS does not start when a side is closed",
             (.opened, []), (.inputEnded, [.tellReadClosed]), (.asked(.secure), [.fail(.endedBeforeTLS)])),
         Story(
-            "the stream is captured behind all that was asked for, and goes on",
+            "the stream is captured after pending requests, and continues",
             (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.capture), []), (.received(2), []),
             (.written, [.capture]), (.asked(.read(2, minimum: 1, maximum: 9)), [.deliver(2, count: 2, isAtEnd: false)])),
         Story(
-            "a read that is late is refused, and its bytes are the next one's",
+            "a timed-out read is refused, and the next one gets its bytes",
             (.opened, []), (.asked(.read(1, minimum: 4, maximum: 4)), []), (.asked(.read(2, minimum: 2, maximum: 4)), []),
             (.received(3), []), (.timedOut(1), [.refuse(1, .timeout), .deliver(2, count: 3, isAtEnd: false)]), (.timedOut(1), [])),
         Story(
-            "a write that is late before it began is refused",
+            "a write that times out before it starts is refused",
             (.opened, []), (.asked(.write(1)), [.write(1)]), (.asked(.write(2)), []), (.timedOut(2), [.refuse(2, .timeout)]),
             (.written, [])),
         Story(
-            "a write that is late in its middle fails the stream",
+            "a write that times out halfway fails the stream",
             (.opened, []), (.asked(.write(1)), [.write(1)]), (.timedOut(1), [.refuse(1, .timeout), .fail(.partialWrite)]),
             (.written, [])),
         Story(
@@ -123,14 +123,14 @@ import TransportMachines
             (.received(1), []), (.held(false), [.deliver(2, count: 1, isAtEnd: false), .write(1)])),
     ]
 
-    @Test(arguments: stories) func `what happens leads to what is said of it`(story: Story) {
+    @Test(arguments: stories) func `events lead to the expected actions`(story: Story) {
         var machine = StreamMachine()
         for (index, (event, actions)) in story.steps.enumerated() {
             #expect(machine.handle(event) == actions, "step \(index): \(event)")
         }
     }
 
-    @Test(arguments: 0..<20 as Range<UInt64>) func `no read or write is lost, and no byte, whatever happens`(seed: UInt64) {
+    @Test(arguments: 0..<20 as Range<UInt64>) func `no read, write or byte is lost in any history`(seed: UInt64) {
         var history = StreamHistory(seed: seed)
         for _ in 0..<2_000 { history.live(25) }
         #expect(history.complaints.isEmpty, "\(history.complaints.prefix(5))")
@@ -138,10 +138,10 @@ import TransportMachines
     }
 }
 
-/// A stream's life after the other, by chance, and what is wrong with what the machine does.
+/// Simulates random lives of streams, and records violated rules.
 struct StreamHistory {
     private(set) var complaints: [String] = []
-    /// What was seen of actions.
+    /// The kinds of actions seen.
     private(set) var kinds: Set<String> = []
     static let allKinds: Set<String> = [
         "deliver", "write", "refuse", "closeOutput", "discardInput", "secure", "capture", "tellReadClosed", "tellWriteClosed",
@@ -178,7 +178,7 @@ struct StreamHistory {
             if life.isOver, !actions.isEmpty { complaints.append("\(actions) after the end") }
             for action in actions { check(action, &life) }
         }
-        if life.delivered > life.received { complaints.append("more was read than came") }
+        if life.delivered > life.received { complaints.append("more was read than received") }
         if life.readClosed > 1 || life.writeClosed > 1 { complaints.append("a side was closed twice") }
     }
 
@@ -239,8 +239,8 @@ struct StreamHistory {
             if count > first.maximum || !isAtEnd && !life.hasEnded && count < max(1, first.minimum) {
                 complaints.append("a read of \(first) got \(count)")
             }
-            if isAtEnd, !life.hasEnded { complaints.append("an end that is none") }
-            if life.securing { complaints.append("a read while TLS begins") }
+            if isAtEnd, !life.hasEnded { complaints.append("an end was reported too early") }
+            if life.securing { complaints.append("a read while TLS starts") }
         case .write(let number):
             if life.writing != nil || life.closing || life.securing || life.writes.first != number || life.writeClosed > 0 {
                 complaints.append("write \(number) is not next")
@@ -250,7 +250,7 @@ struct StreamHistory {
             let count = life.reads.count + life.writes.count
             life.reads.removeAll { $0.number == number }
             life.writes.removeAll { $0 == number }
-            if life.reads.count + life.writes.count != count - 1 { complaints.append("\(number) was answered before") }
+            if life.reads.count + life.writes.count != count - 1 { complaints.append("\(number) had a result already") }
         case .closeOutput:
             if life.writing != nil || life.closing { complaints.append("closed in the middle of a write") }
             life.closing = true

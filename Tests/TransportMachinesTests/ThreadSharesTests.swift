@@ -19,7 +19,7 @@ import TransportMachines
         return begun
     }
 
-    @Test func `work of one member begins in its order, and a thread is free again when it ended`() {
+    @Test func `work of one member runs in order, and its thread is free afterwards`() {
         var shares = Shares(threadCount: 2)
         for work in 1...3 { shares.append(work, at: .init("a", "x")) }
         #expect(shares.next()?.work == 1)
@@ -29,7 +29,7 @@ import TransportMachines
         #expect(shares.waitingCount == 1 && shares.runningCount == 1)
     }
 
-    @Test func `a member alone gets a third of the threads, a group alone half, and others the half of what is left`() {
+    @Test func `one member gets a third of the threads, one group half, and later groups half of the rest`() {
         var shares = Shares(threadCount: 64)
         for work in 0..<1_000 { shares.append(work, at: .init("a", "x")) }
         #expect(begun(&shares).count == 21)
@@ -41,7 +41,7 @@ import TransportMachines
         #expect(begun(&shares).count == 8)
     }
 
-    @Test func `however much one has to do, the next to come finds a free thread`() {
+    @Test func `a member with much work leaves a thread for the next`() {
         for threads in 1...64 {
             var shares = Shares(threadCount: threads)
             for work in 0..<200 { shares.append(work, at: .init("a", "x\(work)")) }
@@ -68,7 +68,7 @@ import TransportMachines
         #expect(order == [1, 21, 11, 22, 2, 12, 3])
     }
 
-    @Test func `what is struck out does not begin, and leaves no trace`() {
+    @Test func `removed work does not begin, and leaves no trace`() {
         var shares = Shares(threadCount: 4)
         for work in 0..<10 { shares.append(work, at: .init("a", "x\(work % 2)")) }
         shares.append(7, at: .init("b", "x"))
@@ -85,7 +85,7 @@ import TransportMachines
         #expect(shares.next()?.work == 9)
     }
 
-    @Test func `who comes again after being struck out has one turn, behind the others`() {
+    @Test func `a member that returns after its work was removed has one turn, behind the others`() {
         for (one, other) in [("a", "a"), ("a", "b")] {
             var shares = Shares(threadCount: 1)
             shares.append(1, at: .init(one, "x"))
@@ -102,7 +102,7 @@ import TransportMachines
         }
     }
 
-    @Test func `nothing is lost or begun twice, whatever comes`() {
+    @Test func `no work is lost or begun twice`() {
         for seed in 0..<200 {
             var random = SeededNumbers(seed: UInt64(seed))
             let threads = Int.random(in: 1...9, using: &random)

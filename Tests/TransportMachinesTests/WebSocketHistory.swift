@@ -11,9 +11,9 @@ import HTTPWire
 import SeededNumbers
 import TransportMachines
 
-/// Drives lives of WebSocket connections with random events, and notes what breaks a rule.
+/// Simulates lives of WebSocket connections with random events, and records violated rules.
 ///
-/// Its rules are about what was said and done alone: how the machine knows what to do is not theirs.
+/// The rules concern only what was received and done, not the machine's internal state.
 struct WebSocketHistory {
     enum Kind: Int, CaseIterable {
         case appCloses, appPings, ping, pong, close, pongWritten, failed, abandoned, transportEnded, closeTimeout
@@ -35,14 +35,14 @@ struct WebSocketHistory {
         var hasFailed = false
         var hasTimer = false
         var hadTimer = false
-        /// The transport is to end, and has ended or ends at once.
+        /// The transport is to close, and has closed or closes now.
         var isToEnd = false
         var isGone = false
         var pings = 0
         var answered = 0
-        /// The newest ping that a pong was heard for.
+        /// The newest ping with a pong.
         var acknowledged = 0
-        /// A pong is on its way; the ping that came last and was not answered.
+        /// A pong is being written; the last ping without a pong.
         var isWriting = false
         var unanswered: [UInt8]?
         var end: WebSocketMachine.Action?
@@ -51,7 +51,7 @@ struct WebSocketHistory {
     private(set) var count = 0
     private(set) var lives = 0
     private(set) var fault: String?
-    /// The life of the fault.
+    /// The events of the life with the fault.
     private(set) var log: [Entry] = []
     private var seen = [Bool](repeating: false, count: WebSocketMachine.State.allCases.count * Kind.allCases.count)
     private var random: SeededNumbers
@@ -59,7 +59,7 @@ struct WebSocketHistory {
 
     init(seed: UInt64) { random = SeededNumbers(seed: seed) }
 
-    /// Whether an event of a kind came in a state.
+    /// Whether an event of this kind occurred in this state.
     func hasSeen(_ state: WebSocketMachine.State, _ kind: Kind) -> Bool { seen[Self.place(state, kind)] }
 
     private static func place(_ state: WebSocketMachine.State, _ kind: Kind) -> Int {
@@ -74,23 +74,23 @@ struct WebSocketHistory {
         return state * Kind.allCases.count + kind.rawValue
     }
 
-    /// One life, and some events that come late.
+    /// Simulates one life, and some late events.
     mutating func liveOnce() {
         lives += 1
         shell = Shell()
         log = []
         var machine = WebSocketMachine()
-        // Some die young, others never.
+        // Lives have random lengths.
         let length = 1 + random.next(below: 60)
         for _ in 0..<length where fault == nil { happen(pick(), to: &machine) }
         happen(.transportEnded, to: &machine)
         for _ in 0..<12 where fault == nil { happen(pick(), to: &machine) }
-        demand(shell.end != nil, "the app is not told of the end")
-        demand(!shell.hasTimer, "the timer runs on after the end")
-        demand(machine.state == .closed, "it does not end")
+        demand(shell.end != nil, "the app is not notified of the end")
+        demand(!shell.hasTimer, "the timer still runs after the end")
+        demand(machine.state == .closed, "the connection does not end")
     }
 
-    /// Ends are seldom, so that something comes before them.
+    /// Events that end a connection are rare, so that others come before them.
     private mutating func pick() -> Kind {
         let often: [Kind] = [.appPings, .ping, .pong, .pongWritten]
         guard random.next(below: 6) == 0 else { return often[random.next(below: often.count)] }
@@ -120,7 +120,7 @@ struct WebSocketHistory {
     }
 
     private mutating func happen(_ kind: Kind, to machine: inout WebSocketMachine) {
-        // A pong is written once it was sent; the timer fires while it runs, or just after it was stopped.
+        // pongWritten follows a sent pong; the timer fires while it runs, or just after it was stopped.
         if kind == .pongWritten, !shell.isWriting, machine.state == .open || machine.state == .closing { return }
         if kind == .closeTimeout, !shell.hasTimer, machine.state == .answered || machine.state == .failed { return }
         let event = event(kind)
@@ -157,18 +157,18 @@ struct WebSocketHistory {
     private mutating func perform(_ action: WebSocketMachine.Action, _ event: WebSocketMachine.Event, hadEnded: Bool) {
         switch action {
         case .sendClose(let close):
-            demand(shell.sentClose == nil && !shell.isGone, "a close frame is sent twice, or to nobody")
+            demand(shell.sentClose == nil && !shell.isGone, "a close frame is sent twice, or after the transport closed")
             demand(close.code.map { WebSocketClose.isAllowed($0) } ?? close.reason.isEmpty, "a close frame says \(close)")
-            if let heard = shell.heardClose { demand(close.code == heard.code, "the answer says another code") }
+            if let heard = shell.heardClose { demand(close.code == heard.code, "the reply has another code") }
             shell.sentClose = close
         case .sendPong(let payload):
-            demand(!shell.isWriting, "two pongs are on their way")
+            demand(!shell.isWriting, "two pongs are being written")
             demand(payload == shell.unanswered, "the pong is not for the newest ping")
             demand(shell.heardClose == nil && !shell.hasFailed && !hadEnded && !shell.isGone, "a pong is sent too late")
             (shell.isWriting, shell.unanswered) = (true, nil)
         case .sendPing(let payload):
             shell.pings += 1
-            demand(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has another number")
+            demand(payload.count == 8 && payload.last == UInt8(truncatingIfNeeded: shell.pings), "a ping has a wrong number")
             demand(shell.sentClose == nil && !hadEnded, "a ping is sent after our close frame")
         case .answerPings(let count):
             shell.answered += Int(count)
@@ -178,20 +178,20 @@ struct WebSocketHistory {
             demand(!shell.hadTimer && shell.sentClose != nil, "the timer starts twice, or without a close frame")
             (shell.hasTimer, shell.hadTimer) = (true, true)
         case .stopCloseTimer:
-            demand(shell.hasTimer, "a timer stops that does not run")
+            demand(shell.hasTimer, "a timer is stopped that does not run")
             shell.hasTimer = false
         case .closeTransport:
-            demand(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "the transport is closed twice, or without a word")
+            demand(!shell.isToEnd && !shell.isGone && shell.sentClose != nil, "transport closed twice, or without a close frame")
             shell.isToEnd = true
         case .dropTransport:
-            demand(!shell.isGone, "a transport is dropped that is gone")
+            demand(!shell.isGone, "a closed transport is dropped")
             (shell.isToEnd, shell.isGone) = (true, true)
         case .ended(let code, let reason, let isClean):
-            demand(shell.end == nil, "the app is told twice")
+            demand(shell.end == nil, "the app is notified twice")
             shell.end = action
             demand(isClean == (shell.sentClose != nil && shell.heardClose != nil), "clean is that both sent a close frame")
             demand(code == (shell.heardClose.map { $0.code ?? 1005 } ?? 1006), "the code is \(code)")
-            demand(reason == (shell.heardClose?.code == nil ? nil : shell.heardClose?.reason), "the reason is another one")
+            demand(reason == (shell.heardClose?.code == nil ? nil : shell.heardClose?.reason), "the reason is wrong")
         }
     }
 
@@ -201,7 +201,7 @@ struct WebSocketHistory {
         demand((machine.state == .closed) == shell.isGone, "whether the transport is there")
         demand(shell.answered == shell.acknowledged, "how many pings are answered")
         demand(!(machine.hears && shell.unanswered != nil && !shell.isWriting), "a ping waits for its pong")
-        demand(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has for ever to close")
-        demand(!shell.hasFailed || shell.isToEnd || shell.isGone, "a connection that failed stays")
+        demand(machine.state == .open || shell.hasTimer || shell.isGone, "a peer has no time limit to close")
+        demand(!shell.hasFailed || shell.isToEnd || shell.isGone, "a failed connection stays open")
     }
 }

@@ -17,7 +17,7 @@ import TransportMachines
     typealias Event = WebSocketMachine.Event
     typealias Action = WebSocketMachine.Action
 
-    /// One row: in a state, an event leads to another one, and to actions.
+    /// One row: an event in a state leads to another state and to actions.
     struct Row: Hashable, Sendable {
         var state: State
         var event: Event
@@ -33,7 +33,7 @@ import TransportMachines
     private static let failure = WebSocketFailure.protocolError("it is wrong")
     private static let broken = Action.ended(code: 1006, reason: nil, isClean: false)
 
-    /// All that happens; whatever is not here is answered with nothing, and changes nothing.
+    /// All transitions; any other event has no effect.
     static let table: [Row] = [
         Row(.open, .appCloses(goodbye), .closing, .sendClose(goodbye), .startCloseTimer),
         Row(.open, .appPings, .open, .sendPing([0, 0, 0, 0, 0, 0, 0, 1])),
@@ -60,13 +60,13 @@ import TransportMachines
         Row(.failed, .closeTimeout, .closed, .dropTransport),
     ]
 
-    /// One of each kind.
+    /// One event of each kind.
     static let events: [Event] = [
         .appCloses(goodbye), .appPings, .received(.ping([1, 2])), .received(.pong([0, 0, 0, 0, 0, 0, 0, 1])),
         .received(.close(goodbye)), .pongWritten, .failed(failure), .abandoned, .transportEnded, .closeTimeout,
     ]
 
-    /// What leads to a state.
+    /// Creates a machine in this state.
     private static func machine(in state: State) -> WebSocketMachine {
         var machine = WebSocketMachine()
         let way: [Event] =
@@ -82,7 +82,7 @@ import TransportMachines
         return machine
     }
 
-    @Test(arguments: State.allCases) func `each event in each state does what the table says`(state: State) {
+    @Test(arguments: State.allCases) func `each event in each state has the effect in the table`(state: State) {
         for event in Self.events {
             var machine = Self.machine(in: state)
             let row = Self.table.first { $0.state == state && $0.event == event }
@@ -96,7 +96,7 @@ import TransportMachines
 
     // MARK: Codes
 
-    /// What the app or a failure says, and what is sent of it.
+    /// The close of the app or of a failure, and the close frame that is sent.
     @Test(
         arguments: [
             (WebSocketClose(), WebSocketClose()), (WebSocketClose(code: 1000), WebSocketClose(code: 1000)),
@@ -106,7 +106,7 @@ import TransportMachines
             (WebSocketClose(code: 1005, reason: "why"), WebSocketClose()), (WebSocketClose(code: 1006), WebSocketClose()),
             (WebSocketClose(code: 1015), WebSocketClose()), (WebSocketClose(code: 5000), WebSocketClose()),
         ])
-    func `codes that may not be sent are left out`(said: WebSocketClose, sent: WebSocketClose) {
+    func `codes that must not be sent are omitted`(said: WebSocketClose, sent: WebSocketClose) {
         var machine = WebSocketMachine()
         #expect(machine.handle(.appCloses(said)) == [.sendClose(sent), .startCloseTimer])
         var failing = WebSocketMachine()
@@ -114,7 +114,7 @@ import TransportMachines
         #expect(failing.handle(.failed(failure)).first == .sendClose(sent))
     }
 
-    @Test func `a peer's close without a code is told as 1005, and answered without one`() {
+    @Test func `a close frame without a code is reported as 1005, and answered without one`() {
         var machine = WebSocketMachine()
         #expect(
             machine.handle(.received(.close(WebSocketClose()))) == [
@@ -125,7 +125,7 @@ import TransportMachines
             closing.handle(.received(.close(WebSocketClose()))) == [.ended(code: 1005, reason: nil, isClean: true)])
     }
 
-    @Test func `the peer's code is told, whatever ours was`() {
+    @Test func `the peer's code is reported, regardless of ours`() {
         var machine = WebSocketMachine()
         _ = machine.handle(.appCloses(WebSocketClose(code: 4001, reason: "ours")))
         #expect(
@@ -138,9 +138,9 @@ import TransportMachines
 
     private static func pong(_ number: UInt8) -> Event { .received(.pong([0, 0, 0, 0, 0, 0, 0, number])) }
 
-    @Test func `a pong answers its ping and all before it, once`() {
+    @Test func `a pong answers its ping and all earlier ones, once`() {
         var machine = WebSocketMachine()
-        #expect(machine.handle(Self.pong(1)) == [], "nothing was asked")
+        #expect(machine.handle(Self.pong(1)) == [], "no ping was sent")
         for number in 1...5 as ClosedRange<UInt8> {
             #expect(machine.handle(.appPings) == [.sendPing([0, 0, 0, 0, 0, 0, 0, number])])
         }
@@ -159,7 +159,7 @@ import TransportMachines
         #expect(machine.handle(Self.pong(5)) == [])
     }
 
-    @Test func `of pings that come faster than pongs go the newest is answered`() {
+    @Test func `only the newest ping is answered if pings arrive faster than pongs are written`() {
         var machine = WebSocketMachine()
         #expect(machine.handle(.received(.ping([1]))) == [.sendPong([1])])
         for number in 2...100 as ClosedRange<UInt8> { #expect(machine.handle(.received(.ping([number]))) == []) }
@@ -170,7 +170,7 @@ import TransportMachines
         #expect(machine.handle(.received(.ping([]))) == [.sendPong([])])
     }
 
-    @Test func `a pong that waits is not sent after the peer's close`() {
+    @Test func `a waiting pong is not sent after the peer's close`() {
         var machine = WebSocketMachine()
         for number in 1...2 as ClosedRange<UInt8> { _ = machine.handle(.received(.ping([number]))) }
         _ = machine.handle(.appCloses(Self.goodbye))
@@ -182,14 +182,14 @@ import TransportMachines
 
     // MARK: Histories
 
-    @Test func `in a million events every rule holds, and every transition is seen`() {
+    @Test func `a million random events keep every rule and cover every transition`() {
         var history = WebSocketHistory(seed: 6455)
         while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
         #expect(history.fault == nil, "life \(history.lives): \(history.log)")
         #expect(history.lives > 10_000)
         for state in State.allCases {
             for kind in WebSocketHistory.Kind.allCases {
-                #expect(history.hasSeen(state, kind), "\(kind) did not come in \(state)")
+                #expect(history.hasSeen(state, kind), "\(kind) did not occur in \(state)")
             }
         }
     }
