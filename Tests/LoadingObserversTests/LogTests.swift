@@ -14,10 +14,10 @@ import Logging
 import Testing
 import URLLoading
 
-/// What a session tells the app's logger.
+/// The messages of a session to the app's logger.
 @Suite(.timeLimit(.minutes(1)))
 struct LogTests {
-    /// Keeps what is logged, for tests that wait for it.
+    /// Keeps the logged lines, for tests that wait for one.
     struct Handler: LogHandler {
         let lines: Watched<[String]>
         var metadata: Logger.Metadata = [:]
@@ -52,7 +52,7 @@ struct LogTests {
         lines.read { $0.map { $0.split(separator: " ").dropFirst(2).prefix { !$0.contains("=") }.joined(separator: " ") } }
     }
 
-    @Test func `a load is told step by step`() async throws {
+    @Test func `each step of a load is logged`() async throws {
         try await withLoggedScenario(
             delegate: Password(),
             reply: {
@@ -95,7 +95,7 @@ struct LogTests {
         }
     }
 
-    @Test func `a request that fails and is tried again is told of`() async throws {
+    @Test func `a failed request and its retry are logged`() async throws {
         let dies = ScriptedReply([.close])
         try await withLoggedScenario(
             .debug, reply: { $0.connection == 0 && $0.number == 1 ? dies : .ok() }
@@ -109,7 +109,7 @@ struct LogTests {
         }
     }
 
-    @Test func `a logger at level info hears nothing`() async throws {
+    @Test func `at level info nothing is logged`() async throws {
         try await withLoggedScenario(.info, reply: { _ in .status(500) }) { server, session, lines in
             _ = try await session.data(from: server.url("/a"))
             #expect(lines.read { $0.isEmpty })

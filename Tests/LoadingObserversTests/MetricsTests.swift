@@ -15,14 +15,14 @@ import MetricsTestKit
 import Testing
 import URLLoading
 
-/// The metrics of HTTP clients, by OpenTelemetry's semantic conventions.
+/// The metrics of OpenTelemetry's semantic conventions for HTTP clients.
 @Suite(.timeLimit(.minutes(1)))
 struct MetricsTests {
     private func labels(_ dimensions: [(String, String)]) -> [String: String] {
         Dictionary(dimensions) { first, _ in first }
     }
 
-    @Test func `each request is measured in seconds, by method, server, status, version and error`() async throws {
+    @Test func `the duration of each request is recorded by method, server, status, version and error`() async throws {
         let metrics = TestMetrics()
         try await withScenario(
             configure: { $0.metricsFactory = metrics },
@@ -47,7 +47,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `a request that is under way is active, and its connection open`() async throws {
+    @Test func `a request in flight is active, and its connection is open`() async throws {
         let metrics = TestMetrics()
         try await withScenario(
             configure: { $0.metricsFactory = metrics },
@@ -67,7 +67,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `a failure is measured with its name`() async throws {
+    @Test func `a failed request is recorded with its error`() async throws {
         let metrics = TestMetrics()
         let port = try RefusingPort()
         try await withSession {
@@ -81,7 +81,7 @@ struct MetricsTests {
         }
     }
 
-    @Test func `servers beyond the hundredth are measured as one`() async throws {
+    @Test func `servers after the hundredth are recorded as one`() async throws {
         let metrics = TestMetrics()
         try await withScriptedServer(reply: { _ in .ok() }) { server in
             try await withSession {

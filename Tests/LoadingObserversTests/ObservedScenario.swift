@@ -13,7 +13,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Runs a test with a session of its own, whose timeout no test should come to.
+/// Runs a test with its own session, whose timeout should not expire.
 func withSession(
     delegate: (any URLSessionDelegate)? = nil, _ configure: (URLSessionConfiguration) -> Void,
     test: (URLSession) async throws -> Void
@@ -39,7 +39,7 @@ func withScenario(
 }
 
 extension URLRequest {
-    /// A request in one expression.
+    /// Creates a request in one expression.
     init(_ url: URL, method: String = "GET", headers: [String: String] = [:], body: Data? = nil) {
         self.init(url: url)
         httpMethod = method
@@ -48,7 +48,7 @@ extension URLRequest {
     }
 }
 
-/// Answers the challenges of a server with one password.
+/// Answers all challenges with one password.
 final class Password: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,

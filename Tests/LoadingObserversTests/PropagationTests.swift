@@ -14,14 +14,14 @@ import Testing
 import Tracing
 import URLLoading
 
-/// What of a trace goes with requests.
+/// The trace fields of requests.
 @Suite(.timeLimit(.minutes(1)))
 struct PropagationTests {
     private func trace(_ request: RecordedRequest) -> [String] {
         ["traceparent", "tracestate", "baggage"].flatMap { name in request.values(of: name).map { "\(name): \($0)" } }
     }
 
-    @Test func `a request says which span it is, once`() async throws {
+    @Test func `a request has the fields of its span, once`() async throws {
         try await withTracedScenario(reply: { _ in .ok() }) { server, session, tracer in
             _ = try await session.data(from: server.url("/a"))
             let parent = try #require(tracer.spans.first).traceparent
@@ -29,7 +29,7 @@ struct PropagationTests {
         }
     }
 
-    @Test func `the app's own traceparent goes as it is, and alone`() async throws {
+    @Test func `the app's own traceparent is sent unchanged, without the tracer's tracestate`() async throws {
         try await withTracedScenario(
             reply: { $0.order == 0 ? .redirect(302, to: "/b") : .ok() }
         ) { server, session, tracer in
@@ -43,7 +43,7 @@ struct PropagationTests {
         }
     }
 
-    @Test func `the session's own traceparent stands as a request's`() async throws {
+    @Test func `the session's own traceparent takes precedence over the tracer's`() async throws {
         try await withTracedScenario(
             configure: { $0.httpAdditionalHeaders = ["traceparent": "ours"] }, reply: { _ in .ok() }
         ) { server, session, _ in
@@ -52,7 +52,7 @@ struct PropagationTests {
         }
     }
 
-    @Test func `baggage stays with the origin that the task began with, also when it is led back`() async throws {
+    @Test func `baggage is sent only to the first origin, and not after a redirect back`() async throws {
         try await withScriptedServer(
             reply: { request in
                 guard let back = request.path.split(separator: "/").last, back != "end" else { return .ok("end") }
@@ -64,7 +64,7 @@ struct PropagationTests {
                     request.path == "/end" ? .ok() : .redirect(307, to: "http://127.0.0.1:\(request.path.dropFirst())")
                 }
             ) { server, session, tracer in
-                // Here, there, and back.
+                // There and back.
                 _ = try await session.data(from: server.url("/\(other.port)/\(server.port)"))
                 let all = [try await server.request(0), try await other.request(0), try await server.request(1)]
                 #expect(all.map { $0.values(of: "baggage") } == [["user=ada"], [], []])
@@ -73,7 +73,7 @@ struct PropagationTests {
         }
     }
 
-    @Test func `a response that varies by traceparent answers the next request from the cache`() async throws {
+    @Test func `a response that varies by traceparent is served from the cache`() async throws {
         try await withTracedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", "max-age=100"), ("Vary", "traceparent")]) }
         ) { server, session, tracer in
@@ -82,7 +82,7 @@ struct PropagationTests {
                 #expect(String(decoding: data, as: UTF8.self) == "0")
             }
             #expect(server.requests.count == 1 && tracer.spans.count == 1)
-            // The app's own is compared as any field.
+            // A traceparent of the app is compared like any other field.
             for value in ["x", "x", "y"] {
                 _ = try await session.data(for: URLRequest(server.url("/a"), headers: ["traceparent": value]))
             }
@@ -90,17 +90,17 @@ struct PropagationTests {
         }
     }
 
-    @Test func `a response that varies by baggage is for requests with that baggage alone`() async throws {
+    @Test func `a response that varies by baggage is not served to traced requests`() async throws {
         try await withTracedScenario(
             reply: { .ok("\($0.order)", [("Cache-Control", "max-age=100"), ("Vary", "baggage")]) }
         ) { server, session, _ in
             for _ in 0..<2 { _ = try await session.data(from: server.url("/a")) }
-            // What an instrument adds is not known when the cache is asked: such responses miss.
+            // The tracer's fields are not known when the cache is consulted: such responses miss.
             #expect(server.requests.count == 2)
         }
     }
 
-    @Test func `a tracer cannot break a message up`() async throws {
+    @Test func `a tracer cannot break the message framing`() async throws {
         try await withScenario(configure: { $0.tracer = HostileTracer() }, reply: { _ in .ok() }) { server, session in
             _ = try await session.data(from: server.url("/a"))
             let request = try await server.request(0)
@@ -110,7 +110,7 @@ struct PropagationTests {
         }
     }
 
-    @Test func `the task's request shows the app's fields, as before`() async throws {
+    @Test func `the task's request has only the app's fields`() async throws {
         try await withTracedScenario(reply: { _ in .ok() }) { server, session, _ in
             let shown = await withCheckedContinuation { continuation in
                 let task = Watched<URLSessionTask?>(nil)
@@ -125,7 +125,7 @@ struct PropagationTests {
     }
 }
 
-/// Says what no request may carry.
+/// Injects fields that no request may have.
 private struct HostileTracer: Tracer {
     typealias Span = NoOpTracer.NoOpSpan
 

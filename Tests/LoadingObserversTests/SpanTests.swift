@@ -15,10 +15,10 @@ import Testing
 import Tracing
 import URLLoading
 
-/// One client span for each request on the wire, by OpenTelemetry's semantic conventions.
+/// One client span per request on the wire, as defined by OpenTelemetry's semantic conventions.
 @Suite(.timeLimit(.minutes(1)))
 struct SpanTests {
-    @Test func `a request is one span that says what was asked and what came`() async throws {
+    @Test func `a request is one span with the attributes of request and response`() async throws {
         try await withTracedScenario(reply: { _ in .ok("body") }) { server, session, tracer in
             let before = DefaultTracerClock.now.nanosecondsSinceEpoch
             _ = try await session.data(from: server.url("/a?b=c", user: "ada:secret"))
@@ -41,7 +41,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `the span is a child of the context in which the task was made`() async throws {
+    @Test func `the span is a child of the context in which the task was created`() async throws {
         try await withTracedScenario(reply: { _ in .ok() }) { server, session, tracer in
             let ends = Watched(0)
             let (task, made) = try await tracer.memory.withSpan("work") { work in
@@ -59,7 +59,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `each redirect is a span of its own`() async throws {
+    @Test func `each redirect has its own span`() async throws {
         try await withTracedScenario(
             reply: { $0.order < 2 ? .redirect(302, to: "/\($0.order + 1)") : .ok("end") }
         ) { server, session, tracer in
@@ -70,14 +70,14 @@ struct SpanTests {
         }
     }
 
-    @Test func `a redirect that is not followed is no failure of its request`() async throws {
+    @Test func `a redirect that is not followed is not a failure of its request`() async throws {
         try await withTracedScenario(reply: { _ in .redirect(302, to: "file:///etc/passwd") }) { server, session, tracer in
             await #expect(throws: URLError.self) { try await session.data(from: server.url("/0")) }
             #expect(tracer.spans.map(\.line) == ["GET /0 302"])
         }
     }
 
-    @Test func `a request with a credential is a span after that of the 401`() async throws {
+    @Test func `a request with a credential has its own span after that of the 401`() async throws {
         try await withTracedScenario(
             delegate: Password(),
             reply: {
@@ -90,7 +90,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `a request that is sent again over a new connection is a span of its own`() async throws {
+    @Test func `a retry over a new connection has its own span`() async throws {
         let dies = ScriptedReply([.close])
         try await withTracedScenario(
             reply: { $0.connection == 0 && $0.number == 1 ? dies : .ok("body") }
@@ -103,7 +103,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `what the cache answers is no span, and what is asked whether it is fresh is one`() async throws {
+    @Test func `a cache hit has no span, and a revalidation has one`() async throws {
         try await withTracedScenario(
             reply: {
                 if $0.path == "/stale" {
@@ -119,7 +119,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `what is asked for again in the background is a span of the same parent`() async throws {
+    @Test func `a background revalidation is a span with the same parent`() async throws {
         let stale = [("Cache-Control", "max-age=0, stale-while-revalidate=100"), ("ETag", "\"1\"")]
         try await withTracedScenario(reply: { $0.order == 0 ? .ok("old", stale) : .ok("new") }) { server, session, tracer in
             let parent = try await tracer.memory.withSpan("work") { work in
@@ -127,14 +127,14 @@ struct SpanTests {
                 return work.spanID
             }
             #expect(try await server.request(1).values(of: "traceparent").count == 1)
-            // The second may end while this looks, and then is in both lists.
+            // The second span may end in between, and is then in both lists.
             let begun = tracer.memory.activeSpans.map { $0.context } + tracer.memory.finishedSpans.map { $0.context }
             let requests = Set(begun.compactMap(\.inMemorySpanContext)).filter { $0.parentSpanID != nil }
             #expect(requests.map(\.parentSpanID) == [parent, parent])
         }
     }
 
-    @Test(arguments: [404, 500, 503]) func `an error of the server is one of the span`(status: Int) async throws {
+    @Test(arguments: [404, 500, 503]) func `an error status is an error of the span`(status: Int) async throws {
         try await withTracedScenario(reply: { _ in .status(status, body: "no") }) { server, session, tracer in
             _ = try await session.data(from: server.url("/a"))
             #expect(tracer.spans.map(\.line) == ["GET /a \(status) error \(status)"])
@@ -142,7 +142,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `a failure is named as the error that the app gets`() async throws {
+    @Test func `a failure is recorded with the error that the app gets`() async throws {
         let rows: [(ScriptedReply, String)] = [
             (.raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort").then(.close), "GET /a 200 error networkConnectionLost"),
             (.raw("HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), "GET /a - error badServerResponse"),
@@ -159,7 +159,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `a server that cannot be reached is a span without a peer`() async throws {
+    @Test func `a request to an unreachable server is a span without a peer`() async throws {
         let tracer = TestTracer()
         let port = try RefusingPort()
         try await withSession {
@@ -188,7 +188,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `a method that the conventions do not know stands beside the name`() async throws {
+    @Test func `an unknown method is recorded in a separate attribute`() async throws {
         try await withTracedScenario(reply: { _ in .ok() }) { server, session, tracer in
             for method in ["PROPFIND", "patch", "PATCH"] {
                 _ = try await session.data(for: URLRequest(server.url("/a"), method: method))
@@ -199,7 +199,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `an upload is one span, and a signature in its URL is not told`() async throws {
+    @Test func `an upload is one span, and a signature in its URL is redacted`() async throws {
         try await withTracedScenario(reply: { .ok($0.bodyText) }) { server, session, tracer in
             let request = URLRequest(server.url("/put?sig=abc&X-Amz-Signature=def&part=1"), method: "PUT")
             let (data, _) = try await session.upload(for: request, from: Data("payload".utf8))
@@ -210,7 +210,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `what takes no HTTP is no span`() async throws {
+    @Test func `a load without HTTP has no span`() async throws {
         let tracer = TestTracer()
         let file = try TemporaryDirectory()
         let path = file.url.appendingPathComponent("a")
@@ -226,7 +226,7 @@ struct SpanTests {
         }
     }
 
-    @Test func `requests of HTTP 2 say so, each with a traceparent`() async throws {
+    @Test func `HTTP 2 requests have their version and a traceparent`() async throws {
         let tracer = TestTracer()
         try await withHTTP2Server(reply: { _ in .ok("body") }) { server in
             try await withSession {
@@ -240,18 +240,18 @@ struct SpanTests {
         }
     }
 
-    @Test func `the span of a WebSocket is its handshake's`() async throws {
+    @Test func `a WebSocket has the span of its handshake`() async throws {
         try await withTracedScenario(reply: { .webSocket($0).then(.readFrames, .stall) }) { server, session, tracer in
             let task = session.webSocketTask(with: try #require(URL(string: "ws://127.0.0.1:\(server.port)/socket")))
             task.resume()
-            // The first message goes when the handshake is over, and the connection stands.
+            // The first message is sent when the handshake is over and the connection is open.
             try await task.send(.string("hello"))
             #expect(tracer.spans.map(\.line) == ["GET /socket 101"])
             task.cancel()
         }
     }
 
-    @Test func `a tracer that does nothing costs no span and no field`() async throws {
+    @Test func `a no-op tracer causes no span and no field`() async throws {
         try await withScenario(configure: { $0.tracer = NoOpTracer() }, reply: { _ in .ok() }) { server, session in
             _ = try await session.data(from: server.url("/a"))
             #expect(try await server.request(0).header("traceparent") == nil)
@@ -259,7 +259,7 @@ struct SpanTests {
     }
 }
 
-/// Loads URLs of a scheme of its own.
+/// Loads URLs of its own scheme.
 private final class OwnProtocol: URLProtocol, @unchecked Sendable {
     // Sendable because it has no state.
     override class func canInit(with request: URLRequest) -> Bool { request.url?.scheme == "own" }

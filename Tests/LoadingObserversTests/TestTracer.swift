@@ -15,7 +15,7 @@ import Testing
 import Tracing
 import URLLoading
 
-/// Keeps spans, and injects by the fields of the W3C.
+/// Keeps spans, and injects the fields of W3C Trace Context.
 struct TestTracer: Tracer {
     typealias Span = InMemorySpan
 
@@ -44,14 +44,14 @@ struct TestTracer: Tracer {
         injector.inject("user=ada", forKey: "baggage", into: &carrier)
     }
 
-    /// The spans that have ended, in order.
+    /// The ended spans, in order.
     var spans: [SeenSpan] { memory.finishedSpans.map { SeenSpan($0) } }
 }
 
-/// What a test looks at of a span.
+/// The properties of a span that tests compare.
 struct SeenSpan: Equatable {
     var name: String
-    /// What it says, as text.
+    /// The attributes as text.
     var attributes: [String: String] = [:]
     var isError: Bool
     let traceparent: String
@@ -80,7 +80,7 @@ struct SeenSpan: Equatable {
 
     subscript(name: String) -> String? { attributes[name] }
 
-    /// Method, path, status or error, and how often the task had sent a request.
+    /// Method, path, status or error, and how many requests the task had sent before.
     var line: String {
         let path = attributes["url.full"].flatMap { URL(string: $0)?.path } ?? "?"
         let again = attributes["http.request.resend_count"].map { " #\($0)" } ?? ""

@@ -18,7 +18,7 @@ import Testing
         return try #require(Data(base64Encoded: lines.joined()))
     }
 
-    @Test func `a certificate tells its names, dates and key`() throws {
+    @Test func `a certificate has its names, dates and key`() throws {
         let facts = try #require(CertificateFacts(der: try der(PEMSamples.certificate)))
         #expect(facts.subjectSummary == "Client ec")
         #expect(facts.commonName == "Client ec")
@@ -36,7 +36,7 @@ import Testing
         #expect(facts.tlsServerEndPointHash == Array(SHA256.hash(data: try der(PEMSamples.certificate))))
     }
 
-    @Test func `an RSA key is told as PKCS 1`() throws {
+    @Test func `an RSA key is in PKCS 1 format`() throws {
         let facts = try #require(CertificateFacts(der: try der(PEMSamples.rsaCertificate)))
         #expect(facts.key.kind == .rsa)
         #expect(facts.keyBits == 2_048)
@@ -44,7 +44,7 @@ import Testing
         #expect(facts.spki.suffix(facts.publicKey.count) == facts.publicKey)
     }
 
-    @Test func `what is no certificate has no facts`() throws {
+    @Test func `an invalid certificate has no facts`() throws {
         #expect(CertificateFacts(der: Data()) == nil)
         #expect(CertificateFacts(der: Data([0x30, 0])) == nil)
         #expect(CertificateFacts(der: try der(PEMSamples.certificate).dropLast()) == nil)

@@ -15,7 +15,7 @@ import SwiftASN1
 import Testing
 import X509
 
-/// A matrix of certificates made on the fly, each with what is wrong with it.
+/// Generated certificates, each with its own defect.
 @Suite struct CertificateMatrixTests {
     private let certificates: TestCertificates
 
@@ -27,7 +27,7 @@ import X509
         return question
     }
 
-    @Test func `each bad certificate has its error and its reason`() async {
+    @Test func `each bad certificate has its error and reason`() async {
         let rows: [(String, TestCertificates.Identity, LoadError.Kind, TrustFailure.Reason)] = [
             ("expired", certificates.expired, .serverCertificateHasBadDate, .expired),
             ("not yet valid", certificates.notYetValid, .serverCertificateNotYetValid, .notYetValid),
@@ -61,11 +61,11 @@ import X509
     }
 
     @Test(arguments: ["example.com", "a.b.example.com", "a.example.org", "127.0.0.1"])
-    func `a wildcard stands for one label`(host: String) async {
+    func `a wildcard matches exactly one label`(host: String) async {
         #expect(await TrustCheck.judge(question(certificates.wildcard, host)).failure?.reason == .wrongHost)
     }
 
-    @Test func `every host that is asked for must be named`() async {
+    @Test func `the certificate must match every requested host`() async {
         var both = question(certificates.valid)
         both.hosts = ["localhost", "other.example"]
         #expect(await TrustCheck.judge(both).failure?.reason == .wrongHost)
@@ -73,7 +73,7 @@ import X509
         #expect(await TrustCheck.judge(both).failure == nil)
     }
 
-    @Test func `extra roots are trusted beside the others, or alone`() async throws {
+    @Test func `extra roots are trusted in addition to the system's, or exclusively`() async throws {
         let stranger = Data(try #require(certificates.unknownAuthority.chain.last))
         var strange = question(certificates.unknownAuthority)
         strange.extraRoots = [stranger]
@@ -89,7 +89,7 @@ import X509
         #expect(await TrustCheck.judge(ours).failure == nil)
     }
 
-    @Test func `no extra roots, and only those, are not the roots of the system`() async throws {
+    @Test func `an empty exclusive list of roots trusts nothing`() async throws {
         let found = TrustRoots.certificates(inFiles: ["/etc/ssl/certs/ca-certificates.crt"], directories: [])
         for root in found.prefix(3) {
             var serializer = DER.Serializer()
@@ -103,7 +103,7 @@ import X509
         }
     }
 
-    @Test func `a certificate is judged as of a date`() async {
+    @Test func `a certificate is evaluated at the given date`() async {
         var past = question(certificates.expired)
         past.date = Date(timeIntervalSinceNow: -7 * 86_400)
         #expect(await TrustCheck.judge(past).failure == nil)
@@ -112,7 +112,7 @@ import X509
         #expect(await TrustCheck.judge(future).failure?.reason == .expired)
     }
 
-    @Test func `a client's certificate is judged as a client's`() async {
+    @Test func `a client certificate is evaluated for client use`() async {
         var question = question(certificates.client)
         question.hosts = []
         question.use = .client
@@ -123,7 +123,7 @@ import X509
         #expect(await TrustCheck.judge(question).failure == nil)
     }
 
-    @Test func `pins are compared with the chain that was validated`() async throws {
+    @Test func `pins are compared with the validated chain`() async throws {
         let chain = certificates.valid.chain.map { Data($0) } + [certificates.root]
         let keys = try chain.map { try #require(CertificateFacts(der: $0)).spkiSHA256 }
         let foreign = Data(repeating: 7, count: 32)
@@ -138,7 +138,7 @@ import X509
                 of: certificates.valid.chain, host: "localhost", roots: [certificates.root], pins: pins
             )
             #expect(failure?.reason == (isMet ? nil : .pins), "\(pins)")
-            // The root was not presented.
+            // The server did not present the root.
             let presented = TrustCheck.failure(
                 ofTrusted: certificates.valid.chain, host: "localhost", requiresStrongKeys: true, pins: pins
             )
@@ -146,7 +146,7 @@ import X509
         }
     }
 
-    @Test func `a pinned certificate that is merely sent along does not count`() async throws {
+    @Test func `a pinned certificate outside the validated chain does not count`() async throws {
         let pinned = certificates.unknownAuthority.chain[1]
         let pins = TrustPins(ca: [try #require(CertificateFacts(der: Data(pinned))).spkiSHA256])
         let padded = certificates.valid.chain + [pinned]
@@ -160,7 +160,7 @@ import X509
         #expect(failure?.reason == .pins)
     }
 
-    @Test func `App Transport Security refuses weak keys even of what the app trusts`() {
+    @Test func `App Transport Security refuses weak keys even if the app trusts the certificate`() {
         let chain = certificates.weakKey.chain
         #expect(TrustCheck.failure(ofTrusted: chain, host: "h", requiresStrongKeys: true, pins: .none)?.reason == .weakKey)
         #expect(TrustCheck.failure(ofTrusted: chain, host: "h", requiresStrongKeys: false, pins: .none) == nil)

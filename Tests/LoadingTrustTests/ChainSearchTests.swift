@@ -13,15 +13,15 @@ import LoadingTrust
 import Testing
 import X509
 
-/// What a server sends along with its certificate: it may be much, lead in circles, or only look like an authority.
+/// Chains that a server presents: long, circular, or with certificates that only look like an authority's.
 @Suite(.timeLimit(.minutes(1)))
 struct ChainSearchTests {
     private func failure(of chain: [Signer], root: Signer) async -> TrustFailure? {
         await TrustCheck.failure(of: chain.map(\.der), host: "a.example", roots: [root.data])
     }
 
-    /// Levels of authorities, each of some with one name and one key, and each signed by the key of the next level: every way
-    /// from bottom to top is another chain.
+    /// Creates levels of authorities. Those of a level share name and key, and are signed by the key of the next level, so that
+    /// every path from bottom to top is a valid chain.
     private func ladder(of levels: Int, each width: Int, under root: Signer) throws -> [Signer] {
         var all: [Signer] = []
         var parent = root
@@ -39,7 +39,7 @@ struct ChainSearchTests {
     }
 
     @Test(arguments: [(2, 16), (12, 8), (8, 4), (100, 4)])
-    func `a chain of more ways than can be tried is refused`(width: Int, levels: Int) async throws {
+    func `a chain with too many possible paths is refused`(width: Int, levels: Int) async throws {
         let (root, stranger) = (try Signer("Root"), try Signer("Strange Root"))
         let ladder = try ladder(of: levels, each: width, under: stranger)
         let chain = [try Signer.server(under: try #require(ladder.first))] + ladder
@@ -49,7 +49,7 @@ struct ChainSearchTests {
         #expect(TrustCheck.path(through: chain.map(\.data)).count <= 33)
     }
 
-    @Test func `the way to the root is found among many`() async throws {
+    @Test func `the path to the root is found among many`() async throws {
         let root = try Signer("Root")
         for (levels, width) in [(3, 8), (1, 30), (20, 1)] {
             let ladder = try ladder(of: levels, each: width, under: root)
@@ -58,7 +58,7 @@ struct ChainSearchTests {
         }
     }
 
-    @Test func `certificates that are sent along count up to a number, each once`() async throws {
+    @Test func `the number of presented certificates is limited, and duplicates count once`() async throws {
         let root = try Signer("Root")
         let issuer = try Signer("Issuer", under: root)
         let leaf = try Signer.server(under: issuer)
@@ -68,7 +68,7 @@ struct ChainSearchTests {
         #expect(await failure(of: [leaf] + Array(repeating: fillers[0], count: 100) + [issuer], root: root) == nil)
     }
 
-    @Test func `an ordinary certificate of a pinned authority signs for nobody`() async throws {
+    @Test func `a certificate below a pinned authority cannot sign others unless it is an authority`() async throws {
         let pinned = try Signer("Pinned Root")
         let ordinary = try Signer("Anybody", under: pinned, .notCertificateAuthority)
         let unmarked = try Signer("Nobody", under: pinned, nil)
@@ -87,21 +87,21 @@ struct ChainSearchTests {
         )
     }
 
-    @Test func `an ordinary certificate under a trusted root signs for nobody`() async throws {
+    @Test func `a certificate below a trusted root cannot sign others unless it is an authority`() async throws {
         let root = try Signer("Root")
         #expect(await failure(of: [try Signer.server(under: root)], root: root) == nil)
         for (name, constraints) in [("marked", BasicConstraints.notCertificateAuthority), ("unmarked", nil)] {
             let ordinary = try Signer("Anybody", under: root, constraints)
             let failure = await failure(of: [try Signer.server(under: ordinary), ordinary], root: root)
             #expect(failure?.kind == .serverCertificateUntrusted, "\(name)")
-            // Nor for an authority.
+            // Nor can it sign an authority.
             let middle = try Signer("Middle", under: ordinary)
             let further = [try Signer.server(under: middle), middle, ordinary]
             #expect(await self.failure(of: further, root: root)?.kind == .serverCertificateUntrusted, "\(name)")
         }
     }
 
-    @Test func `a path length holds under a trusted root`() async throws {
+    @Test func `a path length constraint is enforced below a trusted root`() async throws {
         for (length, isTrusted) in [(nil, true), (1, true), (0, false)] as [(Int?, Bool)] {
             let root = try Signer("Root")
             let upper = try Signer("Upper", under: root, .isCertificateAuthority(maxPathLength: length))
@@ -112,7 +112,7 @@ struct ChainSearchTests {
         }
     }
 
-    @Test func `an authority's path length holds in what was presented`() throws {
+    @Test func `a path length constraint is enforced in the presented chain`() throws {
         for (length, count) in [(0, 2), (1, 3)] {
             let root = try Signer("Root", .isCertificateAuthority(maxPathLength: length))
             let middle = try Signer("Middle", under: root)

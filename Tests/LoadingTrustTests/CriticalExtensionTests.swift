@@ -14,8 +14,7 @@ import SwiftASN1
 import Testing
 import X509
 
-/// Extensions that whoever does not know them must not overlook, and those about certificate policies in particular (RFC 5280,
-/// sections 4.2 and 6.1).
+/// Critical extensions that must not be ignored, in particular those about certificate policies (RFC 5280, sections 4.2 and 6.1).
 @Suite struct CriticalExtensionTests {
     private static func named(_ arcs: [UInt8]) -> [UInt8] { [6, UInt8(arcs.count)] + arcs }
     private static func sequence(_ content: [UInt8]) -> [UInt8] { [0x30, UInt8(content.count)] + content }
@@ -37,7 +36,7 @@ import X509
     }
     private static let unknown = Certificate.Extension(oid: [1, 2, 3, 4], critical: true, value: [5, 0])
 
-    /// Of a server's certificate under an issuer under another one under the root.
+    /// The failure for a server's certificate below two intermediate authorities.
     private func failure(
         _ upper: [Certificate.Extension], _ lower: [Certificate.Extension], _ server: [Certificate.Extension]
     ) async throws -> TrustFailure? {
@@ -48,7 +47,7 @@ import X509
         return await TrustCheck.failure(of: [leaf, bottom, top].map(\.der), host: "a.example", roots: [root.data])
     }
 
-    @Test func `policies are of no account where no certificate demands one`() async throws {
+    @Test func `policies are ignored if no certificate requires one`() async throws {
         let rows: [([Certificate.Extension], [Certificate.Extension], [Certificate.Extension])] = [
             ([Self.policies(Self.gold)], [Self.policies(Self.silver)], []),
             ([Self.inhibitAny(0)], [Self.policies(Self.any)], [Self.policies(Self.gold)]),
@@ -58,7 +57,7 @@ import X509
         for (index, row) in rows.enumerated() { #expect(try await failure(row.0, row.1, row.2) == nil, "\(index)") }
     }
 
-    @Test func `where a policy is demanded, the whole chain must have it`() async throws {
+    @Test func `a required policy must apply to the whole chain`() async throws {
         let (gold, silver, any) = (Self.policies(Self.gold), Self.policies(Self.silver), Self.policies(Self.any))
         let demand = Self.constraints(explicit: 0)
         let map = Self.mapping(Self.gold, Self.silver)
@@ -86,14 +85,14 @@ import X509
         }
     }
 
-    @Test func `an extension about policies that is malformed is refused`() async throws {
+    @Test func `a malformed policy extension is refused`() async throws {
         for name in [[2, 5, 29, 32], [2, 5, 29, 33], [2, 5, 29, 36], [2, 5, 29, 54]] as [ASN1ObjectIdentifier] {
             let odd = Certificate.Extension(oid: name, critical: true, value: [5, 0])
             #expect(try await failure([odd], [], [])?.reason == .rules, "\(name)")
         }
     }
 
-    @Test func `a critical extension that nobody knows is named as the reason`() async throws {
+    @Test func `an unknown critical extension is reported as the reason`() async throws {
         for row in [([Self.unknown], [], []), ([], [Self.unknown], []), ([], [], [Self.unknown])] {
             let failure = try await failure(row.0, row.1, row.2)
             #expect(failure?.reason == .rules)

@@ -20,7 +20,7 @@ import Testing
         try #require(Data(base64Encoded: pem.split(separator: "\n").filter { !$0.hasPrefix("-----") }.joined()))
     }
 
-    @Test func `PKCS 12 files of every kind are read`() throws {
+    @Test func `PKCS 12 files of all kinds are read`() throws {
         let rows: [(String, Data, String?, Int)] = [
             ("modern", PKCS12Samples.modern, "geheim", 2), ("legacy", PKCS12Samples.legacy, "geheim", 2),
             ("mixed legacy", PKCS12Samples.mixedLegacy, "geheim", 2), ("SHA-512", PKCS12Samples.sha512, "geheim", 2),
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `what is wrong with a PKCS 12 file is said`() throws {
+    @Test func `an invalid PKCS 12 file is refused with a reason`() throws {
         let rows: [(String, Data, String?, IdentityFailure)] = [
             ("wrong", PKCS12Samples.modern, "x", .wrongPassword), ("wrong, legacy", PKCS12Samples.legacy, "x", .wrongPassword),
             ("wrong, no seal", PKCS12Samples.unsealed, "x", .wrongPassword),
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `a damaged PKCS 12 file fails, whatever is damaged`() {
+    @Test func `a damaged PKCS 12 file fails or has a matching key`() {
         for file in [PKCS12Samples.modern, PKCS12Samples.legacy, PKCS12Samples.unsealed] {
             for index in stride(from: 0, to: file.count, by: 23) {
                 var damaged = file
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `the rounds of a PKCS 12 file count together`() throws {
+    @Test func `the iterations of a PKCS 12 file are limited in total`() throws {
         func node(_ tag: UInt8, _ content: [UInt8]) -> [UInt8] {
             [tag, 0x83, UInt8(content.count >> 16), UInt8(content.count >> 8 & 0xFF), UInt8(content.count & 0xFF)] + content
         }
@@ -101,7 +101,7 @@ import Testing
             options: .ignoreUnknownCharacters
         ) ?? Data()
 
-    @Test func `the certificate of the key comes first, then its issuers, then what else there is`() throws {
+    @Test func `the certificate of the key comes first, then its issuers, then the others`() throws {
         let root = try Signer("Root")
         let issuer = try Signer("Issuer", under: root)
         let (leaf, other) = (try Signer.server(under: issuer), try Signer.server(under: issuer))
@@ -113,7 +113,7 @@ import Testing
         #expect(identity.certificates == [leaf, issuer, root, other, twin].map(\.data))
     }
 
-    @Test func `PEM keys of every kind are read`() throws {
+    @Test func `PEM keys of all kinds are read`() throws {
         let certificates = pem(PEMSamples.certificate, PEMSamples.issuer)
         let rows: [(String, String, String?)] = [
             ("SEC 1", PEMSamples.sec1, nil), ("PKCS 8", PEMSamples.pkcs8, nil), ("AES-256", PEMSamples.aes256, "geheim"),
@@ -127,7 +127,7 @@ import Testing
                 let together = try IdentityReader.identity(
                     pem: pem(key, "Bag Attributes", PEMSamples.issuer, PEMSamples.certificate), key: nil, password: password
                 )
-                #expect(apart == together, "\(name): the key's certificate comes first, wherever it stood")
+                #expect(apart == together, "\(name): the key's certificate comes first, wherever it was")
                 #expect(apart.certificates.count == 2)
                 #expect(IdentityReader.matches(certificate: apart.certificates[0], key: apart.privateKey))
             } catch {
@@ -157,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `what is wrong with PEM is said`() throws {
+    @Test func `an invalid PEM file is refused with a reason`() throws {
         let certificate = pem(PEMSamples.certificate)
         let rows: [(String, Data, Data?, String?, IdentityFailure)] = [
             ("no password", certificate, pem(PEMSamples.aes256), nil, .passwordRequired),
@@ -183,7 +183,7 @@ import Testing
         }
     }
 
-    @Test func `nothing of the key is ever printed`() throws {
+    @Test func `a description never contains the key`() throws {
         let identity = try IdentityReader.identity(pkcs12: PKCS12Samples.modern, password: "geheim")
         #expect("\(identity)" == "an identity with 2 certificates")
     }

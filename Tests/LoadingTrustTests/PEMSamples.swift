@@ -23,7 +23,7 @@ enum PEMSamples {
         AfAp+HI+Yq19vsECIQCOsDpqq0YseyUY92ZKcdTI6uKhgiaKFCEudWIUaeCwSQ==
         -----END CERTIFICATE-----
         """
-    /// "Client Authority", which signed it.
+    /// "Client Authority", its issuer.
     static let issuer = """
         -----BEGIN CERTIFICATE-----
         MIIBfTCCASKgAwIBAgIUPlY+pAJxmx7jB1KlNUVInlnDJWIwCgYIKoZIzj0EAwIw
@@ -102,7 +102,7 @@ enum PEMSamples {
         8wCNRiaAaqikqrwTbKcNYDyGErfXiqM8yq2j9pigx1IyHQf0fPgy
         -----END ENCRYPTED PRIVATE KEY-----
         """
-    /// OpenSSL's own: AES-256-CBC.
+    /// OpenSSL's own format: AES-256-CBC.
     static let traditionalAES = """
         -----BEGIN EC PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED
@@ -113,7 +113,7 @@ enum PEMSamples {
         am8zHpyOaQGtUcJFz/qb0mZDT6ktYblS5LlcUfOjfTI=
         -----END EC PRIVATE KEY-----
         """
-    /// OpenSSL's own: triple DES.
+    /// OpenSSL's own format: triple DES.
     static let traditionalTripleDES = """
         -----BEGIN EC PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED
@@ -212,7 +212,7 @@ enum PEMSamples {
         0l2hR0oVBKWZHWZkCTRHJfY=
         -----END PRIVATE KEY-----
         """
-    /// OpenSSL's own: AES-128-CBC, password "geheim".
+    /// OpenSSL's own format: AES-128-CBC, password "geheim".
     static let rsaTraditional = """
         -----BEGIN RSA PRIVATE KEY-----
         Proc-Type: 4,ENCRYPTED

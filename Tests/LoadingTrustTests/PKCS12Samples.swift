@@ -9,8 +9,7 @@
 
 import Foundation
 
-/// One client's identity (P-256, "Client ec", 2020 to 2120) in the PKCS #12 files of OpenSSL 3.0, made with
-/// `openssl pkcs12 -export`.
+/// A client's identity (P-256, "Client ec", 2020 to 2120) in PKCS #12 files of OpenSSL 3.0, made with `openssl pkcs12 -export`.
 enum PKCS12Samples {
     /// AES-256-CBC, HMAC with SHA-256; password "geheim".
     static let modern = bytes(
@@ -35,7 +34,7 @@ enum PKCS12Samples {
         oVNPjsGMy1Rq3BeZbjwhe6GUbWt4ZAwrz3WeBAgXkMp9BWZUkAICCAA=
         """
     )
-    /// RC2 of 40 bits for the certificates, triple DES for the key.
+    /// RC2-40 for the certificates, triple DES for the key.
     static let legacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -56,7 +55,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBRDy/iTCMM3bFs3L3tfHxRC2/ptvwQImThc474CpbgCAggA
         """
     )
-    /// RC2 of 128 bits for the certificates, DES with two keys for the key.
+    /// RC2-128 for the certificates, two-key triple DES for the key.
     static let mixedLegacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -77,7 +76,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBTgSHuoxrqBUNwmHBwSR9M0DOYQUgQIOoc5Y4KhqL8CAggA
         """
     )
-    /// AES-128 and AES-192, sealed with SHA-512.
+    /// AES-128 and AES-192, with a SHA-512 MAC.
     static let sha512 = bytes(
         """
         MIIGDAIBAzCCBaIGCSqGSIb3DQEHAaCCBZMEggWPMIIFizCCBEIGCSqGSIb3DQEHBqCCBDMwggQvAgEAMIIEKAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -123,7 +122,7 @@ enum PKCS12Samples {
         nurR1QxKYygX7dC2mwurxqXprx/CzSsu90jVBAg818+VV5Cj5AICCAA=
         """
     )
-    /// Password "pässwörter", which PKCS #12 has as UTF-16.
+    /// Password "pässwörter", which PKCS #12 encodes as UTF-16.
     static let accentedLegacy = bytes(
         """
         MIIFWgIBAzCCBSAGCSqGSIb3DQEHAaCCBREEggUNMIIFCTCCA/8GCSqGSIb3DQEHBqCCA/AwggPsAgEAMIID5QYJKoZIhvcNAQcBMBwGCiqGSIb3DQEM
@@ -165,7 +164,7 @@ enum PKCS12Samples {
         lgO0P1cStmBh5itGZ/NoM9orMDEwITAJBgUrDgMCGgUABBSB5yGF/ZHHsY33s2T+URvRIbH1oQQICKTuLQV0o7QCAggA
         """
     )
-    /// What the two files below share: both certificates, up to where the key begins.
+    /// The common part of the two files below: both certificates, up to the beginning of the key.
     private static let certificates = """
         CiqGSIb3DQEJFgGgggGyBIIBrjCCAaowggFQoAMCAQICFGewYQH+w5EncTNmwJYhN6jR/nWEMAoGCCqGSM49BAMCMBsxGTAXBgNVBAMMEENsaWVudCBB
         dXRob3JpdHkwIBcNMjAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMCYxEjAQBgNVBAMMCUNsaWVudCBlYzEQMA4GA1UECgwHRXhhbXBsZTBZMBMG
@@ -178,7 +177,7 @@ enum PKCS12Samples {
         QgAEdBWhJCkSOTUIk9KP2m7yFgjNjyxd8z27kPpMbErI1vj6qzFqzS4TqG/z2kLcTM2Y4clooqe0x8bUZ4IRlbV3iKNCMEAwDwYDVR0TAQH/BAUwAwEB
         /zAOBgNVHQ8BAf8EBAMCAgQwHQYDVR0OBBYEFEMYi3CgJaDCQmVXQxevgWCIMeFFMAoGCCqGSM49BAMCA0kAMEYCIQC8pwDDpDaAhvB6StMrUxIWvECy
         """
-    /// Without a seal: a wrong password shows only when it is decrypted.
+    /// Without a MAC: a wrong password is only found by decryption.
     static let unsealed = bytes(
         """
         MIIFLgIBAzCCBScGCSqGSIb3DQEHAaCCBRgEggUUMIIFEDCCA8cGCSqGSIb3DQEHAaCCA7gEggO0MIIDsDCCAf4GCyqGSIb3DQEMCgEDoIIBxjCCAcIG
@@ -190,7 +189,7 @@ enum PKCS12Samples {
         FTEWBBRRS5YDtD9XErZgYeYrRmfzaDPaKw==
         """
     )
-    /// Sealed, but not encrypted.
+    /// With a MAC, but not encrypted.
     static let clear = bytes(
         """
         MIIFBwIBAzCCBL0GCSqGSIb3DQEHAaCCBK4EggSqMIIEpjCCA8cGCSqGSIb3DQEHAaCCA7gEggO0MIIDsDCCAf4GCyqGSIb3DQEMCgEDoIIBxjCCAcIG
@@ -201,7 +200,7 @@ enum PKCS12Samples {
         Z/NoM9orMEEwMTANBglghkgBZQMEAgEFAAQghwUM2l0YH82101CAg+p05Ee0wHo6mtDE9Js2TegmAXoECGbiVtJUz4LIAgIIAA==
         """
     )
-    /// A certificate only.
+    /// Only a certificate.
     static let withoutKey = bytes(
         """
         MIICxwIBAzCCAn0GCSqGSIb3DQEHAaCCAm4EggJqMIICZjCCAmIGCSqGSIb3DQEHBqCCAlMwggJPAgEAMIICSAYJKoZIhvcNAQcBMFcGCSqGSIb3DQEF
@@ -215,7 +214,7 @@ enum PKCS12Samples {
         N/x3vEYECOW3NG7r+Zu6AgIIAA==
         """
     )
-    /// A key only.
+    /// Only a key.
     static let withoutCertificate = bytes(
         """
         MIIBfgIBAzCCATQGCSqGSIb3DQEHAaCCASUEggEhMIIBHTCCARkGCSqGSIb3DQEHAaCCAQoEggEGMIIBAjCB/wYLKoZIhvcNAQwKAQKgge8wgewwVwYJ

@@ -12,7 +12,7 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// A certificate with its key (P-256): an authority's or a server's, as odd as a test wants it.
+/// A certificate with its key (P-256), of an authority or a server, with any defects that a test needs.
 struct Signer {
     let certificate: Certificate
     let der: [UInt8]
@@ -21,8 +21,8 @@ struct Signer {
     var data: Data { Data(der) }
     var keyPEM: String { key.pemRepresentation }
 
-    /// Makes a certificate that a parent signs, or itself if there is none, with its own key or a twin's, and extensions besides its
-    /// constraints and its names.
+    /// Creates a certificate signed by `parent`, or self-signed, with its own key or that of another one, and with additional
+    /// extensions.
     init(
         _ commonName: String, under parent: Signer? = nil, keyOf twin: Signer? = nil,
         _ constraints: BasicConstraints? = .isCertificateAuthority(maxPathLength: nil), names: [GeneralName] = [],
@@ -44,7 +44,7 @@ struct Signer {
         der = serializer.serializedBytes
     }
 
-    /// A server's, for a.example.
+    /// A server's certificate for a.example.
     static func server(under parent: Signer, extensions: [Certificate.Extension] = []) throws -> Signer {
         try Signer("Server", under: parent, .notCertificateAuthority, names: [.dnsName("a.example")], extensions: extensions)
     }

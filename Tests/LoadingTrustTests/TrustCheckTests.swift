@@ -31,7 +31,7 @@ import X509
             ("*.my_app.example", "a.my_app.example."),
         ]
     )
-    func `a server with the right name is trusted`(name: String, host: String) async throws {
+    func `a matching DNS name is trusted`(name: String, host: String) async throws {
         let leaf = try authority.leaf([.dnsName(name)])
         #expect(try await failure(of: leaf, host: host) == nil)
     }
@@ -44,18 +44,18 @@ import X509
             ("a.*.example", "a.b.example"), ("my_app.example", "my-app.example"), ("my\0.example", "my"), ("", "a.example"),
         ]
     )
-    func `a server with another name is not`(name: String, host: String) async throws {
+    func `another DNS name is not trusted`(name: String, host: String) async throws {
         let leaf = try authority.leaf([.dnsName(name)])
         #expect(try await failure(of: leaf, host: host)?.kind == .serverCertificateUntrusted)
     }
 
-    @Test func `an address must be named as an address`() async throws {
+    @Test func `an address must match an address entry`() async throws {
         let leaf = try authority.leaf([.ipAddress(ASN1OctetString(contentBytes: [127, 0, 0, 1]))])
         #expect(try await failure(of: leaf, host: "127.0.0.1") == nil)
         #expect(try await failure(of: leaf, host: "127.0.0.2")?.kind == .serverCertificateUntrusted)
     }
 
-    @Test func `the zone of an address is nothing to its certificate`() async throws {
+    @Test func `the zone of an address is ignored`() async throws {
         let address = ASN1OctetString(contentBytes: [0xFE, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1])
         let leaf = try authority.leaf([.ipAddress(address)])
         for host in ["fe80::1", "fe80::1%eth0", "[fe80::1%25eth0]"] {
@@ -64,17 +64,17 @@ import X509
         #expect(try await failure(of: leaf, host: "fe80::2%eth0")?.reason == .wrongHost)
     }
 
-    @Test func `a common name alone names nobody`() async throws {
+    @Test func `a common name is not sufficient`() async throws {
         let leaf = try authority.leaf([], commonName: "a.example")
         #expect(try await failure(of: leaf, host: "a.example")?.message.contains("common name") == true)
     }
 
-    @Test func `the certificate of an authority is no server's`() async throws {
+    @Test func `the certificate of an authority is refused for a server`() async throws {
         let leaf = try authority.leaf([.dnsName("a.example")], constraints: .isCertificateAuthority(maxPathLength: nil))
         #expect(try await failure(of: leaf, host: "a.example")?.message.contains("of a CA") == true)
     }
 
-    @Test func `a certificate for clients is no server's`() async throws {
+    @Test func `a client certificate is refused for a server`() async throws {
         let leaf = try authority.leaf([.dnsName("a.example")], usages: [.clientAuth])
         #expect(try await failure(of: leaf, host: "a.example")?.message.contains("extended key usage") == true)
         let anything = try authority.leaf([.dnsName("a.example")], usages: [.any])
@@ -83,7 +83,7 @@ import X509
         #expect(try await failure(of: unlimited, host: "a.example") == nil)
     }
 
-    @Test func `an authority that may only speak for some names is held to it`() async throws {
+    @Test func `name constraints of an authority are enforced`() async throws {
         let limited = try LocalAuthority(permitted: ["good.example"])
         let good = try limited.leaf([.dnsName("www.good.example")])
         let bad = try limited.leaf([.dnsName("www.bad.example")])
@@ -92,20 +92,20 @@ import X509
         #expect(failure?.kind == .serverCertificateUntrusted)
     }
 
-    @Test func `a certificate that is itself a root is trusted`() async throws {
+    @Test func `a root certificate is trusted as a server's certificate`() async throws {
         let certificates = try TestCertificates.shared.get()
         let own = certificates.selfSigned.chain[0]
         #expect(await TrustCheck.failure(of: [own], host: "localhost", roots: [Data(own)]) == nil)
         #expect(await TrustCheck.failure(of: [own], host: "other", roots: [Data(own)])?.kind == .serverCertificateUntrusted)
     }
 
-    @Test func `a short RSA key is refused, even of a root`() async throws {
+    @Test func `a short RSA key is refused, even that of a root`() async throws {
         let weak = try #require(Data(base64Encoded: weakCertificate, options: .ignoreUnknownCharacters))
         let failure = await TrustCheck.failure(of: [Array(weak)], host: "localhost", roots: [weak])
         #expect(failure?.kind == .serverCertificateUntrusted)
     }
 
-    @Test func `what is no certificate is malformed`() async throws {
+    @Test func `an invalid certificate is malformed`() async throws {
         for chain in [[], [[]], [[0x30, 0x80]], [try authority.leaf([.dnsName("a")]), [1, 2, 3]]] as [[[UInt8]]] {
             let failure = await TrustCheck.failure(of: chain, host: "a", roots: [authority.root])
             #expect(failure?.kind == .serverCertificateUntrusted)
@@ -113,7 +113,7 @@ import X509
         }
     }
 
-    @Test func `a needless certificate of a kind that is not supported is passed over`() async throws {
+    @Test func `an unsupported certificate is ignored if it is not needed`() async throws {
         let weak = Array(try #require(Data(base64Encoded: weakCertificate, options: .ignoreUnknownCharacters)))
         let root = try Signer("Root")
         let intermediate = try Signer("Intermediate", under: root)
@@ -121,17 +121,17 @@ import X509
         for chain in [[leaf.der, intermediate.der, weak], [leaf.der, weak, intermediate.der, weak]] {
             #expect(await TrustCheck.failure(of: chain, host: "a.example", roots: [root.data]) == nil)
         }
-        // Where no way leads to a root, it may be what is missing; and nothing in the place of the first is passed over.
+        // Without a path to a root, it may be the missing one. The first certificate is never ignored.
         let missing = await TrustCheck.failure(of: [leaf.der, weak], host: "a.example", roots: [root.data])
         #expect(missing?.reason == .weakKey)
         let first = await TrustCheck.failure(of: [weak, leaf.der, intermediate.der], host: "a.example", roots: [root.data])
         #expect(first?.reason == .weakKey)
-        // What else is wrong is still said.
+        // Other failures are still reported.
         let elsewhere = await TrustCheck.failure(of: [leaf.der, intermediate.der, weak], host: "b.example", roots: [root.data])
         #expect(elsewhere?.reason == .wrongHost)
     }
 
-    @Test func `root files are read once per certificate, and what is none is passed over`() throws {
+    @Test func `root files are read once per certificate, and invalid files are ignored`() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("roots-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -143,7 +143,7 @@ import X509
     }
 }
 
-/// Signs leaves that are as odd as a test wants them.
+/// Signs server certificates with any defects that a test needs.
 private struct LocalAuthority {
     let root: Data
     private let key = P256.Signing.PrivateKey()
@@ -194,7 +194,7 @@ private struct LocalAuthority {
     }
 }
 
-/// For localhost, RSA-1024, signed by itself, 2020 to 2120; made with `openssl req` and `openssl ca -selfsign`.
+/// For localhost, RSA-1024, self-signed, 2020 to 2120; made with `openssl req` and `openssl ca -selfsign`.
 private let weakCertificate = """
     MIIB2zCCAUSgAwIBAgIBATANBgkqhkiG9w0BAQsFADAPMQ0wCwYDVQQDDAR3ZWFrMCAXDTIwMDEwMTAwMDAwMFoYDzIxMjAwMTAx
     MDAwMDAwWjAPMQ0wCwYDVQQDDAR3ZWFrMIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQDQU1vHUrGoiApXSVt322gYAEFiQft3

@@ -15,7 +15,7 @@ import Testing
 @testable import NetworkPaths
 
 @Suite struct InterfaceKindTests {
-    @Test func `sysfs tells what an interface is`() throws {
+    @Test func `the kind of an interface is read from sysfs`() throws {
         let folder = try TemporaryDirectory()
         func make(_ name: String, uevent: String, type: String = "1", others: [String] = []) throws {
             let place = folder.url.appendingPathComponent("class/net/\(name)")

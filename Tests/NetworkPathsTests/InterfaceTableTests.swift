@@ -27,7 +27,7 @@ import Testing
 
     private static let up: UInt32 = 0x41
 
-    @Test func `an interface counts once it is up, has its carrier and an address beyond its link`() {
+    @Test func `an interface counts if it is up, has a carrier and an address of more than link scope`() {
         let address = NetlinkReader.Message.address(index: 2, bytes: [1, 0, 0, 0], scope: 0, isUsable: true)
         let local = NetlinkReader.Message.address(index: 2, bytes: [9, 0, 0, 0], scope: 253, isUsable: true)
         #expect(path(table(.link(index: 2, name: "a", flags: Self.up), address)).interfaces.map(\.name) == ["a"])
@@ -38,7 +38,7 @@ import Testing
         #expect(path(table(address)).interfaces.isEmpty)
     }
 
-    @Test func `addresses of the machine and of one link are its own, though they lead nowhere`() {
+    @Test func `local addresses include those of loopback and link scope`() {
         let table = table(
             .link(index: 1, name: "lo", flags: Self.up | 0x08), .link(index: 2, name: "a", flags: Self.up),
             .link(index: 3, name: "b", flags: 0), .address(index: 1, bytes: [7], scope: 0, isUsable: true),
@@ -58,7 +58,7 @@ import Testing
         #expect(path(table, [3]).isSatisfied && !path(table).isSatisfied)
     }
 
-    @Test func `what went away is gone, and a new name counts`() {
+    @Test func `removed addresses and links disappear, and a new name is applied`() {
         var table = table(
             .link(index: 2, name: "a", flags: Self.up), .address(index: 2, bytes: [1], scope: 0, isUsable: true),
             .address(index: 2, bytes: [2], scope: 0, isUsable: true)
@@ -73,7 +73,7 @@ import Testing
         #expect(path(table).interfaces.isEmpty)
     }
 
-    @Test func `a flood of addresses and links is bounded`() {
+    @Test func `the numbers of addresses and links are limited`() {
         var table = InterfaceTable()
         for index in 0..<InterfaceTable.limit * 2 { _ = table.take(.link(index: index, name: "a\(index)", flags: Self.up)) }
         #expect(table.links.count == InterfaceTable.limit)

@@ -14,7 +14,7 @@ import Testing
 
 @testable import NetworkPaths
 
-/// A message of rtnetlink(7) as the kernel would write it.
+/// Builds messages of rtnetlink(7) as the kernel sends them.
 struct NetlinkBytes {
     var bytes: [UInt8] = []
 
@@ -62,7 +62,7 @@ struct NetlinkBytes {
         return messages
     }
 
-    @Test func `messages are read in their order`() {
+    @Test func `messages are read in order`() {
         #expect(
             messages(Self.transcript) == [
                 .link(index: 2, name: "eth0", flags: 0x41),
@@ -74,7 +74,7 @@ struct NetlinkBytes {
         )
     }
 
-    @Test func `an address that somebody else has, or that is not checked yet, is not usable`() {
+    @Test func `a duplicate or tentative address is not usable`() {
         for (flags, isUsable) in [(0x08, false), (0x40, false), (0x44, true), (0x80, true)] as [(UInt8, Bool)] {
             var bytes = NetlinkBytes()
             bytes.addAddress(2, [192, 0, 2, 7], flags: flags)
@@ -82,14 +82,14 @@ struct NetlinkBytes {
         }
     }
 
-    @Test func `the local address of a point-to-point link counts, not the other end's`() {
+    @Test func `the local address of a point-to-point link counts, not the peer's`() {
         var bytes = NetlinkBytes()
         let fixed: [UInt8] = [2, 32, 0, 0] + NetlinkBytes.number(Int32(5))
         bytes.add(20, fixed + NetlinkBytes.attribute(1, [10, 0, 0, 2]) + NetlinkBytes.attribute(2, [10, 0, 0, 1]))
         #expect(messages(bytes.bytes) == [.address(index: 5, bytes: [10, 0, 0, 1], scope: 0, isUsable: true)])
     }
 
-    @Test func `a transcript that is cut at any byte gives the messages that were whole`() {
+    @Test func `a truncated transcript gives its complete messages`() {
         let whole = messages(Self.transcript)
         for count in 0..<Self.transcript.count {
             let some = messages(Array(Self.transcript.prefix(count)))
@@ -98,7 +98,7 @@ struct NetlinkBytes {
         }
     }
 
-    @Test func `that messages were lost is told between those that were not`() {
+    @Test func `lost messages are reported in order`() {
         var bytes = NetlinkBytes()
         bytes.addLink(2, "eth0", flags: 0x41)
         bytes.add(4, NetlinkBytes.number(Int32(0)))
@@ -110,7 +110,7 @@ struct NetlinkBytes {
         )
     }
 
-    @Test func `lengths that are wrong end the reading`() {
+    @Test func `an invalid length ends the reading`() {
         for length in [0, 1, 15, 17_000, .max] as [UInt32] {
             var bytes = Self.transcript
             bytes.replaceSubrange(0..<4, with: NetlinkBytes.number(length))
@@ -118,7 +118,7 @@ struct NetlinkBytes {
         }
     }
 
-    @Test func `random changes leave the messages before them as they are, and the table within bounds`() {
+    @Test func `random changes do not affect earlier messages, and the table stays within its limits`() {
         var numbers = SeededNumbers(seed: 7)
         let transcript = Self.transcript
         let wholes = (0...transcript.count).map { messages(Array(transcript.prefix($0))) }

@@ -14,7 +14,7 @@ import Testing
 
 @testable import NetworkPaths
 
-/// NetworkManager as python-dbusmock plays it, on a bus of the test's own.
+/// NetworkManager, simulated by python-dbusmock on a separate bus.
 private final class ManagerMock: Sendable {
     let address: String
     private let daemon: ServerProcess
@@ -31,7 +31,7 @@ private final class ManagerMock: Sendable {
 
     deinit { daemon.stop() }
 
-    /// Serves the object with these properties until it is stopped; a line of standard output says that it does.
+    /// Serves the object with these properties until it is stopped; a line on standard output reports that it is ready.
     func serve(metered: Int, connectivity: Int = 4, answersAfter seconds: Double = 0) async throws -> ServerProcess {
         let script = """
             import dbus, dbus.service, time, sys
@@ -72,7 +72,7 @@ private final class ManagerMock: Sendable {
     }
 }
 
-/// The machine itself must have a default route for these, whatever its networks are.
+/// These tests need a default route on the machine, over any network.
 @Suite(.timeLimit(.minutes(2)))
 struct NetworkManagerTests {
     private func watch(_ mock: ManagerMock) -> (monitor: SystemPathMonitor, expensive: Watched<Bool?>) {
@@ -83,7 +83,7 @@ struct NetworkManagerTests {
     }
 
     @Test(arguments: [(1, true), (2, false), (3, true), (4, false), (0, false), (77, false)])
-    func `what is metered is expensive`(metered: Int, isExpensive: Bool) async throws {
+    func `a metered network is expensive`(metered: Int, isExpensive: Bool) async throws {
         let mock = try await ManagerMock()
         let manager = try await mock.serve(metered: metered)
         defer { manager.stop() }
@@ -92,7 +92,7 @@ struct NetworkManagerTests {
         _ = monitor
     }
 
-    @Test func `a change is told, and so are its coming and going`() async throws {
+    @Test func `changes are reported, and so are start and end of NetworkManager`() async throws {
         let mock = try await ManagerMock()
         let (monitor, expensive) = watch(mock)
         #expect(try await expensive.value { $0 } == false)
@@ -107,7 +107,7 @@ struct NetworkManagerTests {
         _ = monitor
     }
 
-    @Test func `one that does not answer holds nothing up`() async throws {
+    @Test func `a NetworkManager that does not respond blocks nothing`() async throws {
         let mock = try await ManagerMock()
         let manager = try await mock.serve(metered: 1, answersAfter: 600)
         defer { manager.stop(SIGKILL) }
@@ -116,7 +116,7 @@ struct NetworkManagerTests {
         _ = monitor
     }
 
-    @Test func `what it says of no connectivity counts where a load failed`() async throws {
+    @Test func `no connectivity according to NetworkManager counts as offline`() async throws {
         for (connectivity, isOffline) in [(1, true), (2, false), (3, false), (4, false), (0, false)] {
             let mock = try await ManagerMock()
             let manager = try await mock.serve(metered: 2, connectivity: connectivity)
@@ -127,7 +127,7 @@ struct NetworkManagerTests {
         }
     }
 
-    @Test func `a bus that is not there is nothing to speak of`() async throws {
+    @Test func `a missing bus is ignored`() async throws {
         let monitor = SystemPathMonitor(bus: "unix:path=/nowhere/bus")
         let known = Watched(false)
         _ = monitor.watch { _ in known.change { $0 = true } }

@@ -14,12 +14,12 @@ import NetworkPaths
 import Testing
 
 @Suite(.enabled(if: geteuid() == 0), .timeLimit(.minutes(2))) struct SystemPathMonitorTests {
-    @Test func `what was lost is read anew`() async throws {
+    @Test func `the path is read again after lost messages`() async throws {
         try await OwnProcess.run("LostMessageTests", environment: [:], wrapper: ["/usr/bin/env", "unshare", "-n"])
     }
 }
 
-/// In a network namespace of its own.
+/// In a separate network namespace.
 @Suite(.enabled(if: OwnProcess.isHere("LostMessageTests")), .timeLimit(.minutes(1))) struct LostMessageTests {
     private func ip(_ batch: [String]) async throws {
         let folder = try TemporaryDirectory()
@@ -28,8 +28,8 @@ import Testing
             ServerProcess.Order(["/usr/bin/env", "ip", "-batch", folder.path + "/batch"], output: .nothing))
     }
 
-    /// The monitor's thread is held while far more is told than its socket keeps.
-    @Test func `the path is right again after messages were lost`() async throws {
+    /// The monitor's thread is blocked while more messages are sent than its socket buffers.
+    @Test func `the path is correct after messages were lost`() async throws {
         try await ip([
             "link set lo up", "link add cable0 type veth peer name cable1", "link set cable0 up", "link set cable1 up",
             "addr add 10.1.0.1/32 dev cable0",

@@ -19,13 +19,13 @@ import Testing
         try Avahi.Service(host: host, port: port, address: address, interface: 3, text: text)
     }
 
-    @Test func `what a host says of itself is taken`() throws {
+    @Test func `host, port, address and TXT record of a service are read`() throws {
         let found = try service(host: "Office-Printer_2.local.", text: [3, 97, 61, 49])
         #expect(found.host == "Office-Printer_2.local" && found.port == 80 && found.text == [3, 97, 61, 49])
         #expect(found.address.text == "192.0.2.1" && found.address.scope == 0)
     }
 
-    @Test func `a link-local address is of the interface that has it, and no other address is`() throws {
+    @Test func `only a link-local address gets the interface as its scope`() throws {
         #expect(try service(address: Self.v6).address.text == "fe80::7%3")
         #expect(try service(address: [0x20, 0x01] + Self.v6.dropFirst(2)).address.text == "2001::7")
         let bytes = try service(address: Self.v6).address.socketAddress(port: 0x1234)
@@ -40,7 +40,7 @@ import Testing
         #expect(throws: Avahi.Failure.self) { try service(host: host) }
     }
 
-    @Test func `a service that is not there now, or has no address, is refused`() {
+    @Test func `a service without port or with an invalid address is refused`() {
         #expect(throws: Avahi.Failure.self) { try service(port: 0) }
         for count in [0, 3, 5, 15, 17] {
             #expect(throws: Avahi.Failure.self) { try service(address: [UInt8](repeating: 1, count: count)) }
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: [[4, 97, 61, 49], [255], [1, 97, 2, 98]] as [[UInt8]])
-    func `a TXT record that is damaged is dropped, and the service is found`(text: [UInt8]) throws {
+    func `a malformed TXT record is dropped, and the service is kept`(text: [UInt8]) throws {
         #expect(try service(text: text).text.isEmpty)
     }
 }

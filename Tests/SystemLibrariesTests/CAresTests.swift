@@ -16,32 +16,32 @@ import Testing
 import Glibc
 #endif
 
-/// Asking name servers, without a session around it.
+/// Queries to name servers, without a session.
 @Suite(.timeLimit(.minutes(2))) struct CAresTests {
-    @Test func `a thread that is held up for longer than an answer may take gives up`() async throws {
+    @Test func `a thread suspended for longer than the timeout gives up`() async throws {
         let library = try PreloadedLibrary(source: LeapingClock.source)
         try await OwnProcess.run("LeapingClock", environment: library.environment.mapValues { $0 })
     }
 
-    @Test func `name servers that say nothing are said to have said nothing`() async throws {
+    @Test func `silent name servers are reported as such`() async throws {
         let names = try await ScriptedNameServer.start { _, _ in .nothing }
         let answer = CAres.lookUp("never.test", isV6: false, servers: names.address, milliseconds: 100)
         #expect(answer == .failed("no name server answered"))
         await names.close()
     }
 
-    @Test func `a name server that is not there is said in so many words`() throws {
+    @Test func `an unreachable name server is reported in plain words`() throws {
         let port = try RefusingPort()
         let answer = CAres.lookUp("refused.test", isV6: false, servers: "127.0.0.1:\(port.number)", milliseconds: 5_000)
         guard case .failed(let reason) = answer else {
-            Issue.record("there was an answer: \(answer)")
+            Issue.record("the lookup succeeded: \(answer)")
             return
         }
         #expect(!reason.lowercased().contains("channel") && !reason.isEmpty, "\(reason)")
     }
 }
 
-/// On the thread that asks for it, the clock goes on by forty seconds whenever it is read, as if the thread had slept in between.
+/// On a thread that enables it, the clock advances by forty more seconds with each reading, as if the thread had been suspended.
 @Suite(.enabled(if: OwnProcess.isHere("LeapingClock")), .timeLimit(.minutes(1)))
 struct LeapingClock {
     static let source = #"""
@@ -61,8 +61,8 @@ struct LeapingClock {
         }
         """#
 
-    @Test func `asking a name server that never answers ends`() throws {
-        // Takes datagrams, and nobody reads them.
+    @Test func `a query to a name server that never replies ends`() throws {
+        // Receives datagrams that the test never reads.
         let server = socket(AF_INET, Int32(SOCK_DGRAM.rawValue), 0)
         defer { close(server) }
         var address = sockaddr_in()

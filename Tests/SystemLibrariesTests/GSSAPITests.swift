@@ -12,7 +12,7 @@ import LoadingTestKit
 import SystemLibraries
 import Testing
 
-/// GSSAPI's initiator against a real KDC, in processes of their own, since the library reads its configuration once.
+/// The GSSAPI initiator against a real KDC, in separate processes, as the library reads its configuration once.
 @Suite(.timeLimit(.minutes(1))) struct GSSAPITests {
     @Test func `a user without a ticket`() async throws {
         let realm = try KerberosRealm.start()
@@ -39,7 +39,7 @@ import Testing
         try await OwnProcess.run("WithoutKDCTests", environment: environment)
     }
 
-    @Test func `there is a library`() { #expect(GSSAPI.isAvailable) }
+    @Test func `the library is available`() { #expect(GSSAPI.isAvailable) }
 }
 
 private func reason(_ result: Result<GSSAPI.Step, GSSAPI.Failure>) -> GSSAPI.Failure.Reason? {
@@ -54,16 +54,16 @@ private func context(
     GSSAPI.Context(service: service, credential: credential, channelBinding: binding)
 }
 
-/// SPNEGO's NegTokenInit in GSSAPI's frame (RFC 4178, section 4.2; RFC 2743, section 3.1).
+/// Whether a token is SPNEGO's NegTokenInit in GSSAPI's framing (RFC 4178, section 4.2; RFC 2743, section 3.1).
 private func isInitial(_ token: [UInt8]?) -> Bool {
     token?.first == 0x60 && token?.firstRange(of: [0x06, 0x06, 0x2B, 0x06, 0x01, 0x05, 0x05, 0x02]) != nil
 }
 
-/// Shows a token to the Apache of the surrounding process, by curl.
+/// Sends a token to the Apache server of the parent process with curl.
 private enum Negotiation {
     static let variable = "URL_LOADING_NEGOTIATE_URL"
 
-    /// The status, and the server's token.
+    /// Returns the status, and the server's token.
     static func answer(to token: [UInt8]) throws -> (status: String, token: [UInt8]) {
         let directory = try TemporaryDirectory()
         let url = try #require(ProcessInfo.processInfo.environment[variable])
@@ -84,7 +84,7 @@ private enum Negotiation {
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("WithoutTicketTests"))) struct WithoutTicketTests {
-    @Test func `has no credential`() {
+    @Test func `without a password there is no credential`() {
         #expect(reason(context().step(nil)) == .hasNoCredential)
     }
 
@@ -94,17 +94,17 @@ private enum Negotiation {
     }
 
     @Test(arguments: [("ada", "wrong"), ("bob", "lovelace"), ("ada", "")])
-    func `of which the KDC judges`(user: String, password: String) {
+    func `the KDC refuses a wrong user or password`(user: String, password: String) {
         #expect(reason(context("HTTP@localhost", (user, password)).step(nil)) == .credentialIsRefused)
     }
 
-    @Test func `a realm that nobody knows`() {
+    @Test func `an unknown realm is unreachable`() {
         #expect(reason(context("HTTP@localhost", ("ada@NOWHERE.TEST", "x")).step(nil)) == .kdcIsUnreachable)
     }
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("WithTicketTests"))) struct WithTicketTests {
-    @Test func `begins a handshake, with and without a channel binding`() throws {
+    @Test func `a handshake begins, with and without a channel binding`() throws {
         for binding in [nil, Array("tls-server-end-point:".utf8) + [UInt8](repeating: 7, count: 32)] {
             let step = try context(binding: binding).step(nil).get()
             #expect(isInitial(step.token) && !step.isDone)
@@ -112,17 +112,17 @@ private enum Negotiation {
     }
 
     @Test(arguments: [nil, "ada"], [nil, Array("tls-server-end-point:0123456789".utf8)])
-    func `ends it when the server has proved who it is`(user: String?, binding: [UInt8]?) throws {
+    func `a handshake ends when the server has proved its identity`(user: String?, binding: [UInt8]?) throws {
         let context = context("HTTP@localhost", user.map { ($0, "lovelace") }, binding: binding)
         let answer = try Negotiation.answer(to: #require(try context.step(nil).get().token))
         #expect(answer.status == "200")
         let end = try context.step(answer.token).get()
         #expect(end == GSSAPI.Step(token: nil, isDone: true, isMutual: true))
-        // It is over.
+        // The handshake is over.
         #expect(reason(context.step(answer.token)) == .serverIsRefused)
     }
 
-    @Test func `a channel binding is what the server compares`() throws {
+    @Test func `the server compares the channel binding`() throws {
         let binding = Array("tls-server-end-point:".utf8) + [UInt8](0..<32)
         let other = Array("tls-server-end-point:".utf8) + [UInt8](1..<33)
         let token = try #require(try context(binding: binding).step(nil).get().token)
@@ -132,7 +132,7 @@ private enum Negotiation {
         #expect(try GSSAPIAcceptor.error(of: again, binding: other) == "4")
     }
 
-    @Test func `a server that has not`() throws {
+    @Test func `a server that does not prove its identity is refused`() throws {
         let context = context()
         var answer = try Negotiation.answer(to: #require(try context.step(nil).get().token))
         let last = try #require(answer.token.indices.last)
@@ -140,33 +140,33 @@ private enum Negotiation {
         #expect(reason(context.step(answer.token)) == .serverIsRefused)
     }
 
-    @Test func `a server that the KDC does not know`() {
+    @Test func `a server unknown to the KDC fails the handshake`() {
         #expect(reason(context("HTTP@127.0.0.2").step(nil)) == .serverIsUnknown)
     }
 
     @Test(arguments: [[], [0x60], Array("garbage".utf8), [0x6F, 0x84, 0xFF, 0xFF, 0xFF, 0xFF]])
-    func `a server that answers with nonsense`(token: [UInt8]) throws {
+    func `an invalid token from the server is refused`(token: [UInt8]) throws {
         let context = context()
         _ = try context.step(nil).get()
         #expect(reason(context.step(token)) == .serverIsRefused)
         #expect(reason(context.step(token)) == .serverIsRefused)
     }
 
-    @Test func `a server that does not answer, and an answer to nothing`() throws {
+    @Test func `a missing token and an unsolicited token are refused`() throws {
         let begun = context()
         _ = try begun.step(nil).get()
         #expect(reason(begun.step(nil)) == .serverIsRefused)
         #expect(reason(context().step([1, 2, 3])) == .serverIsRefused)
     }
 
-    @Test func `handshakes at the same time`() async throws {
+    @Test func `handshakes can run concurrently`() async throws {
         try await withThrowingTaskGroup(of: Bool.self) { group in
             for _ in 0..<16 { group.addTask { isInitial(try context().step(nil).get().token) } }
             for try await isGood in group { #expect(isGood) }
         }
     }
 
-    @Test func `one handshake from many threads fails for all but one`() async {
+    @Test func `concurrent steps of one handshake fail except one`() async {
         let context = context()
         let count = await withTaskGroup(of: Bool.self) { group in
             for _ in 0..<8 { group.addTask { (try? context.step(nil).get()) != nil } }
@@ -177,7 +177,7 @@ private enum Negotiation {
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("WithoutKDCTests"))) struct WithoutKDCTests {
-    @Test func `cannot be asked for a service`() {
+    @Test func `a service ticket cannot be obtained`() {
         #expect(reason(context().step(nil)) == .kdcIsUnreachable)
         #expect(reason(context("HTTP@localhost", ("ada", "lovelace")).step(nil)) == .kdcIsUnreachable)
     }

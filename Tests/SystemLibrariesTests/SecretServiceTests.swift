@@ -14,23 +14,23 @@ import Testing
 
 private let schema = "org.urlloading.Test"
 
-/// The Secret Service as GNOME Keyring gives it, on a session bus of the test's own; and its absence.
+/// The Secret Service of GNOME Keyring on a separate session bus, and its absence.
 @Suite(.timeLimit(.minutes(1))) struct SecretServiceTests {
     @Test func `a keyring keeps secrets`() async throws {
         try await KeyringSession.run("UnlockedKeyringTests")
     }
 
-    @Test func `without a bus everything fails at once`() async throws {
+    @Test func `without a bus all operations fail at once`() async throws {
         let home = try ServerDirectory()
         var environment = KeyringSession.environment(home)
         environment["DBUS_SESSION_BUS_ADDRESS"] = "unix:path=/nonexistent/bus"
         try await OwnProcess.run("WithoutServiceTests", environment: environment)
     }
 
-    @Test func `with a bus but nobody on it everything fails at once`() async throws {
+    @Test func `with a bus but without the service all operations fail at once`() async throws {
         let home = try ServerDirectory()
         let dbus = try ServerProcess.program("dbus-run-session", package: "dbus-daemon")
-        // No services that the bus could start.
+        // The bus cannot start any services.
         let configuration = """
             <busconfig>
             <type>session</type>
@@ -48,7 +48,7 @@ private let schema = "org.urlloading.Test"
 }
 
 @Suite(.enabled(if: OwnProcess.isHere("WithoutServiceTests")), .timeLimit(.minutes(1))) struct WithoutServiceTests {
-    @Test func `is not available`() {
+    @Test func `the Secret Service is unavailable`() {
         #expect(!SecretService.isAvailable)
         func isAbsence(_ body: () throws(SecretService.Failure) -> Void) -> Bool {
             do throws(SecretService.Failure) {
@@ -89,7 +89,7 @@ struct UnlockedKeyringTests {
         #expect(try SecretService.list(["user": "ada"], schema: schema).isEmpty)
     }
 
-    @Test func `several that have an attribute are listed and removed together`() throws {
+    @Test func `several secrets with an attribute are listed and removed together`() throws {
         for index in 0..<5 {
             let attributes = ["program": "several", "index": String(index)]
             try SecretService.store("secret \(index)", label: "\(index)", attributes: attributes, schema: schema)
@@ -102,7 +102,7 @@ struct UnlockedKeyringTests {
         #expect(try SecretService.list(["program": "several"], schema: schema).isEmpty)
     }
 
-    @Test func `what cannot be kept is refused`() throws {
+    @Test func `a secret that cannot be stored is refused`() throws {
         let many = Dictionary(uniqueKeysWithValues: (0..<40).map { ("a\($0)", "b") })
         #expect(throws: SecretService.Failure.self) {
             try SecretService.store("s", label: "l", attributes: many, schema: schema)
@@ -113,7 +113,7 @@ struct UnlockedKeyringTests {
         #expect(try SecretService.lookUp(["a": "b"], schema: schema) == nil)
     }
 
-    @Test func `many threads at once`() async throws {
+    @Test func `many threads can use the service concurrently`() async throws {
         try await withThrowingTaskGroup { group in
             for index in 0..<16 {
                 group.addTask {

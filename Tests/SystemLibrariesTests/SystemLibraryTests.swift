@@ -12,14 +12,14 @@ import SystemLibraries
 import Testing
 
 @Suite struct SystemLibraryTests {
-    @Test func `the first name that is there is opened`() throws {
+    @Test func `the first available name is opened`() throws {
         let library = try #require(SystemLibrary.open(["libthere-is-no-such-thing.so.7", "libc.so.6"]))
         #expect(library.path.hasPrefix("/") && library.path.hasSuffix("/libc.so.6"))
         let finding = try #require(SystemLibrary.report.first { $0.name == "libc.so.6" })
         #expect(finding.path == library.path && finding.failure == nil)
     }
 
-    @Test func `what is not there is said, under every name`() throws {
+    @Test func `a missing library is reported with all its names`() throws {
         #expect(SystemLibrary.open(["libnot-this.so.1", "libnot-that.so.2"]) == nil)
         let finding = try #require(SystemLibrary.report.first { $0.name == "libnot-this.so.1" })
         #expect(finding.path == nil)
@@ -27,7 +27,7 @@ import Testing
         #expect(finding.failure?.contains("libnot-that.so.2") == true)
     }
 
-    @Test func `the report names what the package can use, once`() {
+    @Test func `the report lists each library of the package once`() {
         _ = GSSAPI.isAvailable
         _ = SecretService.isAvailable
         let report = SystemLibrary.report
