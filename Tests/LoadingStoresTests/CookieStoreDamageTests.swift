@@ -126,7 +126,7 @@ import Testing
         #expect(folder.warnings.count == 1)
     }
 
-    @Test func `a file that a newer version replaced is left alone`() async throws {
+    @Test func `a file replaced by a newer version is left alone`() async throws {
         let folder = try Folder()
         let store = CookieStore(apart: folder.path("cookies"))
         #expect(store.names().isEmpty)
@@ -153,9 +153,9 @@ import Testing
         ("a semicolon in the value", cookie("n", "v; other=1")),
         ("a host with a slash", cookie("n", domain: "a/b")),
         ("no host", cookie("n", domain: "")),
-        ("an infinite life", cookie("n", lifetime: .infinity)),
-        ("a life that is no number", cookie("n", lifetime: .nan)),
-        ("more than can be sent", cookie("n", String(repeating: "v", count: 5000))),
+        ("an infinite lifetime", cookie("n", lifetime: .infinity)),
+        ("a lifetime that is not a number", cookie("n", lifetime: .nan)),
+        ("a value that is too long", cookie("n", String(repeating: "v", count: 5000))),
     ])
     func `an invalid cookie in a valid file is ignored`(what: String, cookie: Cookie) {
         var body = CookieFileBytes.record(cookie)

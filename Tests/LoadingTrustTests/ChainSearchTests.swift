@@ -20,8 +20,9 @@ struct ChainSearchTests {
         await TrustCheck.failure(of: chain.map(\.der), host: "a.example", roots: [root.data])
     }
 
-    /// Creates levels of authorities. Those of a level share name and key, and are signed by the key of the next level, so that
-    /// every path from bottom to top is a valid chain.
+    /// Creates levels of authorities, of which every path from bottom to top is a valid chain.
+    ///
+    /// Those of a level share name and key, and are signed by the key of the next level.
     private func ladder(of levels: Int, each width: Int, under root: Signer) throws -> [Signer] {
         var all: [Signer] = []
         var parent = root

@@ -62,21 +62,21 @@ import X509
         let demand = Self.constraints(explicit: 0)
         let map = Self.mapping(Self.gold, Self.silver)
         let rows: [(String, [Certificate.Extension], [Certificate.Extension], [Certificate.Extension], isTrusted: Bool)] = [
-            ("all", [demand, gold], [gold], [gold], true), ("none", [demand], [], [], false),
-            ("not the server", [demand, gold], [gold], [], false), ("another", [demand, gold], [gold], [silver], false),
+            ("in the whole chain", [demand, gold], [gold], [gold], true), ("in no certificate", [demand], [], [], false),
+            ("not in the last", [demand, gold], [gold], [], false), ("another last", [demand, gold], [gold], [silver], false),
             ("one of two", [demand, gold], [Self.policies(Self.silver, Self.gold)], [gold], true),
             ("any above", [demand, any], [any], [silver], true), ("any below", [demand, gold], [any], [gold], true),
             ("any below for another", [demand, gold], [any], [silver], false),
-            ("any, which does not count", [demand, any, Self.inhibitAny(0)], [any], [gold], false),
-            ("any, which does not count later", [demand, any, Self.inhibitAny(1)], [any], [any], false),
+            ("any, inhibited", [demand, any, Self.inhibitAny(0)], [any], [gold], false),
+            ("any, inhibited later", [demand, any, Self.inhibitAny(1)], [any], [any], false),
             ("mapped", [demand, gold, map], [silver], [silver], true),
-            ("mapped, and not so", [demand, gold, map], [gold], [gold], false),
+            ("mapped, but not used", [demand, gold, map], [gold], [gold], false),
             ("mapped from any", [demand, any, map], [silver], [silver], true),
-            ("a mapping that may not be", [Self.constraints(explicit: 0, mapping: 0), gold], [gold, map], [silver], false),
+            ("a forbidden mapping", [Self.constraints(explicit: 0, mapping: 0), gold], [gold, map], [silver], false),
             ("a mapping of any", [demand, any, Self.mapping(Self.any, Self.gold)], [any], [gold], false),
-            ("demanded below", [], [Self.constraints(explicit: 0)], [gold], false),
-            ("demanded by the server itself", [], [], [demand], false),
-            ("demanded later", [Self.constraints(explicit: 2)], [], [], false),
+            ("required by the issuer", [], [Self.constraints(explicit: 0)], [gold], false),
+            ("required by the server's certificate", [], [], [demand], false),
+            ("required later", [Self.constraints(explicit: 2)], [], [], false),
         ]
         for (name, upper, lower, server, isTrusted) in rows {
             let failure = try await failure(upper, lower, server)

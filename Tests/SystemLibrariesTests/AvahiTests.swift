@@ -36,7 +36,7 @@ import Testing
         "", ".", "a..local", "a b.local", "user@peer.local", "peer.local:80", "peer.local/path", "192.0.2.1", "peer.1", "[::1]",
         "b\\195\\188ro.local", "büro.local", "peer.local\r\nX: y", String(repeating: "a", count: 64) + ".local",
         (0..<60).map { _ in "abcd" }.joined(separator: "."),
-    ]) func `a host with a name that is none is refused`(host: String) {
+    ]) func `a service with an invalid host name is refused`(host: String) {
         #expect(throws: Avahi.Failure.self) { try service(host: host) }
     }
 

@@ -14,13 +14,13 @@ import Testing
 
 /// The GSSAPI initiator against a real KDC, in separate processes, as the library reads its configuration once.
 @Suite(.timeLimit(.minutes(1))) struct GSSAPITests {
-    @Test func `a user without a ticket`() async throws {
+    @Test func `a user without a ticket needs a password`() async throws {
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
         try await OwnProcess.run("WithoutTicketTests", environment: realm.environment)
     }
 
-    @Test func `a user with a ticket`() async throws {
+    @Test func `a user with a ticket authenticates`() async throws {
         let realm = try KerberosRealm.start()
         defer { realm.stop() }
         let apache = try ApacheServer.start(TestCertificates.shared.get(), realm: realm)
@@ -32,7 +32,7 @@ import Testing
         #expect(realm.log.contains("HTTP/localhost@\(KerberosRealm.name)"))
     }
 
-    @Test func `a KDC that does not answer`() async throws {
+    @Test func `an unreachable KDC fails the handshake`() async throws {
         let realm = try KerberosRealm.start()
         let environment = try realm.ticket(for: "ada", password: "lovelace")
         realm.stop()
@@ -88,7 +88,7 @@ private enum Negotiation {
         #expect(reason(context().step(nil)) == .hasNoCredential)
     }
 
-    @Test(arguments: ["ada", "ada@\(KerberosRealm.name)"]) func `but a password will do`(user: String) throws {
+    @Test(arguments: ["ada", "ada@\(KerberosRealm.name)"]) func `a password is sufficient without a ticket`(user: String) throws {
         let step = try context("HTTP@localhost", (user, "lovelace")).step(nil).get()
         #expect(isInitial(step.token) && !step.isDone && !step.isMutual)
     }

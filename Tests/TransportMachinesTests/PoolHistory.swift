@@ -205,7 +205,7 @@ struct PoolHistory {
             served(wishes.remove(at: index))
             if !answered.insert(lease.number).inserted { faults.append("answered twice") }
         case .cancelDial(let connection):
-            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled an open connection") }
+            if sockets.removeValue(forKey: connection.number)?.stage != .dialling { faults.append("cancelled an open one") }
         case .close(let connection):
             if sockets.removeValue(forKey: connection.number)?.stage != .idle { faults.append("closed a connection in use") }
         case .startTimer(let delay):
@@ -263,7 +263,7 @@ struct PoolHistory {
             let waiting = wishes.count { $0.origin == origin }
             let dials = own.count { $0.stage == .dialling }
             if own.count > limit { faults.append("above the limit") }
-            if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("a lease waits beside an idle connection") }
+            if waiting > 0, own.contains(where: { $0.stage == .idle }) { faults.append("a lease waits beside an idle one") }
             let standing = connecting.count { lease in wishes.contains { $0.lease == lease && $0.origin == origin } }
             if standing != (questions[origin, default: 0] > 0 ? 0 : min(dials, waiting)) {
                 faults.append("\(standing) of \(waiting) are connecting by \(dials) dials")

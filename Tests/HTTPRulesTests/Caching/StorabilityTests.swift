@@ -14,29 +14,29 @@ import Testing
 @Suite struct StorabilityTests {
     @Test func `responses that may be stored`() {
         let rows: [(String, method: String, request: String, status: Int, response: String, Bool)] = [
-            ("a plain answer", "GET", "", 200, "", true),
-            ("one that is fresh", "GET", "", 200, "Cache-Control: max-age=60", true),
-            ("one with a validator only", "GET", "", 200, "ETag: \"a\"", true),
-            ("one that is stale at once, to be validated", "GET", "", 200, "Expires: 0", true),
+            ("a plain response", "GET", "", 200, "", true),
+            ("a fresh response", "GET", "", 200, "Cache-Control: max-age=60", true),
+            ("a response with a validator only", "GET", "", 200, "ETag: \"a\"", true),
+            ("a stale response, to be validated", "GET", "", 200, "Expires: 0", true),
             // RFC 9111, section 3: "the request method is understood by the cache".
-            ("an answer to HEAD", "HEAD", "", 200, "Cache-Control: max-age=60", false),
-            ("an answer to POST", "POST", "", 200, "Cache-Control: max-age=60", false),
-            ("an answer to PUT", "PUT", "", 200, "Cache-Control: max-age=60", false),
-            ("an answer to a method in lower case", "get", "", 200, "Cache-Control: max-age=60", false),
+            ("a response to HEAD", "HEAD", "", 200, "Cache-Control: max-age=60", false),
+            ("a response to POST", "POST", "", 200, "Cache-Control: max-age=60", false),
+            ("a response to PUT", "PUT", "", 200, "Cache-Control: max-age=60", false),
+            ("a method in lower case", "get", "", 200, "Cache-Control: max-age=60", false),
             // "The response status code is final".
             ("an informational response", "GET", "", 103, "Cache-Control: max-age=60", false),
-            ("a redirect for now", "GET", "", 302, "", false), ("another", "GET", "", 307, "Last-Modified: {-9}", false),
-            ("a redirect for a time", "GET", "", 302, "Cache-Control: max-age=60", true),
-            ("another", "GET", "", 307, "Expires: {60}", true), ("one of each kind", "GET", "", 303, "Expires: {60}", true),
-            ("a redirect for good", "GET", "", 301, "", true), ("another", "GET", "", 308, "", true),
+            ("a temporary redirect", "GET", "", 302, "", false), ("307", "GET", "", 307, "Last-Modified: {-9}", false),
+            ("a redirect with max-age", "GET", "", 302, "Cache-Control: max-age=60", true),
+            ("307 again", "GET", "", 307, "Expires: {60}", true), ("303", "GET", "", 303, "Expires: {60}", true),
+            ("a permanent redirect", "GET", "", 301, "", true), ("308", "GET", "", 308, "", true),
             ("gone", "GET", "", 410, "", true),
-            ("a redirect for good, with no-store", "GET", "", 301, "Cache-Control: no-store", false),
-            ("an answer to POST", "POST", "", 301, "", false),
+            ("a permanent redirect with no-store", "GET", "", 301, "Cache-Control: no-store", false),
+            ("a redirect of POST", "POST", "", 301, "", false),
             ("an error", "GET", "", 404, "Cache-Control: max-age=60", true),
-            ("of the server", "GET", "", 503, "Expires: {60}", true),
-            ("one with a heuristic", "GET", "", 404, "Last-Modified: {-9}", true),
-            ("one without", "GET", "", 500, "Last-Modified: {-9}", false),
-            ("one that is public", "GET", "", 500, "Last-Modified: {-9}\nCache-Control: public", true),
+            ("a server error", "GET", "", 503, "Expires: {60}", true),
+            ("an error with a heuristic", "GET", "", 404, "Last-Modified: {-9}", true),
+            ("an error without a heuristic", "GET", "", 500, "Last-Modified: {-9}", false),
+            ("a public error", "GET", "", 500, "Last-Modified: {-9}\nCache-Control: public", true),
             // RFC 9111, section 5.2.2.3.
             ("understood", "GET", "", 404, "Cache-Control: max-age=60, must-understand, no-store", true),
             ("not understood", "GET", "", 302, "Cache-Control: max-age=60, must-understand", false),
@@ -68,14 +68,14 @@ import Testing
                 "Cache-Control: must-understand\nContent-Range: bytes 0-4/10", true
             ),
             // "the response contains at least one of …; a status code that is defined as heuristically cacheable".
-            ("201 without a word", "GET", "", 201, "ETag: \"a\"", false),
+            ("201 without a lifetime", "GET", "", 201, "ETag: \"a\"", false),
             ("201 with max-age", "GET", "", 201, "Cache-Control: max-age=9", true),
             ("202 with Expires", "GET", "", 202, "Expires: {60}", true),
             ("202 public", "GET", "", 202, "Cache-Control: public", true),
             ("202 private", "GET", "", 202, "Cache-Control: private", true),
             ("202 with s-maxage", "GET", "", 202, "Cache-Control: s-maxage=60", false),
             ("203", "GET", "", 203, "", true), ("204", "GET", "", 204, "", true),
-            ("299 without a word", "GET", "", 299, "", false),
+            ("299 without a lifetime", "GET", "", 299, "", false),
             ("299 with max-age", "GET", "", 299, "Cache-Control: max-age=60", true),
             // Section 4.1: "A stored response with a Vary header field value containing a member "*" always fails to match."
             ("Vary: *", "GET", "", 200, "Vary: *", false), ("Vary with *", "GET", "", 200, "Vary: Accept, *", false),
@@ -83,7 +83,7 @@ import Testing
             // Section 3.3; RFC 9110, section 15.3.7.
             ("206", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/10", true),
             ("206 of unknown length", "GET", "Range: bytes=0-4", 206, "Content-Range: bytes 0-4/*", true),
-            ("206 that nobody asked for", "GET", "", 206, "Content-Range: bytes 0-4/10", false),
+            ("206 without a Range", "GET", "", 206, "Content-Range: bytes 0-4/10", false),
             (
                 "206 of several ranges", "GET", "Range: bytes=0-1,3-4", 206, "Content-Type: multipart/byteranges; boundary=x",
                 false

@@ -36,7 +36,7 @@ import Testing
         ("Holiday  , 06 - novem-94   08:49:37 BST (so they say)", 784_111_777, "words that are no month are skipped"),
         ("\"Sun, 06-Nov-94\\\"08:49:37\\\"GMT\"", 784_111_777, "quotation marks and backslashes are delimiters"),
         ("06 94 Nov 08:49:37", 784_111_777, "the first number is the day, the second the year"),
-        ("Nov 06 94 ::37 08:49:37 x:y:z", 784_111_777, "what is no time is skipped"),
+        ("Nov 06 94 ::37 08:49:37 x:y:z", 784_111_777, "an invalid time is skipped"),
     ]
 
     @Test func `dates are read whatever the order of their parts`() {

@@ -37,7 +37,7 @@ import Testing
         Sample("k=v", "=", "l=w", sent: "k=v; l=w", "5.6, step 6: neither name nor value"),
         Sample("k=v", "", "  ", "\t", ";", "; l=w", sent: "k=v", "5.6, step 6"),
         Sample("k=", sent: "k=", "an empty value"),
-        Sample("k=v, l=w", sent: "k=v, l=w", "a comma is none of the separators"),
+        Sample("k=v, l=w", sent: "k=v, l=w", "a comma does not separate"),
         Sample("k=\"v, l=w\"", sent: "k=\"v, l=w\"", "quotes are kept"),
         Sample("k=\"v;w\"", sent: "k=\"v", "5.6, step 3: the first ; ends the pair, quoted or not"),
         Sample("k=\" v \"  ; x", sent: "k=\" v \"", "white space within quotes stays"),

@@ -50,7 +50,7 @@ import Testing
         ("a.any.ck", "a.any.ck", "below the wildcard"),
         ("city.kawasaki.jp", "city.kawasaki.jp", "an exception below two labels"),
         ("x.kawasaki.jp", nil, "a wildcard below two labels"),
-        ("kawasaki.jp", "kawasaki.jp", "the wildcard says nothing of the name above it: the rule is jp"),
+        ("kawasaki.jp", "kawasaki.jp", "the wildcard does not cover the name above it: the rule is jp"),
         ("compute.amazonaws.com", "amazonaws.com", "the parent of a deep wildcard"),
         ("unlisted", nil, "the default rule"),
         ("b.unlisted", "b.unlisted", "below the default rule"),

@@ -33,8 +33,7 @@ import Testing
         ("max-age=0", "https://example.com/", "http://example.com/", false, "6.1.1: zero is no pin"),
         ("bad", "https://example.com/", "http://example.com/", false, "6.1: does not conform"),
     ])
-    func `a host is upgraded after it asked for it`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws
-    {
+    func `a host is upgraded once it has HSTS`(field: String, from: String, url: String, isUpgraded: Bool, why: String) throws {
         let origin = try #require(Origin(requiredURL(from)), "\(from)")
         let target = try #require(Origin(requiredURL(url)), "\(url)")
         var list = HSTSList()

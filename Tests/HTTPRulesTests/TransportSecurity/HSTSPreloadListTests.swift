@@ -37,7 +37,7 @@ import Testing
         #expect(list.requiresUpgrade(host: "example.dev", now: 0))
     }
 
-    @Test func `the version is known`() {
+    @Test func `the list has a version`() {
         #expect(!HSTSPreloadList.version.isEmpty)
     }
 }

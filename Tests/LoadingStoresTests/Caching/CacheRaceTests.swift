@@ -25,8 +25,7 @@ struct CacheRaceTests {
         return lookUp
     }
 
-    @Test(arguments: [0, 1 << 20]) func `a removal based on an earlier lookup leaves a newer entry`(memory: Int) throws
-    {
+    @Test(arguments: [0, 1 << 20]) func `a removal based on an earlier lookup leaves a newer entry`(memory: Int) throws {
         let place = try CachePlace()
         let cache = place.cache(memory: memory)
         cache.put(Sample.response(tag: "\"old\""), [1])

@@ -14,7 +14,7 @@ import LoadingStores
 import Synchronization
 import Testing
 
-/// Operations that wait for a disk, and those that do not. A gate represents a disk, or another process, that does not respond.
+/// Operations that wait for a disk, and those that do not; a gate represents a disk, or another process, that does not respond.
 @Suite(.timeLimit(.minutes(2)))
 struct SlowDiskCacheTests {
     /// Looks up as an event loop does.
