@@ -60,7 +60,7 @@ import Testing
                 evidence: .notProcessed(refusal), refusals: count))
     }
 
-    @Test func `a refusal that is the last fails the request`() {
+    @Test func `a request is not retried once its origin has been given up`() {
         let last = Refusal(endsConnection: true, isLast: true)
         #expect(!count([last]).mayGoOn)
         #expect(
