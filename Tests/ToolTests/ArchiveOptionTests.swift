@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--har`: what a command loaded, for other tools to read.
+/// `--har`: an HTTP archive of what a command loaded.
 @Suite(.timeLimit(.minutes(3)))
 struct ArchiveOptionTests {
-    /// Holds a file to the members and kinds that HAR 1.2 requires, in Python, and prints what is wrong.
+    /// Python that prints where a file violates the members and types that HAR 1.2 requires.
     private static let check = #"""
         import datetime, json, sys
         number, text, lists, objects = (int, float), str, list, dict
@@ -99,7 +99,7 @@ struct ArchiveOptionTests {
             }, test: test)
     }
 
-    @Test func `all loads of a command are in one archive, which holds no secrets`() async throws {
+    @Test func `one archive holds all loads of a command and no secrets`() async throws {
         let folder = try TemporaryDirectory()
         try await withServer { (server) async throws in
             let result = try await Tool.run(
@@ -117,7 +117,7 @@ struct ArchiveOptionTests {
         #expect(try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int == 0o600)
     }
 
-    @Test func `secrets and bodies are there for the asking`() async throws {
+    @Test func `secrets and bodies are archived on request`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("sent".utf8, to: "file")
         try await withServer { (server) async throws in
@@ -141,7 +141,7 @@ struct ArchiveOptionTests {
         }
     }
 
-    @Test func `a load that fails is in the archive, and ends as without it`() async throws {
+    @Test func `a failed load is archived and does not change how the command ends`() async throws {
         let folder = try TemporaryDirectory()
         let port = try RefusingPort()
         let result = try await Tool.run(["get", "--har", "a.har", "http://127.0.0.1:\(port.number)/"], in: folder)
@@ -150,7 +150,7 @@ struct ArchiveOptionTests {
         #expect(try await problems(of: folder.file("a.har")) == "")
     }
 
-    @Test func `a file that cannot be written is said before anything is sent`() async throws {
+    @Test func `an archive that cannot be written is reported before anything is sent`() async throws {
         try await withServer { (server) async throws in
             let result = try await Tool.run(["get", "--har", "none/a.har", server.url().absoluteString])
             #expect(result.code == 23)

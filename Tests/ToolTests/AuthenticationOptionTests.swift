@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--user`, the schemes, and `--proxy`.
+/// `--user`, the options for schemes, and `--proxy`.
 @Suite(.timeLimit(.minutes(3)))
 struct AuthenticationOptionTests {
-    /// No keyring, and no Kerberos ticket, of whoever runs the tests.
+    /// Without the keyring and the Kerberos tickets of the user who runs the tests.
     private static let environment = [
         "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent", "KRB5CCNAME": "FILE:/nonexistent/cache",
         "KRB5_CONFIG": "/dev/null",
@@ -30,7 +30,7 @@ struct AuthenticationOptionTests {
         "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     }
 
-    /// Asks by these schemes, and lets in who says what begins like this.
+    /// Challenges with these schemes, and accepts credentials with this prefix.
     private static func asking(
         _ schemes: String..., for word: String
     ) -> @Sendable (RecordedRequest) -> ScriptedReply {
@@ -47,7 +47,7 @@ struct AuthenticationOptionTests {
     // MARK: The user
 
     @Test(arguments: [("ali:sesame", "ali", "sesame"), ("ali:open:sesame", "ali", "open:sesame"), ("ali:", "ali", "")])
-    func `a challenge is answered with the user's words`(_ option: String, _ user: String, _ password: String) async throws {
+    func `--user answers a challenge`(_ option: String, _ user: String, _ password: String) async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: Self.words(user, password))) { server in
             let result = try await run("get", "-v", "--user", option, server.url("/a").absoluteString)
             #expect(result.code == 0, "\(result.errors)")
@@ -58,7 +58,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the user of the URL is the same, and is not shown`() async throws {
+    @Test func `a user in the URL answers a challenge and is not shown`() async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: Self.words("ali", "open sesame"))) { server in
             let result = try await run("get", "-v", server.url("/a", user: "ali:open%20sesame").absoluteString)
             #expect(result.text == "gold", "\(result.errors)")
@@ -66,7 +66,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `every command answers`() async throws {
+    @Test func `every command answers challenges`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("report".utf8), to: "report.txt")
         try await withScriptedServer(reply: Self.asking(Self.basic, for: Self.words("ali", "sesame"))) { server in
@@ -84,7 +84,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `a refusal is a response, and ends it`() async throws {
+    @Test func `a rejected login ends with the response`() async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: "nothing")) { server in
             let address = server.url("/a").absoluteString
             let result = try await run("get", "-u", "ali:sesame", address)
@@ -97,7 +97,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the password is asked for when it is missing`() async throws {
+    @Test func `a missing password is prompted for`() async throws {
         let terminal = try Terminal()
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: Self.asking(Self.basic, for: Self.words("ali", "sesame"))) { server in
@@ -115,14 +115,14 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `a password that nobody can be asked for is wrong usage`() async throws {
+    @Test func `a missing password without a terminal is a usage error`() async throws {
         let result = try await run("get", "-u", "ali", "http://127.0.0.1/", preparation: #"exec setsid --wait "$0" "$@""#)
         #expect(result.code == 2)
         #expect(result.errors.contains("there is no terminal"), "\(result.errors)")
     }
 
     @Test(arguments: ["127.0.0.1", "localhost"])
-    func `another server that a redirect leads to gets no password`(_ host: String) async throws {
+    func `a redirect to another server gets no password`(_ host: String) async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: "Basic")) { other in
             let target = other.url("/b", host: host).absoluteString
             try await withScriptedServer(reply: { request in
@@ -161,7 +161,7 @@ struct AuthenticationOptionTests {
     ]
 
     @Test(arguments: choices)
-    func `a scheme is used if it is allowed, the strongest first`(_ choice: Choice) async throws {
+    func `the strongest allowed scheme is used`(_ choice: Choice) async throws {
         try await withScriptedServer(reply: { request in
             request.header("Authorization") == nil
                 ? .status(401, choice.offered.map { ("WWW-Authenticate", $0) }, body: "closed") : .ok("gold")
@@ -174,7 +174,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the user of the URL is held to the schemes, too`() async throws {
+    @Test func `the options for schemes apply to the user of the URL`() async throws {
         try await withScriptedServer(reply: Self.asking(Self.basic, for: "Basic")) { server in
             let result = try await run("get", "--digest", server.url("/a", user: "ali:sesame").absoluteString)
             #expect(result.text == "closed", "\(result.errors)")
@@ -182,7 +182,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `in clear, a refused Digest does not lead to Basic`() async throws {
+    @Test func `without TLS, a rejected Digest is not followed by Basic`() async throws {
         try await withScriptedServer(reply: Self.asking(Self.digest, Self.basic, for: "Basic")) { server in
             let result = try await run("get", "-u", "ali:sesame", server.url("/a").absoluteString)
             #expect(result.text == "closed", "\(result.errors)")
@@ -205,7 +205,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `without a ticket and a user, Negotiate is not answered and nothing else is`() async throws {
+    @Test func `without a ticket and a user, no challenge is answered`() async throws {
         try await withScriptedServer(reply: Self.asking("Negotiate", Self.basic, for: "Basic")) { server in
             let result = try await run("get", "--negotiate", server.url("/a").absoluteString)
             #expect(result.code == 0, "\(result.errors)")
@@ -217,7 +217,7 @@ struct AuthenticationOptionTests {
     // MARK: Proxies
 
     @Test(arguments: [("--proxy", "127.0.0.1:"), ("-x", "http://127.0.0.1:"), ("-x", "HTTP://localhost:")])
-    func `a proxy is asked in the server's place`(_ option: String, _ prefix: String) async throws {
+    func `a request is sent to the proxy`(_ option: String, _ prefix: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("by proxy") }) { proxy in
             let result = try await run("get", option, prefix + "\(proxy.port)", "http://nowhere.example/a?b")
             #expect(result.code == 0, "\(result.errors)")
@@ -227,7 +227,7 @@ struct AuthenticationOptionTests {
     }
 
     @Test(arguments: [true, false])
-    func `a proxy's challenge is answered, and the server does not see it`(_ isOption: Bool) async throws {
+    func `a proxy's challenge is answered, and the server gets no credentials`(_ isOption: Bool) async throws {
         try await withScriptedServer(reply: { request in
             request.header("Proxy-Authorization") == Self.words("ali", "sesame")
                 ? .ok("by proxy") : .status(407, [("Proxy-Authenticate", Self.basic)], body: "closed")
@@ -243,7 +243,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the server's password is not the proxy's`() async throws {
+    @Test func `the server's password is not sent to the proxy`() async throws {
         let closed = ScriptedReply.status(407, [("Proxy-Authenticate", Self.basic)], body: "closed")
         try await withScriptedServer(reply: { _ in closed }) { proxy in
             let result = try await run(
@@ -254,7 +254,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `https goes through a tunnel, whose refusal is a denied login`() async throws {
+    @Test func `a tunnel that the proxy refuses is a denied login`() async throws {
         try await withScriptedServer(reply: { _ in .status(407, [("Proxy-Authenticate", Self.basic)]) }) { proxy in
             let result = try await run(
                 "get", "-v", "-x", "127.0.0.1:\(proxy.port)", "-U", "ali:sesame", "-u", "baba:word", "https://nowhere.example/"
@@ -269,13 +269,13 @@ struct AuthenticationOptionTests {
     }
 
     @Test(arguments: [(["-x", "http://nowhere.invalid:1"], [:]), ([], ["http_proxy": "nowhere.invalid:1"])])
-    func `a proxy whose name nobody knows is 5`(_ options: [String], _ variables: [String: String]) async throws {
+    func `an unknown proxy name is exit code 5`(_ options: [String], _ variables: [String: String]) async throws {
         let result = try await Tool.run(
             ["get"] + options + ["http://127.0.0.1/"], environment: Self.environment.merging(variables) { $1 })
         #expect(result.code == 5 && result.errors.contains("looking up the proxy nowhere.invalid: "), "\(result.errors)")
     }
 
-    @Test func `a proxy that is not there is 7`() async throws {
+    @Test func `an unreachable proxy is exit code 7`() async throws {
         let proxy = try RefusingPort()
         for address in ["http://nowhere.example/", "https://nowhere.example/"] {
             let result = try await run("get", "-x", "127.0.0.1:\(proxy.number)", address)
@@ -283,7 +283,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `the environment's proxies are followed as curl does, unless options say otherwise`() async throws {
+    @Test func `options override the environment's proxies, which are chosen as curl does`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { server in
             try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { proxy in
                 let (url, by) = (server.url("/a").absoluteString, "http://127.0.0.1:\(proxy.port)")
@@ -303,7 +303,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `a GNOME desktop's settings are followed where the environment names no proxy`() async throws {
+    @Test func `a GNOME desktop's proxy settings apply if the environment names no proxy`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { server in
             try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { proxy in
                 let url = server.url("/a").absoluteString
@@ -343,7 +343,7 @@ struct AuthenticationOptionTests {
             (["-x", "gopher://127.0.0.1:1"], 7), (["-x", "http://127.0.0.1:1/a"], 5),
             (["--proxy-user", "ali:sesame"], 2), (["-u", ":sesame"], 2),
         ] as [([String], Int32)])
-    func `what cannot be a proxy or a user has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
+    func `an invalid proxy or user has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(["get"] + arguments + ["http://127.0.0.1:1/"], environment: Self.environment)
         #expect(result.code == code, "\(result.errors)")
         #expect(!result.errors.contains("sesame"))

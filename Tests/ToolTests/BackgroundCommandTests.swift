@@ -11,12 +11,12 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `urlsession background`: what it orders goes on without it.
+/// `urlsession background`: transfers that continue after the command has ended.
 @Suite(.timeLimit(.minutes(3)))
 struct BackgroundCommandTests {
     private static let content = ScriptedFile.pattern(1 << 18)
 
-    /// Half of a file, and the rest when the gate is opened.
+    /// Half of a file, and the rest once the gate is open.
     private static func halves(_ request: RecordedRequest) -> ScriptedReply {
         let half = content.count / 2
         return [
@@ -27,7 +27,7 @@ struct BackgroundCommandTests {
 
     // MARK: Orders
 
-    @Test func `a download arrives although the tool has ended`() async throws {
+    @Test func `a download finishes after the tool has exited`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: Self.halves) { (server) async throws in
                 let address = server.url("/f.bin").absoluteString
@@ -48,7 +48,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `several downloads go to their folder, each when it is done`() async throws {
+    @Test func `several downloads are saved to a folder, each when it finishes`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: { $0.path == "/slow" ? Self.halves($0) : .ok("quick") }) {
                 (server) async throws in
@@ -56,7 +56,7 @@ struct BackgroundCommandTests {
                 let slow = try await place.run("download", "--output-dir", "d", server.url("/slow").absoluteString)
                 #expect(slow.code == 0 && slow.text.hasPrefix("1  "), "\(slow.errors)")
                 try await server.reached("rest")
-                // What is ordered later need not wait for it.
+                // A later order does not wait for it.
                 let quick = try await place.run(
                     "download", "--wait", "--output-dir", "d", server.url("/a").absoluteString, server.url("/b").absoluteString)
                 #expect(quick.code == 0, "\(quick.errors)")
@@ -69,7 +69,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `a name that is taken gets a number, and --force replaces the file`() async throws {
+    @Test func `a taken name gets a number, and --force replaces the file`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: { _ in .ok("new") }) { (server) async throws in
                 try place.folder.write(Array("old".utf8), to: "f")
@@ -86,7 +86,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `the server's name for a file is taken where none was said`() async throws {
+    @Test func `a download without a name gets the server's file name`() async throws {
         try await withBackgroundTool { (place) async throws in
             let named = ScriptedReply.ok("x", [("Content-Disposition", "attachment; filename=\"report.txt\"")])
             try await withScriptedServer(reply: { _ in named }) { (server) async throws in
@@ -97,7 +97,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `why a download failed is written beside its place`() async throws {
+    @Test func `the reason of a failed download is written next to its file`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: { _ in [.gate("go"), .write(ScriptedReply.head(404, [("Content-Length", "0")]))] }
             ) {
@@ -109,7 +109,7 @@ struct BackgroundCommandTests {
                 #expect(try place.folder.names == ["f.error"])
                 let reason = try String(contentsOf: place.folder.file("f.error"), encoding: .utf8)
                 #expect(reason.contains("(22) \(address): the server answered 404") && reason.hasSuffix("\n"), "\(reason)")
-                // Who waits is told, and finds it in the exit code.
+                // A waiting command reports it, and exits with its code.
                 let waited = try await place.run("download", "--wait", "-o", "g", address)
                 #expect(waited.code == 22 && waited.errors.contains("urlsession: (22) \(address): the server answered 404"))
                 #expect(try place.folder.names == ["f.error"])
@@ -117,7 +117,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `an upload is sent with its header fields, and its response is kept`() async throws {
+    @Test func `an upload sends its header fields and saves its response`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: { _ in .ok("thanks") }) { (server) async throws in
                 try place.folder.write(Array("what is sent".utf8), to: "f.txt")
@@ -133,7 +133,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `Ctrl-C leaves what is waited for to the daemon`() async throws {
+    @Test func `Ctrl-C leaves a transfer that is waited for to the daemon`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: Self.halves) { (server) async throws in
                 let tool = try place.start(["download", "--wait", server.url("/f").absoluteString])
@@ -149,9 +149,9 @@ struct BackgroundCommandTests {
         }
     }
 
-    // MARK: Driving
+    // MARK: Control
 
-    @Test func `a transfer is paused, resumed and cancelled by its number`() async throws {
+    @Test func `a transfer is paused, resumed and canceled by its number`() async throws {
         try await withBackgroundTool { (place) async throws in
             try await withScriptedServer(reply: Self.halves) { (server) async throws in
                 #expect(try await place.run("download", server.url("/f").absoluteString).code == 0)
@@ -177,21 +177,21 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `transfers are seen and driven also after the machine was started anew`() async throws {
+    @Test func `transfers are listed and controlled after a restart of the machine`() async throws {
         try await withBackgroundTool { (place) async throws in
             let later = "--not-before=2100-01-31T08:00Z"
             #expect(try await place.run("download", later, "http://127.0.0.1:1/f", "http://127.0.0.1:1/g").code == 0)
             place.killDaemon()
             #expect(try await place.list().map(\.url) == ["http://127.0.0.1:1/f", "http://127.0.0.1:1/g"])
             place.killDaemon()
-            // By the last part of its path.
+            // The last component of its path suffices.
             #expect(try await place.run("quit", "urlsession").code == 0)
-            // They wait for a run of the tool that its user starts.
+            // They wait until the user runs the tool again.
             #expect(try await place.list().map(\.state) == ["ended", "ended"])
         }
     }
 
-    @Test func `what is ordered of a daemon that shows this tool nothing has no number`() async throws {
+    @Test func `an order has no number if the daemon does not let the tool list transfers`() async throws {
         let other = try TemporaryDirectory()
         let daemon = other.file("urlsessiond").path
         let build = URL(fileURLWithPath: try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
@@ -202,7 +202,7 @@ struct BackgroundCommandTests {
                 let address = server.url("/f").absoluteString
                 let ordered = try await place.run("download", address)
                 #expect(ordered.code == 0 && ordered.text.hasPrefix("?  \(address)  "), "\(ordered.text)\(ordered.errors)")
-                // What would help is named.
+                // The message names a remedy.
                 #expect(ordered.errors.contains("\(other.path), "), "\(ordered.errors)")
                 #expect(ordered.errors.contains("/usr/local/bin"))
                 try await server.reached("rest")
@@ -217,14 +217,14 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `what begins later waits, and says until when`() async throws {
+    @Test func `a transfer with --not-before waits and shows its start time`() async throws {
         try await withBackgroundTool { (place) async throws in
             let ordered = try await place.run(
                 "download", "--not-before", "2100-01-31T08:00Z", "--priority", "0.9", "http://127.0.0.1:1/f")
             #expect(ordered.code == 0, "\(ordered.errors)")
             let item = try #require(try await place.list().first)
             #expect(item.state == "waiting" && item.reason == "until 2100-01-31T08:00:00Z", "\(item.reason)")
-            // Also when the daemon was ended meanwhile, as by a restart of the machine.
+            // Also after the daemon was killed, as by a restart of the machine.
             place.killDaemon()
             #expect(try await place.list().first?.reason == item.reason)
             place.killDaemon()
@@ -235,7 +235,7 @@ struct BackgroundCommandTests {
 
     // MARK: Failures
 
-    @Test func `without a daemon there is nothing to list, and nothing to drive`() async throws {
+    @Test func `without a daemon there is nothing to list or control`() async throws {
         try await withBackgroundTool { (place) async throws in
             let reason = "urlsessiond is not running: there are no background transfers\n"
             for command in ["list", "watch"] {
@@ -250,7 +250,7 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `a daemon that cannot be found is an error with advice`() async throws {
+    @Test func `a missing daemon program is an error with advice`() async throws {
         try await withBackgroundTool(["URLSESSIOND": "/nonexistent"]) { (place) async throws in
             for command in [["download", "http://127.0.0.1:1/"], ["install"]] {
                 let result = try await place.start(command).result()
@@ -259,9 +259,9 @@ struct BackgroundCommandTests {
         }
     }
 
-    @Test func `where no daemon can be had every command fails with the reason`() async throws {
+    @Test func `every command fails with the reason if no daemon can be started`() async throws {
         try await withBackgroundTool(["URLSESSIOND": "/nonexistent"]) { (place) async throws in
-            // One was there once, and left something.
+            // Left behind by an earlier daemon.
             try FileManager.default.createDirectory(
                 at: place.home.file("state/urlloading/background"), withIntermediateDirectories: true)
             try place.home.write(Array("x".utf8), to: "state/urlloading/background/transfers.sqlite")
@@ -276,7 +276,7 @@ struct BackgroundCommandTests {
     }
 
     @Test(arguments: [30, 50, 80, 120])
-    func `a list fits the terminal, and is whole elsewhere`(columns: Int) async throws {
+    func `a list is cut to the width of the terminal, and complete elsewhere`(columns: Int) async throws {
         let terminal = try Terminal()
         try terminal.resize(columns: columns)
         let address = "http://127.0.0.1:1/" + String(repeating: "long", count: 60) + "end"
@@ -289,7 +289,7 @@ struct BackgroundCommandTests {
             try await terminal.shown("…")
             let lines = terminal.shown.split(whereSeparator: \.isNewline)
             #expect(lines.count == 2 && lines.allSatisfy { $0.count <= columns }, "\(lines)")
-            // Where not even the titles fit, they are cut as well.
+            // If not even the titles fit, they are cut as well.
             let starts = columns < 50 ? ["NU", "1 "] : ["NUMBER  STATE", "1       wai"]
             #expect(zip(lines, starts).allSatisfy { $0.hasPrefix($1) }, "\(lines)")
             #expect(try await place.run("list").text.contains(address))
@@ -317,7 +317,7 @@ struct BackgroundCommandTests {
 
     @Test func `units are written, enabled and removed`() async throws {
         try await withBackgroundTool { (place) async throws in
-            // In place of systemd, of which the machine may have none.
+            // Replaces systemd, which the machine may not have.
             let said =
                 #"mkdir bin; printf '#!/bin/sh\necho "$@" >> said\n' > bin/systemctl; chmod +x bin/systemctl; PATH="$PWD/bin:$PATH""#
             let units = place.home.file("config/systemd/user")
@@ -340,11 +340,11 @@ struct BackgroundCommandTests {
             for line in ["Restart=on-failure", "RestartSec=1", "StartLimitIntervalSec=0"] {
                 #expect(service.contains(line + "\n"))
             }
-            // None answers yet, and that is said.
+            // A daemon that does not answer is reported.
             let silent = try await place.run("install", "--now", preparation: said)
             #expect(silent.code == 7 && silent.errors.contains("does not answer"), "\(silent.errors)")
             #expect(try await place.run("download", "--not-before", "2100-01-31T08:00Z", "http://127.0.0.1:1/f").code == 0)
-            // What the units would do in its place.
+            // Does what the units would do.
             let daemon =
                 #"mkdir -p bin; printf '#!/bin/sh\necho "$@" >> said\n[ "$2" != restart ] || "%s" background list >&2\n' "$0" > bin/systemctl; PATH="$PWD/bin:$PATH""#
             let answered = try await place.run("install", "--now", preparation: daemon)

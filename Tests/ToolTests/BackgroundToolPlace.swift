@@ -14,7 +14,7 @@ import LoadingTestKit
 import Glibc
 #endif
 
-/// A user of a test's own, whose daemon ends with the test.
+/// A user with a home and a daemon that exist for one test.
 struct BackgroundToolPlace {
     struct Item: Decodable {
         let number: Int64
@@ -27,9 +27,9 @@ struct BackgroundToolPlace {
         let reason: String
     }
 
-    /// Short, as the path of a socket has to be.
+    /// The path is short because paths of sockets are limited.
     let home: TemporaryDirectory
-    /// Where the commands run.
+    /// The working directory of the commands.
     let folder: TemporaryDirectory
     let environment: [String: String]
 
@@ -61,13 +61,13 @@ struct BackgroundToolPlace {
         try JSONDecoder().decode([Item].self, from: try await run("list", "--json").output)
     }
 
-    /// Returns when nothing is left to be transferred, and every file was taken.
+    /// Returns when all transfers have ended and their files were collected.
     func settled() async throws -> Tool.Result { try await run("watch", "--until-done") }
 
-    /// Ends whatever runs for this user: its environment names the place.
+    /// Ends all processes of this user, which have the place in their environment.
     fileprivate func end() { kill { _ in true } }
 
-    /// Ends the daemon, as a loss of power does.
+    /// Kills the daemon, as a loss of power does.
     func killDaemon() { kill { $0.hasSuffix("/urlsessiond") } }
 
     private func kill(where isMeant: (String) -> Bool) {

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The table of bars that `urlsession background watch` shows on a terminal.
+/// The table of progress bars that `urlsession background watch` shows on a terminal.
 @Suite(.timeLimit(.minutes(3)))
 struct BackgroundWatchTests {
     private static let content = ScriptedFile.pattern(1 << 18)
@@ -24,7 +24,7 @@ struct BackgroundWatchTests {
         ]
     }
 
-    /// The lines of all drawings, without the sequences that move the cursor and erase.
+    /// The lines of everything drawn, without the sequences that move the cursor and erase.
     private static func lines(_ shown: some StringProtocol) -> [String] {
         shown.replacingOccurrences(of: "\u{1B}\\[[0-9]*[AKJ]", with: "", options: .regularExpression).split(
             whereSeparator: \.isNewline
@@ -62,7 +62,7 @@ struct BackgroundWatchTests {
         }
     }
 
-    @Test func `what has no row is counted, and Ctrl-C ends it`() async throws {
+    @Test func `transfers without a row are counted, and Ctrl-C ends the command`() async throws {
         let terminal = try Terminal()
         try terminal.resize(columns: 100, rows: 4)
         try await withBackgroundTool { (place) async throws in
@@ -75,7 +75,7 @@ struct BackgroundWatchTests {
                 try await server.reached("rest", times: 2)
                 let tool = try watch([], at: terminal, place)
                 try await terminal.shown("… and 3 more")
-                // What runs is above what waits.
+                // Running transfers are above waiting ones.
                 let lines = Self.lines(terminal.shown)
                 let first = lines.prefix(4).map { String($0.prefix(4)) }
                 #expect(first == ["5  e", "6  f", "1  a", "… an"], "\(lines)")
@@ -86,7 +86,7 @@ struct BackgroundWatchTests {
         }
     }
 
-    @Test func `a name that a server's address has moves no cursor`() async throws {
+    @Test func `control characters in a URL's file name do not reach the terminal`() async throws {
         let terminal = try Terminal()
         try await withBackgroundTool { (place) async throws in
             #expect(try await place.run("download", "--not-before", "+3600", "http://127.0.0.1:1/%1B%5B2Jx").code == 0)

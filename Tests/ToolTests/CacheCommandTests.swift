@@ -33,7 +33,7 @@ struct CacheCommandTests {
         try await run("cache", "list").text.split(separator: "\n").dropFirst().count
     }
 
-    /// Answers with what is deployed, at first `one`.
+    /// Answers with the deployed content, which is `one` at first.
     private func withDeployment(
         _ control: String, validator: Bool = true, _ test: (ScriptedServer, Watched<String>) async throws -> Void
     ) async throws {
@@ -48,7 +48,7 @@ struct CacheCommandTests {
     }
 
     @Test(arguments: ["max-age=86400", "max-age=86400, immutable", "max-age=0, stale-while-revalidate=86400"])
-    func `get shows what is deployed, whatever is stored`(control: String) async throws {
+    func `get shows the deployed content whatever is stored`(control: String) async throws {
         for usesFile in [false, true] {
             for validator in [true, false] {
                 try await withDeployment(control, validator: validator) { (server, deployed) async throws in
@@ -59,7 +59,7 @@ struct CacheCommandTests {
                         return usesFile ? try String(contentsOfFile: file, encoding: .utf8) : result.text
                     }
                     #expect(try await get() == "one")
-                    // What is stored serves once the server was asked.
+                    // The stored response is used once the server has validated it.
                     #expect(try await get() == "one")
                     #expect(server.requests.count == 2)
                     #expect(server.requests.last?.header("If-None-Match") == (validator ? "\"one\"" : nil))
@@ -72,7 +72,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `cached shows a fresh response without asking`() async throws {
+    @Test func `cached shows a fresh response without a request`() async throws {
         try await withFreshAnswers { server in
             let address = server.url("/a").absoluteString
             for _ in 1...2 {
@@ -85,7 +85,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `an error of the server is shown, and no stored response in its place`() async throws {
+    @Test func `a server error is shown instead of a stored response`() async throws {
         let isBroken = Watched(false)
         let fields = [("Cache-Control", "max-age=0, stale-if-error=86400"), ("ETag", "\"1\"")]
         try await withScriptedServer(reply: { _ in isBroken.read { $0 } ? .status(503, body: "broken") : .ok("good", fields) }) {
@@ -98,12 +98,12 @@ struct CacheCommandTests {
         }
     }
 
-    /// A redirect may be kept for a week, and what it leads to may be fresh.
-    @Test func `a stored redirect, and what a redirect leads to, are asked for`() async throws {
+    /// The redirect may be stored for a week, and the response to its target may be fresh.
+    @Test func `stored redirects and their targets are revalidated`() async throws {
         try await withScriptedServer(reply: { request in
             switch request.path {
             case "/old": .redirect(301, to: "/new")
-            // What an answer to POST or PUT leads to is no longer stored, but what that leads to is.
+            // The response to a redirected POST or PUT is not stored, but the one to the next redirect is.
             case "/form": .redirect(303, to: "/hop")
             case "/hop": .redirect(302, to: "/new")
             default: .ok("answer \(request.order)", Self.fresh)
@@ -119,7 +119,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `the user's own conditions and directives are sent as they are`() async throws {
+    @Test func `conditions and directives of the user are sent unchanged`() async throws {
         try await withDeployment("max-age=86400, immutable") { (server, _) async throws in
             let address = server.url("/a").absoluteString
             #expect(try await run("get", address).text == "one")
@@ -137,7 +137,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `no cache asks the server, and keeps the newer answer`() async throws {
+    @Test func `no-cache asks the server and stores the newer response`() async throws {
         try await withFreshAnswers { server in
             let address = server.url("/a").absoluteString
             _ = try await run("get", address)
@@ -148,7 +148,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `offline shows what is stored, however old`() async throws {
+    @Test func `offline shows a stored response of any age`() async throws {
         let stale = [("Cache-Control", "max-age=0"), ("ETag", #""1""#)]
         let server = try await ScriptedServer.start(reply: { _ in .ok("stored", stale) })
         let address = server.url("/a").absoluteString
@@ -159,7 +159,7 @@ struct CacheCommandTests {
         #expect(result.text == "stored")
     }
 
-    @Test func `offline sends nothing, and says so with 78`() async throws {
+    @Test func `offline sends nothing and exits with 78`() async throws {
         try await withFreshAnswers { server in
             let result = try await run("get", "--offline", server.url("/a").absoluteString)
             #expect(result.code == 78)
@@ -169,7 +169,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `the list says what is there`() async throws {
+    @Test func `the list describes each stored response`() async throws {
         struct Item: Decodable {
             var url: String, status: Int, mimeType: String?, stored: String, expires: String?, bodyLength: Int, size: Int
         }
@@ -192,12 +192,12 @@ struct CacheCommandTests {
             #expect(items[0].size > 8)
             let stored = try Date(items[0].stored, strategy: .iso8601)
             let expires = try Date(#require(items[0].expires), strategy: .iso8601)
-            // What the answer took counts as its age (RFC 9111, section 4.2.3).
+            // The time that the response took counts toward its age (RFC 9111, section 4.2.3).
             #expect((86_390...86_400).contains(expires.timeIntervalSince(stored)))
         }
     }
 
-    @Test func `a stored response is shown as it came`() async throws {
+    @Test func `a stored response is shown as it was received`() async throws {
         try await withFreshAnswers { server in
             let address = server.url("/a").absoluteString
             _ = try await run("get", address)
@@ -213,7 +213,7 @@ struct CacheCommandTests {
         }
     }
 
-    @Test func `clearing removes one URL, or all`() async throws {
+    @Test func `clear removes one URL or all`() async throws {
         try await withFreshAnswers { server in
             for path in ["/a", "/b", "/c"] { _ = try await run("get", server.url(path).absoluteString) }
             let one = try await run("cache", "clear", server.url("/a").absoluteString)
@@ -239,7 +239,7 @@ struct CacheCommandTests {
             (["get", "--no-cookies", "-b", "file.txt", "http://127.0.0.1/"], 2),
             (["get", "-b", "no-such-file", "http://127.0.0.1/"], 26),
         ] as [([String], Int32)])
-    func `what cannot be done has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
+    func `wrong usage has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(arguments, home: home)
         #expect(result.code == code, "\(result.errors)")
         #expect(!result.errors.isEmpty)

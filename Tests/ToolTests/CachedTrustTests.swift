@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What one run of the tool stored answers no other run that would have refused the server, or is somebody else's.
+/// A response stored by one run is not used by a run that would have rejected the server, or that has other credentials.
 @Suite(.timeLimit(.minutes(3)))
 struct CachedTrustTests {
     private static let fresh = [("Cache-Control", "max-age=86400")]
@@ -27,7 +27,7 @@ struct CachedTrustTests {
         try await Tool.run(arguments, home: home)
     }
 
-    @Test func `what --insecure or --cacert let in is not stored for later runs`() async throws {
+    @Test func `responses accepted by --insecure or --cacert are not stored for later runs`() async throws {
         let root = try home.write(Array(certificates.rootPEM.utf8), to: "root.pem").path
         let rows = [(certificates.selfSigned, ["-k"]), (certificates.valid, ["--cacert", root])]
         for (identity, trust) in rows {
@@ -41,7 +41,7 @@ struct CachedTrustTests {
         }
     }
 
-    @Test func `another password, or none, gets nothing of what the first one got`() async throws {
+    @Test func `a stored response is not shown with another password or none`() async throws {
         let right = "Basic " + Data("ali:pw".utf8).base64EncodedString()
         try await withScriptedServer(reply: { request in
             request.header("Authorization") == right
@@ -55,7 +55,7 @@ struct CachedTrustTests {
         }
     }
 
-    @Test func `--connect-to neither leaves nor takes what is stored`() async throws {
+    @Test func `--connect-to neither stores responses nor uses stored ones`() async throws {
         try await withScriptedServer(reply: { _ in .ok("real", Self.fresh) }) { (real) async throws in
             try await withScriptedServer(reply: { _ in .ok("other", Self.fresh) }) { (other) async throws in
                 let address = real.url("/", host: "localhost").absoluteString

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Command lines as curl's users write them.
+/// Command lines as users of curl write them.
 @Suite(.timeLimit(.minutes(3)))
 struct CommandLineTests {
-    @Test func `a URL without a command is got, and options may come first`() async throws {
+    @Test func `a URL without a command is loaded, and options may come first`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.header("X-A") ?? "") \($0.bodyText)") }) {
             (server) async throws in
             let address = server.url("/a").absoluteString
@@ -30,7 +30,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `the other commands and the help are what they were`() async throws {
+    @Test func `other commands, --help and -V work without a URL, and options alone do not`() async throws {
         #expect(try await Tool.run(["cookies", "list"]).code == 0)
         #expect(try await Tool.run(["--help"]).text.contains("SUBCOMMANDS:"))
         #expect(try await Tool.run(["-V"]).text.hasPrefix("urlsession "))
@@ -39,7 +39,7 @@ struct CommandLineTests {
         #expect(missing.code == 2 && missing.errors.contains("No URL"), "\(missing.errors)")
     }
 
-    @Test func `several URLs are got in order, and each has its file`() async throws {
+    @Test func `several URLs are loaded in order, each into its file`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { .ok($0.path + "\n") }) { (server) async throws in
             let (one, two, three) = (
@@ -57,7 +57,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `of several URLs the last decides, unless the first failure ends it`() async throws {
+    @Test func `the last of several URLs decides the exit code, unless --fail-early is given`() async throws {
         try await withScriptedServer(reply: { $0.path == "/bad" ? .status(404, body: "no") : .ok("good") }) {
             (server) async throws in
             let (good, bad) = (server.url("/good").absoluteString, server.url("/bad").absoluteString)
@@ -79,7 +79,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `a protocol that is not allowed is refused, also behind a redirect`() async throws {
+    @Test func `a forbidden protocol is refused, also after a redirect`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
         try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
@@ -107,7 +107,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `the flags for versions of TLS set the lowest`() async throws {
+    @Test func `the flags for TLS versions set the minimum`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
         try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
@@ -121,7 +121,7 @@ struct CommandLineTests {
         }
     }
 
-    @Test func `-4 and -6 choose the family of the address`() async throws {
+    @Test func `-4 and -6 choose the address family`() async throws {
         try await withScriptedServer(reply: { _ in .ok("here") }) { (server) async throws in
             let names = ["--resolve", "two.test:\(server.port):::1,127.0.0.1", "http://two.test:\(server.port)/"]
             let four = try await Tool.run(["-4"] + names)

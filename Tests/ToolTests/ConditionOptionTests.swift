@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Options that ask for parts, for what is new, and that keep heads and cookies, as curl has them.
+/// curl's options for ranges, conditions, response heads and cookie jars.
 @Suite(.timeLimit(.minutes(3)))
 struct ConditionOptionTests {
     @Test func `--fail-with-body shows the body of an error and exits with 22`() async throws {
@@ -31,7 +31,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `--data-raw sends what it is given`() async throws {
+    @Test func `--data-raw sends its value literally`() async throws {
         try await withScriptedServer(reply: { .ok($0.bodyText) }) { (server) async throws in
             let address = server.url("/a").absoluteString
             #expect(try await Tool.run(["--data-raw", "@file", "-d", "b", address]).text == "@file&b")
@@ -39,7 +39,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `-H takes fields from a file, one a line`() async throws {
+    @Test func `-H reads header fields from a file, one per line`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("X-One: 1\r\n\nX-Two: 2\nnothing\nAccept:\n".utf8), to: "fields")
         try await withScriptedServer(reply: { _ in .ok("done") }) { (server) async throws in
@@ -57,7 +57,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a bearer token goes to the server that was named and to no other`() async throws {
+    @Test func `a bearer token is sent only to the server that was named`() async throws {
         try await withScriptedServer(reply: { .ok($0.header("Authorization") ?? "none") }) { (other) async throws in
             let target = other.url("/").absoluteString
             try await withScriptedServer(reply: {
@@ -74,7 +74,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a range is asked for as it is, and without a coding`() async throws {
+    @Test func `a range is requested as given and without a content coding`() async throws {
         try await withScriptedServer(reply: { _ in
             .status(206, [("Content-Range", "bytes 2-4/10")], body: "cde")
         }) { (server) async throws in
@@ -89,7 +89,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `-z loads what is newer, and leaves the file that is not`() async throws {
+    @Test func `-z loads a newer file and keeps an unchanged one`() async throws {
         let folder = try TemporaryDirectory()
         let changed = "Tue, 02 Apr 2024 10:00:00 GMT"
         try await withScriptedServer(reply: { request in
@@ -108,7 +108,7 @@ struct ConditionOptionTests {
                 #expect(result.code == 0 && result.errors.isEmpty, "\(condition) \(result.errors)")
                 #expect(try String(contentsOf: folder.file("page"), encoding: .utf8) == body, "\(condition)")
             }
-            // A file that was made just now.
+            // A file modified just now.
             #expect(try await Tool.run(["-z", "page"] + words, in: folder).code == 0)
             let kept = try await Tool.run(["-z", "-2024-04-01", server.url("/a").absoluteString])
             #expect(kept.code == 0 && kept.text.isEmpty)
@@ -116,7 +116,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a condition that says nothing is passed over with a warning`() async throws {
+    @Test func `an invalid condition is ignored with a warning`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let result = try await Tool.run(["-z", "no-such-file", server.url("/a").absoluteString])
             #expect(result.code == 0 && result.text == "body")
@@ -124,7 +124,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `-D has the heads of all responses`() async throws {
+    @Test func `-D writes the heads of all responses`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: {
             $0.path == "/old" ? .redirect(302, to: "/new") : .ok("body", [("X-Mark", "yes")])
@@ -143,7 +143,7 @@ struct ConditionOptionTests {
         }
     }
 
-    @Test func `a jar has the cookies that were set, and none that other runs have`() async throws {
+    @Test func `a jar holds its own cookies and none of other runs`() async throws {
         let (folder, home) = (try TemporaryDirectory(), try TemporaryDirectory())
         try await withScriptedServer(reply: { request in
             let set = request.path == "/set" ? [("Set-Cookie", "kept=1; Max-Age=1000"), ("Set-Cookie", "session=2")] : []

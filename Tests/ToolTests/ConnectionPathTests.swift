@@ -17,7 +17,7 @@ import Testing
         try await withScriptedServer(reply: { .ok($0.header("Host") ?? "none") }, test: test)
     }
 
-    @Test func `--resolve and --connect-to lead elsewhere, and the Host is the URL's`() async throws {
+    @Test func `--resolve and --connect-to change the destination and not the Host field`() async throws {
         try await withServer { (server) async throws in
             let port = server.port
             for (options, address, host) in [
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `what was stored of the URL's own server is no answer of another`() async throws {
+    @Test func `a stored response is not used if --connect-to leads to another server`() async throws {
         let home = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("own", [("Cache-Control", "max-age=600")]) }) { (own) async throws in
             try await withServer { (other) async throws in
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `--dns-servers are asked`() async throws {
+    @Test func `--dns-servers are queried`() async throws {
         let names = try await ScriptedNameServer.start { _, _ in .addresses("127.0.0.1") }
         try await withServer { (server) async throws in
             let address = server.url("/", host: "somewhere.test").absoluteString
@@ -64,7 +64,7 @@ import Testing
         await names.close()
     }
 
-    @Test func `--unix-socket is connected to`() async throws {
+    @Test func `--unix-socket connects to the socket`() async throws {
         let folder = try TemporaryDirectory()
         let server = try await ScriptedServer.start(path: folder.path + "/s.sock") { .ok($0.header("Host") ?? "none") }
         let result = try await Tool.run(["get", "--unix-socket", "s.sock", "http://localhost/x"], in: folder)
@@ -76,7 +76,7 @@ import Testing
         #expect(none.errors.contains("none.sock: no such file or directory"), "\(none.errors)")
     }
 
-    @Test func `--interface takes a name or an address, and is 45 where there is none`() async throws {
+    @Test func `--interface takes a name or an address, and a missing one is 45`() async throws {
         try await withServer { (server) async throws in
             let address = server.url("/").absoluteString
             for name in ["lo", "127.0.0.7", "if!lo", "host!127.0.0.7"] {
@@ -98,7 +98,7 @@ import Testing
             ("--connect-to", "a:x:b:1"), ("--connect-to", "a:1:b:70000"), ("--connect-to", "[::1:b:1"),
         ]
     )
-    func `what cannot be read is refused`(_ option: String, _ value: String) async throws {
+    func `an invalid value is refused`(_ option: String, _ value: String) async throws {
         let result = try await Tool.run(["get", option, value, "http://127.0.0.1:9/"])
         #expect(result.code == 2, "\(result.code) \(result.errors)")
         #expect(result.errors.contains("'\(value)'"), "\(result.errors)")

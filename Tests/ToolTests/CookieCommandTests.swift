@@ -46,7 +46,7 @@ struct CookieCommandTests {
 
     // MARK: Files
 
-    @Test func `what one process imports another one lists`() async throws {
+    @Test func `cookies that one process imports are listed by another`() async throws {
         let imported = try await run("cookies", "import", "cookies.txt")
         #expect(imported.code == 0)
         #expect(imported.text.isEmpty)
@@ -84,7 +84,7 @@ struct CookieCommandTests {
         )
     }
 
-    @Test func `what is not imported is counted`() async throws {
+    @Test func `skipped lines and refused cookies are counted`() async throws {
         try write(
             """
             one.test\tFALSE\t/\tFALSE\t\(Self.later)\tid\t1
@@ -108,8 +108,8 @@ struct CookieCommandTests {
         #expect(try await run("cookies", "list").text.hasSuffix("id=1\n"))
     }
 
-    @Test func `what cannot be stored is not imported`() async throws {
-        // A file stands where the folder would be.
+    @Test func `a store that cannot be written imports nothing`() async throws {
+        // A file is where the folder has to be.
         try write("", to: "data")
         let result = try await run("cookies", "import", "cookies.txt")
         #expect(result.code == 23)
@@ -119,7 +119,7 @@ struct CookieCommandTests {
         #expect(try await run("cookies", "import", "sessions.txt").code == 0)
     }
 
-    @Test func `an export is what was imported, for its owner alone`() async throws {
+    @Test func `an export equals the import, and only its owner can read it`() async throws {
         _ = try await run("cookies", "import", "-", input: folder.file("cookies.txt"))
         let shown = try await run("cookies", "export")
         #expect(shown.code == 0)
@@ -135,7 +135,7 @@ struct CookieCommandTests {
         #expect(try folder.names.filter { $0.hasPrefix("out") } == ["out.txt"])
     }
 
-    @Test func `four processes that import at once lose nothing`() async throws {
+    @Test func `four processes that import at the same time lose nothing`() async throws {
         for number in 1...4 {
             let lines = (1...50).map { "host\($0).test\tFALSE\t/\tFALSE\t\(Self.later)\tof\(number)\t\($0)\n" }
             try write(lines.joined(), to: "\(number).txt")
@@ -150,7 +150,7 @@ struct CookieCommandTests {
         #expect(Set(listed.text.split(separator: "\n").dropFirst()).count == 200)
     }
 
-    @Test func `a name in other letters is that of its labels`() async throws {
+    @Test func `a domain matches its IDNA form in any letters`() async throws {
         try write("bücher.test\tFALSE\t/\tFALSE\t\(Self.later)\tid\tvalue\n", to: "letters.txt")
         _ = try await run("cookies", "import", "letters.txt")
         for domain in ["bücher.test", "BÜCHER.test", "xn--bcher-kva.test", ".Test"] {
@@ -159,7 +159,7 @@ struct CookieCommandTests {
         }
     }
 
-    @Test func `a value does not move the cursor`() async throws {
+    @Test func `control characters in a value do not reach the terminal`() async throws {
         try write("one.test\tFALSE\t/\tFALSE\t\(Self.later)\tid\ta\u{9B}2J\u{202E}b\n", to: "odd.txt")
         _ = try await run("cookies", "import", "odd.txt")
         #expect(try await run("cookies", "list").text.hasSuffix(#"id=a\u{009B}2J\u{202E}b"# + "\n"))
@@ -175,7 +175,7 @@ struct CookieCommandTests {
             (["--name", "id", "--domain", "other.test"], [".example.com", "www.example.com"]),
             (["--all"], []),
         ] as [([String], [String])])
-    func `only the cookies that are named are deleted`(_ arguments: [String], _ left: [String]) async throws {
+    func `only the named cookies are deleted`(_ arguments: [String], _ left: [String]) async throws {
         _ = try await run("cookies", "import", "cookies.txt")
         let result = try await Tool.run(["cookies", "delete"] + arguments, in: folder, home: folder)
         #expect(result.code == 0)
@@ -195,7 +195,7 @@ struct CookieCommandTests {
             (["export", "/dev/full"], 23),
             (["list", "--nonsense"], 2),
         ] as [([String], Int32)])
-    func `what cannot be done has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
+    func `wrong usage has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
         try write("<html>\n<p>Hello</p>\n</html>\n", to: "page.html")
         let result = try await Tool.run(["cookies"] + arguments, in: folder, home: folder)
         #expect(result.code == code, "\(result.errors)")
@@ -204,7 +204,7 @@ struct CookieCommandTests {
 
     // MARK: curl
 
-    @Test func `curl reads what is exported`() async throws {
+    @Test func `curl reads an exported file`() async throws {
         try await withScriptedServer(reply: { _ in .ok() }) { server in
             try write(
                 """
@@ -224,7 +224,7 @@ struct CookieCommandTests {
         }
     }
 
-    @Test func `what curl writes is imported`() async throws {
+    @Test func `a file written by curl is imported`() async throws {
         let fields = [
             ("Set-Cookie", "one=1; Max-Age=8640000; HttpOnly"), ("Set-Cookie", "two=a b; Max-Age=8640000; Path=/a"),
             ("Set-Cookie", "three=3"),
@@ -241,9 +241,9 @@ struct CookieCommandTests {
         }
     }
 
-    // MARK: Loads
+    // MARK: Requests
 
-    @Test func `what a server sets goes with the next run`() async throws {
+    @Test func `cookies set by a server are sent by the next run`() async throws {
         let fields = [("Set-Cookie", "kept=1; Max-Age=8640000"), ("Set-Cookie", "session=2")]
         try await withScriptedServer(reply: { $0.order == 0 ? .ok("", fields) : .ok() }) { server in
             let address = server.url("/").absoluteString
@@ -276,7 +276,7 @@ struct CookieCommandTests {
     ]
 
     @Test(arguments: sendings)
-    func `the cookies that are wanted are sent`(_ row: Sending) async throws {
+    func `options choose the cookies that are sent`(_ row: Sending) async throws {
         try write("127.0.0.1\tFALSE\t/\tFALSE\t\(Self.later)\tkept\t1\n", to: "in.txt")
         try write("127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t5\n", to: "other.txt")
         _ = try await run("cookies", "import", "in.txt")

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct CredentialCommandTests {
-    /// No keyring of whoever runs the tests.
+    /// Without the keyring of the user who runs the tests.
     private static let environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"]
 
     /// Holds the credentials and the files of one test.
@@ -41,7 +41,7 @@ struct CredentialCommandTests {
         "Basic " + Data("\(user):\(password)".utf8).base64EncodedString()
     }
 
-    /// A server that lets in who says the words, by Basic, in a realm.
+    /// A server that accepts these Basic credentials in a realm.
     private static func guarded(_ authorization: String, realm: String = "cave") -> @Sendable (RecordedRequest) -> ScriptedReply {
         { request in
             request.header("Authorization") == authorization
@@ -49,9 +49,9 @@ struct CredentialCommandTests {
         }
     }
 
-    // MARK: Keeping
+    // MARK: Storing
 
-    @Test func `what one process keeps another one lists, and never the password`() async throws {
+    @Test func `a list shows credentials stored by another process, without passwords`() async throws {
         let kept = try await run(
             "credentials", "set", "https://Example.com/path", "ali", "--password-stdin", password: "sesame\nnot this\n"
         )
@@ -91,7 +91,7 @@ struct CredentialCommandTests {
         #expect(!listed.text.contains("sesame"))
     }
 
-    @Test func `files do not show the password, and are their owner's alone`() async throws {
+    @Test func `files do not contain the password, and only their owner can read them`() async throws {
         try await keep("https://example.com/", "ali")
         let files = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasPrefix("data/") }
         var count = 0
@@ -108,8 +108,8 @@ struct CredentialCommandTests {
         #expect(count > 0)
     }
 
-    @Test func `what cannot be stored is not kept`() async throws {
-        // A file stands where the folder would be.
+    @Test func `a store that cannot be written keeps no password`() async throws {
+        // A file is where the folder has to be.
         try folder.write([], to: "data")
         let result = try await run("credentials", "set", "--password-stdin", "https://example.com/", "ali", password: "sesame\n")
         #expect(result.code == 23, "\(result.errors)")
@@ -130,7 +130,7 @@ struct CredentialCommandTests {
             (["delete", "--all", "https://example.com/"], 2),
             (["delete", "--all", "--realm", "r"], 2),
         ] as [([String], Int32)])
-    func `what makes no sense is refused`(_ arguments: [String], _ code: Int32) async throws {
+    func `wrong usage is refused`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(
             ["credentials"] + arguments, in: folder, home: folder, environment: Self.environment
         )
@@ -139,9 +139,9 @@ struct CredentialCommandTests {
         #expect(try await run("credentials", "list").text.isEmpty)
     }
 
-    // MARK: Asking
+    // MARK: Prompting
 
-    @Test func `a password typed at the terminal is kept and not shown`() async throws {
+    @Test func `a password typed at the terminal is stored and not echoed`() async throws {
         let terminal = try Terminal()
         try await withScriptedServer(reply: Self.guarded(Self.basic("ali", "open sesame"))) { server in
             let tool = try Tool(
@@ -159,7 +159,7 @@ struct CredentialCommandTests {
         }
     }
 
-    @Test func `Ctrl-C at the question keeps nothing and gives the echo back`() async throws {
+    @Test func `Ctrl-C at the prompt stores nothing and restores the echo`() async throws {
         let terminal = try Terminal()
         let tool = try Tool(
             ["credentials", "set", "https://example.com/", "ali"], in: folder, home: folder,
@@ -174,7 +174,7 @@ struct CredentialCommandTests {
         #expect(try await run("credentials", "list").text.isEmpty)
     }
 
-    @Test func `without a terminal nothing is asked`() async throws {
+    @Test func `there is no prompt without a terminal`() async throws {
         let result = try await Tool.run(
             ["credentials", "set", "https://example.com/", "ali"], in: folder, home: folder, environment: Self.environment,
             preparation: #"exec setsid --wait "$0" "$@""#
@@ -183,9 +183,9 @@ struct CredentialCommandTests {
         #expect(result.errors.contains("there is no terminal"), "\(result.errors)")
     }
 
-    // MARK: Using
+    // MARK: Use
 
-    @Test func `a stored password answers its server alone`() async throws {
+    @Test func `a stored password is sent only to its server`() async throws {
         let reply = Self.guarded(Self.basic("ali", "sesame"))
         try await withScriptedServer(reply: reply) { server in
             try await withScriptedServer(reply: reply) { other in
@@ -204,7 +204,7 @@ struct CredentialCommandTests {
             (["--realm", "cave", "--method", "basic"], true), (["--realm", "house"], false), (["--method", "digest"], false),
             (["--realm", "cave", "--method", "ntlm"], false),
         ] as [([String], Bool)])
-    func `a realm and a method narrow what a password is for`(_ options: [String], _ isMeant: Bool) async throws {
+    func `a realm and a method restrict where a password is sent`(_ options: [String], _ isMeant: Bool) async throws {
         try await withScriptedServer(reply: Self.guarded(Self.basic("ali", "sesame"))) { server in
             let input = try folder.write(Array("sesame\n".utf8), to: "password.txt")
             let kept = try await Tool.run(
@@ -216,7 +216,7 @@ struct CredentialCommandTests {
         }
     }
 
-    @Test func `--user goes before what is stored, and leaves it as it is`() async throws {
+    @Test func `--user overrides a stored password and does not change it`() async throws {
         try await withScriptedServer(reply: Self.guarded(Self.basic("other", "word"))) { server in
             try await keep(server.url("/").absoluteString, "ali")
             #expect(try await run("get", "-u", "other:word", server.url("/a").absoluteString).text == "gold")
@@ -233,7 +233,7 @@ struct CredentialCommandTests {
             (["https://example.com/", "ali", "--method", "digest"], 1), (["https://example.com/", "nobody"], 0),
             (["http://example.com/"], 0), (["https://other.example/x"], 1), (["--all"], 4),
         ] as [([String], Int)])
-    func `what is named is deleted`(_ arguments: [String], _ count: Int) async throws {
+    func `the named credentials are deleted`(_ arguments: [String], _ count: Int) async throws {
         try await keep("https://example.com/", "ali", "--realm", "r")
         try await keep("https://example.com/", "ali", "--method", "digest")
         try await keep("https://example.com/", "baba")
@@ -247,12 +247,13 @@ struct CredentialCommandTests {
     }
 
     @Test(arguments: ["credentials", "cookies"])
-    func `what cannot be deleted for good is not said to be`(_ store: String) async throws {
+    func `a deletion that cannot be made durable is not reported as done`(_ store: String) async throws {
         let line = "example.com\tFALSE\t/\tFALSE\t4102444800\tid\tabc\n"
         try folder.write(Array(line.utf8), to: "cookies.txt")
         #expect(try await run("cookies", "import", "cookies.txt").code == 0)
         try await keep("https://example.com/", "ali")
-        // No file may grow, once `main` runs: a sanitizer maps one before. The program is started by another, which keeps its limits.
+        // No file may grow once `main` runs; a sanitizer maps one earlier. The limits apply to the program, not to the process
+        // that starts it.
         let limit = try PreloadedLibrary(
             source: """
                 #define _GNU_SOURCE

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Options that do what those of curl do.
+/// Options that behave like those of curl.
 @Suite(.timeLimit(.minutes(3)))
 struct CurlLikenessTests {
     private func request(_ arguments: String...) async throws -> RecordedRequest {
@@ -35,7 +35,7 @@ struct CurlLikenessTests {
             ])
     }
 
-    @Test func `a field without a value is not sent, and one with a semicolon is sent empty`() async throws {
+    @Test func `-H without a value removes the field, and with a semicolon sends it empty`() async throws {
         let sent = try await request(
             "-H", "Accept:", "-H", "user-agent:", "-H", "Accept-Encoding: ", "-H", "Accept-Language:", "-H", "X-Nothing:", "-H",
             "X-Empty;", "-d", "a=1", "-H", "Content-Type:")
@@ -46,7 +46,7 @@ struct CurlLikenessTests {
         #expect(try await request("-A", "me", "-H", "User-Agent:").header("User-Agent") == nil)
     }
 
-    @Test func `the headers alone are those of the response that is not compressed`() async throws {
+    @Test func `-I does not accept content codings unless asked to`() async throws {
         try await withScriptedServer(reply: { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n") }) { server in
             for (arguments, coding) in [
                 (["-I"], nil), (["-I", "--compressed"], "gzip"), (["-I", "-H", "Accept-Encoding: br"], "br"), ([], "gzip"),
@@ -64,7 +64,7 @@ struct CurlLikenessTests {
     }
 
     @Test(.enabled(if: geteuid() == 0))
-    func `--dnssec takes no name without the library that validates it`() async throws {
+    func `--dnssec refuses host names if the validating library is missing`() async throws {
         let preparation = #"""
             exec unshare -m /bin/sh -c 'for file in $(ldconfig -p | awk "/libunbound.so/ {print \$NF}"); do mount --bind /dev/null $file; done
             exec "$0" "$@"' "$0" "$@"
@@ -72,7 +72,7 @@ struct CurlLikenessTests {
         let result = try await Tool.run(["get", "--dnssec", "http://validated.test/"], preparation: preparation)
         #expect(result.code == 6, "\(result.errors)")
         #expect(result.errors.contains("DNSSEC cannot be checked"), "\(result.errors)")
-        // An address has no name.
+        // An address needs no lookup.
         #expect(try await request("--dnssec").path == "/a")
     }
 }

@@ -52,7 +52,7 @@ struct CurlTableTests {
         }
     }
 
-    /// The names of a command's options: those with a value, and those without.
+    /// The names of a command's options with a value, and of those without.
     private func names(_ commands: [String]) async throws -> (options: Set<String>, flags: Set<String>) {
         let result = try await Tool.run(["--experimental-dump-help"])
         let dump = try JSONDecoder().decode(Dump.self, from: result.output)
@@ -67,7 +67,7 @@ struct CurlTableTests {
         return (options, flags)
     }
 
-    @Test func `the table has every option of curl, and no other`() async throws {
+    @Test func `the table lists exactly the options of curl`() async throws {
         let help = try await Tool.run([], preparation: "curl --version | head -1; curl --help all; exit 0")
         let lines = help.text.split(separator: "\n")
         try #require(lines.first?.hasPrefix("curl 7.88.") == true, "the table is of curl 7.88")
@@ -79,9 +79,9 @@ struct CurlTableTests {
         #expect(try rows().allSatisfy { $0.kind == "same" || ["otherwise", "no"].contains($0.kind) && !$0.why.isEmpty })
     }
 
-    @Test func `what the table calls the same, the parser takes`() async throws {
+    @Test func `the parser accepts every option that the table calls the same`() async throws {
         let (options, flags) = try await names(["get"])
-        // What is rewritten before it is parsed.
+        // Rewritten before parsing.
         let words = ["config", "next", "socks4", "socks4a", "socks5", "socks5-hostname", "form-string", "help", "version"]
         for row in try rows() where row.kind == "same" && !words.contains(row.name) {
             #expect((row.takesValue ? options : flags).contains("--\(row.name)"), "--\(row.name)")
@@ -90,7 +90,7 @@ struct CurlTableTests {
         let folder = try TemporaryDirectory()
         try folder.write(Array("silent".utf8), to: "config")
         func check(_ words: [String]) async throws {
-            // A value that makes no sense is no unknown option.
+            // An invalid value is acceptable here, an unknown option is not.
             let result = try await Tool.run(words + ["data:,x"], in: folder)
             #expect(!result.errors.contains("nknown option") && !result.errors.contains("Missing"), "\(words): \(result.errors)")
         }
@@ -103,7 +103,7 @@ struct CurlTableTests {
         }
     }
 
-    @Test func `the options whose values may begin with a dash are all that have values`() async throws {
+    @Test func `the options whose values may begin with a dash are all that take values`() async throws {
         let file = Self.root.appendingPathComponent("Sources/urlsession/Commands/CommandLineWords.swift")
         let source = try String(contentsOf: file, encoding: .utf8)
         let list = try #require(source.firstMatch(of: /longOptions: Set<String> = \[(.*?)\]/.dotMatchesNewlines())).1

@@ -11,13 +11,13 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// No room, no folder, no right to write; and a bomb, for what it leaves behind.
+/// Full disks, missing folders, missing permissions, and decompression bombs.
 @Suite(.timeLimit(.minutes(3)))
 struct DiskFullTests {
     private static let block = ScriptedFile.pattern(65_536)
-    /// 6 MiB, which go through splice(2) where their length is known.
+    /// 6 MiB; received with splice(2) if the length is known.
     private static let large = Array([[UInt8]](repeating: block, count: 96).joined())
-    /// No file may grow beyond 512 or 1,024 KiB, whatever the shell counts in; a write beyond is an error rather than a signal.
+    /// No file may grow beyond 512 or 1,024 KiB, depending on the shell's unit. Writing more is an error instead of a signal.
     private static let smallDisk = "trap '' XFSZ; ulimit -f 1024"
 
     enum Sending: Sendable, CaseIterable { case whole, chunked, gzip }
@@ -47,7 +47,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `an answer that does not fit is a write error`() async throws {
+    @Test func `a response that does not fit is a write error`() async throws {
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
             let result = try await Tool.run(
                 ["get", "-o", "file.bin", server.url("/a").absoluteString], preparation: Self.smallDisk
@@ -58,7 +58,7 @@ struct DiskFullTests {
     }
 
     @Test(arguments: ["no/such/folder/file.bin", "/proc/file.bin", "/dev/null/file.bin"])
-    func `a folder that is not there, or takes nothing, is a write error`(path: String) async throws {
+    func `a folder that is missing or not writable is a write error`(path: String) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
             let result = try await Tool.run(["download", "-o", path, server.url("/a").absoluteString], in: folder)
@@ -68,7 +68,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `a file in the way is left alone`() async throws {
+    @Test func `an existing file with the temporary name is left alone`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("mine".utf8), to: "file.bin.part")
         try await withScriptedServer(reply: { _ in Self.reply(.whole) }) { server in
@@ -83,7 +83,7 @@ struct DiskFullTests {
     enum Loss: Sendable, CaseIterable { case removed, replaced }
 
     @Test(arguments: Loss.allCases)
-    func `a temporary folder that goes away before the answer is a write error`(loss: Loss) async throws {
+    func `a temporary folder that disappears before the response is a write error`(loss: Loss) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in
             ScriptedReply([.gate("answer")] + Self.reply(.whole).effects)
@@ -100,7 +100,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `a temporary folder that goes away during the download is a write error`() async throws {
+    @Test func `a temporary folder that disappears during the download is a write error`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in
             [
@@ -119,7 +119,7 @@ struct DiskFullTests {
         }
     }
 
-    @Test func `a bomb ends at the limit and leaves nothing`() async throws {
+    @Test func `a decompression bomb ends at the limit and leaves nothing`() async throws {
         let folder = try TemporaryDirectory()
         let zeros = [UInt8](repeating: 0, count: 65_536)
         let headers = [("Content-Encoding", "gzip"), ("Content-Length", "\(GzipBytes.bombStart.count + 16 * zeros.count)")]

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `urlsession doctor`: what a user is told of a load, and how the command ends.
+/// `urlsession doctor`: its report on a load, and its exit code.
 @Suite(.timeLimit(.minutes(3)))
 struct DoctorCommandTests {
     private struct Report: Decodable {
@@ -47,7 +47,7 @@ struct DoctorCommandTests {
         return report
     }
 
-    @Test func `a load that goes well is told step by step`() async throws {
+    @Test func `a load that succeeds is described step by step`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body", [("Cache-Control", "max-age=60"), ("Alt-Svc", "h3=\":443\"")]) }) {
             (server) async throws in
             let result = try await Tool.run(
@@ -67,7 +67,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `a name that is unknown ends with 6`() async throws {
+    @Test func `an unknown host name ends with 6`() async throws {
         let report = try await examine("http://no-such-host.invalid/")
         #expect(report.exitCode == 6)
         #expect(report.failing == ["name", "answer"])
@@ -75,7 +75,7 @@ struct DoctorCommandTests {
         #expect(report.verdict.hasPrefix("The load fails (6): "))
     }
 
-    @Test func `a port that refuses ends with 7`() async throws {
+    @Test func `a refused connection ends with 7`() async throws {
         let port = try RefusingPort()
         let report = try await examine("http://127.0.0.1:\(port.number)/")
         #expect(report.exitCode == 7)
@@ -85,7 +85,7 @@ struct DoctorCommandTests {
     }
 
     @Test(arguments: [false, true])
-    func `a server that says nothing ends with 28`(isSecure: Bool) async throws {
+    func `a silent server ends with 28`(isSecure: Bool) async throws {
         try await withScriptedServer(greeting: { _ in [.stall] }, reply: { _ in [] }) { (server) async throws in
             let report = try await examine("-m", "1", "\(isSecure ? "https" : "http")://127.0.0.1:\(server.port)/")
             #expect(report.exitCode == 28)
@@ -108,7 +108,7 @@ struct DoctorCommandTests {
                 "should also send its issuer's"
             ),
         ])
-    func `a certificate that is not trusted ends with 60, and why is said`(
+    func `an untrusted certificate ends with 60 and the reason`(
         _ kind: String, _ reason: String, _ advice: String
     ) async throws {
         let all = try TestCertificates.shared.get()
@@ -127,7 +127,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `the certificates of a server that is trusted are shown`() async throws {
+    @Test func `the certificates of a trusted server are shown`() async throws {
         let all = try TestCertificates.shared.get()
         try await withScriptedServer(identity: all.valid, reply: { _ in .ok("", [("Strict-Transport-Security", "max-age=600")]) })
         {
@@ -145,7 +145,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `what App Transport Security refuses is said, and fails with --ats`() async throws {
+    @Test func `a load that App Transport Security forbids is reported, and fails with --ats`() async throws {
         let refused = try await examine("--ats", "http://host.example/")
         #expect(refused.exitCode == 1)
         #expect(refused["ATS"]?.result == "fails")
@@ -158,7 +158,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `a proxy that refuses, and where it was named`() async throws {
+    @Test func `a refusing proxy is reported with the setting that names it`() async throws {
         try await withScriptedServer(reply: { _ in .status(403, body: "no") }) { (server) async throws in
             let proxy = server.url("").absoluteString
             let tunnel = try await examine("https://host.example/", environment: ["https_proxy": proxy])
@@ -181,9 +181,9 @@ struct DoctorCommandTests {
         #expect(refused["connection"]?.result == "fails")
     }
 
-    @Test func `a host that is known to want https is asked by https`() async throws {
+    @Test func `a host known for HSTS is asked over https`() async throws {
         try await withScriptedServer(reply: { _ in .status(502, body: "no") }) { (server) async throws in
-            // All of this domain is in the preload list.
+            // The whole top-level domain is in the preload list.
             let report = try await examine("-x", server.url("").absoluteString, "http://host.dev/")
             #expect(report["HSTS"]?.facts["known"] == ["true"])
             #expect(report["HSTS"]?.lines.first?.hasPrefix("http becomes https") == true)
@@ -191,7 +191,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `a server of HTTP 2`() async throws {
+    @Test func `an HTTP 2 server is described`() async throws {
         let server = try NGHTTPServer.start(try TestCertificates.shared.get().valid)
         defer { server.stop() }
         try server.put("body".utf8, at: "/file")
@@ -201,7 +201,7 @@ struct DoctorCommandTests {
         #expect(report["TLS"]?.lines.first?.contains("h2") == true)
     }
 
-    @Test func `redirects are told, and those to another host as such`() async throws {
+    @Test func `redirects are shown, and those to another host are marked`() async throws {
         try await withScriptedServer(reply: { _ in .status(404, body: "none") }) { (other) async throws in
             try await withScriptedServer(reply: {
                 $0.path == "/a" ? .redirect(302, to: "/b") : .redirect(301, to: other.url("/c", host: "localhost").absoluteString)
@@ -217,7 +217,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `a redirect to a protocol that is not allowed ends as with get`() async throws {
+    @Test func `a redirect to a forbidden protocol ends as it does with get`() async throws {
         try await withScriptedServer(reply: { _ in .redirect(302, to: "https://a.invalid/") }) { (server) async throws in
             let report = try await examine("--proto", "=http", server.url().absoluteString)
             #expect(report.exitCode == 1)
@@ -225,7 +225,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `credentials are sent where they are named, and never shown`() async throws {
+    @Test func `credentials are sent only if given, and never shown`() async throws {
         try await withScriptedServer(reply: {
             $0.header("Authorization") == nil ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")]) : .ok()
         }) { (server) async throws in
@@ -239,7 +239,7 @@ struct DoctorCommandTests {
         }
     }
 
-    @Test func `what is stored is looked at when that is asked for, and is not sent`() async throws {
+    @Test func `--stores shows stored cookies and responses and does not send them`() async throws {
         try await withScriptedServer(reply: { _ in
             .ok("kept", [("Cache-Control", "max-age=600"), ("Set-Cookie", "mark=hidden; Path=/; Max-Age=600")])
         }) {
@@ -258,21 +258,21 @@ struct DoctorCommandTests {
     }
 
     @Test(arguments: [("ftp://a.example/", 1), ("http://", 3), ("http://[", 3)] as [(String, Int32)])
-    func `what is no address of http is said before anything is sent`(_ address: String, _ code: Int32) async throws {
+    func `an invalid http URL is reported before anything is sent`(_ address: String, _ code: Int32) async throws {
         let report = try await examine(address)
         #expect(report.exitCode == code)
         #expect(report.failing == ["URL"])
         #expect(report.verdict.hasPrefix("Nothing was sent: "))
     }
 
-    @Test func `a host with other letters is told with its name on the network`() async throws {
+    @Test func `a host with non-ASCII letters is shown with its name on the network`() async throws {
         let report = try await examine("http://bücher.invalid/")
         #expect(report["URL"]?.facts["host"] == ["xn--bcher-kva.invalid"])
         #expect(report["URL"]?.lines.contains { $0.contains("IDNA") } == true)
     }
 
     @Test(arguments: ["nan", "inf", "1e300", "-1", "99999999999999999999"])
-    func `a stored answer of a senseless age is told of`(_ age: String) async throws {
+    func `a stored response with an absurd Age is described`(_ age: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("body", [("Cache-Control", "max-age=60"), ("Age", age)]) }) {
             (server) async throws in
             let address = server.url("/").absoluteString

@@ -11,13 +11,13 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// That a background download is on the disk by its own name before the daemon forgets it.
+/// A background download is durable under its final name before the daemon forgets it.
 @Suite(.timeLimit(.minutes(3)))
 struct DurableCollectTests {
-    /// What cannot be brought to the disk: the file, or its name.
+    /// What cannot be made durable: the file's content or its name.
     enum Lost: String, Sendable, CaseIterable { case file, name }
 
-    @Test(arguments: Lost.allCases, [false, true]) func `what cannot be brought to the disk is kept, and taken by the next run`(
+    @Test(arguments: Lost.allCases, [false, true]) func `a download that cannot be made durable is kept for the next run`(
         lost: Lost, isForced: Bool
     ) async throws {
         let shim = try FaultShim()
@@ -36,7 +36,7 @@ struct DurableCollectTests {
                     ) { $1 })
                 #expect(shim.happened())
                 #expect(first.code == 23 && first.errors.contains("keeps it"), "\(first.errors)")
-                // Not one that fails again.
+                // A new daemon, whose calls do not fail.
                 place.killDaemon()
                 _ = try await place.settled()
                 #expect(try String(contentsOf: place.folder.file("f"), encoding: .utf8) == "whole")

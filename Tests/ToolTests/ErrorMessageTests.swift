@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What a user reads when something goes wrong: one line, in words, that names the place once.
+/// Error messages: one line in plain words that names the place once.
 @Suite(.timeLimit(.minutes(3)))
 struct ErrorMessageTests {
-    /// What a server does, and what is said of it; PLACE stands for the server's address.
+    /// The behavior of a server, and the message that it causes; PLACE stands for the server's address.
     struct Row: Sendable, CustomTestStringConvertible {
         let testDescription: String
         let code: Int
@@ -91,7 +91,7 @@ struct ErrorMessageTests {
     ]
 
     @Test(arguments: rows)
-    func `a failure is told in one sentence, and its cause with --verbose alone`(_ row: Row) async throws {
+    func `a failure is one sentence, and --verbose adds its cause`(_ row: Row) async throws {
         try await withScriptedServer(greeting: { _ in row.greeting }, reply: { _ in row.reply }) { server in
             let address = "\(row.scheme)://127.0.0.1:\(server.port)/a"
             let result = try await Tool.run(["get"] + row.arguments + [address])
@@ -114,12 +114,12 @@ struct ErrorMessageTests {
             ("http://nowhere.invalid/", 6, "looking up nowhere.invalid: there is no such host"),
             ("file:///no/such/file", 37, "opening /no/such/file: no such file or directory"),
         ])
-    func `what is wrong with an address is told in one sentence`(_ address: String, _ code: Int, _ text: String) async throws {
+    func `an invalid address is explained in one sentence`(_ address: String, _ code: Int, _ text: String) async throws {
         let result = try await Tool.run(["get", address])
         #expect(result.errors == "urlsession: (\(code)) \(text)\n")
     }
 
-    @Test func `what cannot be sent is told in one sentence`() async throws {
+    @Test func `a request that cannot be sent is explained in one sentence`() async throws {
         try await withScriptedServer(reply: { _ in .ok() }) { server in
             let address = server.url("/").absoluteString
             let method = try await Tool.run(["get", "-X", "A B", address])
@@ -129,7 +129,7 @@ struct ErrorMessageTests {
         }
     }
 
-    @Test func `who refuses is named once`() async throws {
+    @Test func `the refusing address is named once`() async throws {
         let port = try RefusingPort()
         let place = "127.0.0.1:\(port.number)"
         let result = try await Tool.run(["get", "http://\(place)/a"])
@@ -138,7 +138,7 @@ struct ErrorMessageTests {
         #expect(verbose.errors.hasPrefix("urlsession: (7) connecting to \(place): connection refused\n* the cause: "))
     }
 
-    @Test func `a server that is not trusted is told in one sentence`() async throws {
+    @Test func `an untrusted server is explained in one sentence`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok() }) { server in
             let result = try await Tool.run(["get", server.url("/a", host: "localhost").absoluteString])

@@ -46,7 +46,7 @@ struct ExitCodeTests {
     ]
 
     @Test(arguments: replies)
-    func `what a server does has curl's exit code`(_ row: Reply) async throws {
+    func `a server's behavior has curl's exit code`(_ row: Reply) async throws {
         try await withScriptedServer(reply: row.reply) { server in
             let result = try await Tool.run(["get"] + row.arguments + [server.url("/a").absoluteString])
             #expect(result.code == row.code, "\(result.errors)")
@@ -76,7 +76,7 @@ struct ExitCodeTests {
             (["get", "-d", "@/no/such/file", "http://127.0.0.1/"], 26),
             (["get", "file:///no/such/file"], 37),
         ] as [([String], Int32)])
-    func `what can be said without a server has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
+    func `errors that need no server have curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(arguments)
         #expect(result.code == code, "\(result.errors)")
         #expect(!result.errors.isEmpty)
@@ -89,7 +89,7 @@ struct ExitCodeTests {
         #expect(result.errors.contains("127.0.0.1"))
     }
 
-    @Test func `silence leaves the code alone`() async throws {
+    @Test func `with --silent only the exit code remains`() async throws {
         try await withScriptedServer(reply: { _ in .status(500, body: "no") }) { server in
             let result = try await Tool.run(["get", "-s", "-f", server.url("/a").absoluteString])
             #expect(result.code == 22)
@@ -98,7 +98,7 @@ struct ExitCodeTests {
         }
     }
 
-    @Test func `https where http is spoken is a failed handshake`() async throws {
+    @Test func `https to a server of http is a failed handshake`() async throws {
         let greeting: [SocketEffect] = [.write("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), .close]
         try await withScriptedServer(greeting: { _ in greeting }, reply: { _ in .ok() }) { server in
             let result = try await Tool.run(["get", "https://127.0.0.1:\(server.port)/"])

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// FTP through `get`, `download` and `upload`.
+/// FTP with `get`, `download` and `upload`.
 @Suite(.timeLimit(.minutes(3)))
 struct FTPCommandTests {
     private let content = Data((0..<600_000).map { UInt8(truncatingIfNeeded: $0 &* 7 ^ $0 >> 9) })
@@ -46,7 +46,7 @@ struct FTPCommandTests {
             (1, ["get", "--ats", "ftp://files.example.com/x"]),
             (2, ["upload", "--resume", "/etc/hostname", "http://localhost/x"]),
         ] as [(Int32, [String])])
-    func `failures have curl's codes`(_ code: Int32, _ arguments: [String]) async throws {
+    func `failures have curl's exit codes`(_ code: Int32, _ arguments: [String]) async throws {
         try await withServer { _, base, _ in
             let result = try await Tool.run(arguments.map { $0.replacingOccurrences(of: "BASE", with: base) })
             #expect(result.code == code, "\(result.errors)")
@@ -54,7 +54,7 @@ struct FTPCommandTests {
         }
     }
 
-    @Test func `a download that was interrupted goes on by REST`() async throws {
+    @Test func `an interrupted download resumes with REST`() async throws {
         var options = SmallServer.FTPOptions()
         options.rate = 100_000
         try await withServer(options) { server, base, folder in
@@ -70,7 +70,7 @@ struct FTPCommandTests {
         }
     }
 
-    @Test func `what another program left of a file is not gone on with`() async throws {
+    @Test func `a partial file of another program is not resumed`() async throws {
         try await withServer { _, base, folder in
             _ = try folder.write(content.prefix(1_000), to: "big.bin")
             let result = try await Tool.run(["download", "--resume", "-o", "big.bin", base + "pub/big.bin"], in: folder)
@@ -79,7 +79,7 @@ struct FTPCommandTests {
         }
     }
 
-    @Test func `an upload goes on behind what the server has`() async throws {
+    @Test func `an upload resumes after the bytes that the server has`() async throws {
         try await withServer { server, base, folder in
             try server.put(content.prefix(200_000), at: "pub/up.bin")
             let file = try folder.write(content, to: "up.bin")
@@ -90,7 +90,7 @@ struct FTPCommandTests {
         }
     }
 
-    @Test func `-T stores a file, and -C - what is missing of it, with the password of a netrc`() async throws {
+    @Test func `-T stores a file, and -C - resumes it, with the password of a netrc file`() async throws {
         try await withServer { server, base, folder in
             try folder.write(content, to: "up.bin")
             let netrc = try folder.write("machine localhost login ada password secret".utf8, to: "netrc")
@@ -107,7 +107,7 @@ struct FTPCommandTests {
         }
     }
 
-    @Test func `TLS that is demanded secures it`() async throws {
+    @Test func `--ssl-reqd secures the connection`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withServer(SmallServer.FTPOptions(identity: certificates.valid)) { _, base, folder in
             let root = try folder.write(certificates.rootPEM.utf8, to: "root.pem")

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Whichever call of the system fails, the tool ends, says why, and leaves no broken file.
+/// Whichever system call fails, the tool exits, reports the reason, and leaves no broken file.
 @Suite(.timeLimit(.minutes(10)))
 struct FaultInjectionTests {
-    /// What the tool is asked to do.
+    /// A command of the tool.
     enum Job: String, Sendable, CaseIterable {
         case get, getToFile, download, downloadLarge, upload
 
@@ -28,11 +28,11 @@ struct FaultInjectionTests {
         }
 
         var isDownload: Bool { self == .download || self == .downloadLarge }
-        /// Large enough for splice(2), and for several writes.
+        /// Large enough for splice(2) and for several writes.
         var content: [UInt8] { self == .downloadLarge ? FaultInjectionTests.large : FaultInjectionTests.content }
     }
 
-    /// One kind of call, the ways in which it may fail, and the jobs that make it.
+    /// A kind of call, the errors that it may return, and the jobs that make it.
     struct Row: Sendable, CustomTestStringConvertible {
         let kind: String
         let errors: [Int32]
@@ -62,7 +62,7 @@ struct FaultInjectionTests {
     ]
 
     @Test(arguments: rows)
-    func `a call that fails is an exit code and a message`(row: Row) async throws {
+    func `a failed call is an exit code and a message`(row: Row) async throws {
         let shim = try FaultShim()
         try await withScriptedServer(reply: { request in
             request.method == "PUT" ? .status(201) : ScriptedFile(Self.content(request.path)).reply(to: request)
@@ -82,7 +82,7 @@ struct FaultInjectionTests {
 
     private static func content(_ path: String) -> [UInt8] { path == "/downloadLarge" ? large : content }
 
-    /// Runs the tool with a fault and says whether it came to it.
+    /// Runs the tool with a fault and returns whether the fault occurred.
     private func run(
         _ job: Job, with fault: FaultShim.Fault, _ shim: FaultShim, _ server: ScriptedServer
     ) async throws -> Bool {
@@ -110,7 +110,7 @@ struct FaultInjectionTests {
         return happened
     }
 
-    /// After a failure there is either nothing, or what the tool says it can go on from, which it then can.
+    /// After a failure there is either no file, or a partial one that the tool offers to resume and then can.
     private func expectNothingBroken(
         _ folder: TemporaryDirectory, _ job: Job, _ result: Tool.Result, _ address: String, _ row: Comment
     ) async throws {
@@ -124,7 +124,7 @@ struct FaultInjectionTests {
     }
 
     @Test(arguments: [["upload", "-"], ["get", "-d", "@-"], ["get", "-d", "@report.bin"]])
-    func `what cannot be read on is not sent as if it were all`(arguments: [String]) async throws {
+    func `an input that cannot be read to its end is not sent as if it were complete`(arguments: [String]) async throws {
         let shim = try FaultShim()
         let folder = try TemporaryDirectory()
         let input = try folder.write(Self.large, to: "report.bin")

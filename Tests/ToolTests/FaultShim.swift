@@ -12,7 +12,7 @@ import LoadingTestKit
 
 /// A library to preload into the tool, which makes the k-th call of one kind fail.
 struct FaultShim: Sendable {
-    /// One failure: `kind` is a name of the source below, `at` counts from 1.
+    /// One failure: `kind` is a name in the source below, `at` counts from 1.
     struct Fault: Sendable, CustomStringConvertible {
         var kind: String
         var at: Int
@@ -26,7 +26,7 @@ struct FaultShim: Sendable {
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// The tool's environment for a fault among its calls; files count where they are in or below `folder`.
+    /// The tool's environment for a fault; only files in or below `folder` count.
     func environment(_ fault: Fault, in folder: TemporaryDirectory) -> [String: String] { environment(fault, in: folder.url) }
 
     func environment(_ fault: Fault, in folder: URL) -> [String: String] {
@@ -37,7 +37,7 @@ struct FaultShim: Sendable {
         return own.merging(library.environment) { $1 }
     }
 
-    /// Whether there was such a call since this was last asked.
+    /// Whether the call occurred since this was last asked.
     func happened() -> Bool { unlink(mark.path) == 0 }
 
     private static let source = #"""
@@ -61,7 +61,7 @@ struct FaultShim: Sendable {
 
         static atomic_int count;
 
-        // Counts a call of a kind; true when it is the one to fail.
+        // Counts a call of a kind; true for the one that has to fail.
         static int fails(const char *kind) {
             const char *call = getenv("FAULT_CALL");
             if (call == NULL || strcmp(call, kind) != 0) return 0;
@@ -97,7 +97,7 @@ struct FaultShim: Sendable {
             return is_inside(path);
         }
 
-        // What is opened to be written; the tool works in the folder.
+        // Files opened for writing. The tool works in the folder.
         static int is_output(const char *path, int flags) {
             return (flags & O_ACCMODE) != O_RDONLY && (path[0] != '/' || is_inside(path));
         }
@@ -261,7 +261,7 @@ struct FaultShim: Sendable {
             int counts = is_file(fd) && fails("close");
             int result = real(fd);
             if (!counts) return result;
-            // The descriptor is gone, whatever close says.
+            // close(2) releases the descriptor even when it fails.
             errno = atoi(getenv("FAULT_ERRNO"));
             return -1;
         }

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Options of the file that a body goes to, as curl has them.
+/// curl's options for the file that a body is written to.
 @Suite(.timeLimit(.minutes(3)))
 struct FileOptionTests {
     private static let changed = "Tue, 02 Apr 2024 10:00:00 GMT"
@@ -20,7 +20,7 @@ struct FileOptionTests {
         try String(contentsOf: folder.file(name), encoding: .utf8)
     }
 
-    @Test func `-J takes the server's name, leads nowhere else and replaces nothing`() async throws {
+    @Test func `-J uses the server's file name, stays in the folder and replaces nothing`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             let name = request.path == "/bad" ? "../out" : "named.txt"
@@ -39,7 +39,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `a file has the server's time, in a folder that is made`() async throws {
+    @Test func `a file gets the server's time, in a folder that is created`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("body", [("Last-Modified", Self.changed)]) }) { (server) async throws in
             let address = server.url("/file").absoluteString
@@ -72,7 +72,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `-C goes on behind what is there, and mixes no versions`() async throws {
+    @Test func `-C continues after the existing bytes and mixes no versions`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             let changed = request.path == "/new" ? "Tue, 02 Apr 2999 10:00:00 GMT" : Self.changed
@@ -100,7 +100,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `--no-clobber takes a name that is free, and --remove-on-error leaves no part`() async throws {
+    @Test func `--no-clobber picks a free name, and --remove-on-error leaves no partial file`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             guard request.path == "/cut" else { return .ok("new") }
@@ -122,7 +122,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `an ETag is kept and compared, and what is the same leaves the file as it is`() async throws {
+    @Test func `an ETag is saved and compared, and an unchanged file is not written`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(Array("content".utf8), entityTag: "\"v1\"")
         try await withScriptedServer(reply: { request in
@@ -138,7 +138,7 @@ struct FileOptionTests {
         }
     }
 
-    @Test func `a literal field of a form, a query and messages in a file are curl's`() async throws {
+    @Test func `--form-string, --url-query and --stderr behave like curl's`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { .ok("\($0.target)|\($0.bodyText)") }) { (server) async throws in
             let address = server.url("/a?x=1").absoluteString

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--form`, against curl itself: the same bodies, but for what separates their parts.
+/// `--form`, compared with curl: the same bodies except for the boundaries.
 @Suite(.timeLimit(.minutes(3)))
 struct FormOptionTests {
     private let folder: TemporaryDirectory
@@ -25,7 +25,7 @@ struct FormOptionTests {
         try folder.write(Array(headers.utf8), to: "headers")
     }
 
-    /// What curl or the tool posts, with its boundaries in the order of their first use as `<0>` and so on.
+    /// The body posted by curl or the tool, with its boundaries replaced by `<0>`, `<1>` … in the order of their first use.
     private func posted(_ form: [String], byCurl: Bool) async throws -> String {
         var body = ""
         try await withScriptedServer(reply: { _ in .ok() }) { (server) async throws in
@@ -55,11 +55,11 @@ struct FormOptionTests {
             [#"f=value;headers="Content-Disposition: own""#],
             ["f=  spaced  ;type=text/z", #"g="not ended"#, #"h="q\n\"x\\" trailing;filename=zz.html"#, "i=", "j= ;type=a/b"],
         ])
-    func `a form is what curl makes of it`(_ form: [String]) async throws {
+    func `a form is the same as curl's`(_ form: [String]) async throws {
         #expect(try await posted(form, byCurl: false) == posted(form, byCurl: true))
     }
 
-    @Test func `several files are one part that has parts`() async throws {
+    @Test func `several files are one multipart part`() async throws {
         let body = try await posted(["f=@a.txt,b.bin"], byCurl: false)
         let parts = [
             "--<0>\r\nContent-Disposition: form-data; name=\"f\"\r\nContent-Type: multipart/mixed; boundary=<1>\r\n\r\n",
@@ -80,7 +80,7 @@ struct FormOptionTests {
             ("a=b;headers=@b.bin", 26, "'second' in b.bin is not a header"),
             ("a=@a.txt,/no/such", 26, "cannot read /no/such"),
         ] as [(String, Int32, String)])
-    func `what cannot be sent is said`(_ field: String, _ code: Int32, _ words: String) async throws {
+    func `a form that cannot be sent is reported`(_ field: String, _ code: Int32, _ words: String) async throws {
         let result = try await Tool.run(["get", "-F", field, "http://127.0.0.1/"], in: folder)
         #expect(result.code == code, "\(result.errors)")
         #expect(result.errors.contains(words), "\(result.errors)")

@@ -13,7 +13,7 @@ import Testing
 
 @Suite(.timeLimit(.minutes(3)))
 struct GetTests {
-    @Test func `the body goes to standard output and nothing else does`() async throws {
+    @Test func `only the body goes to standard output`() async throws {
         try await withScriptedServer(reply: { _ in .ok("hello\n") }) { server in
             let result = try await Tool.run(["get", server.url("/a").absoluteString])
             #expect(result.code == 0)
@@ -22,7 +22,7 @@ struct GetTests {
         }
     }
 
-    @Test func `a method, headers and a body are sent as given`() async throws {
+    @Test func `a method, header fields and a body are sent as given`() async throws {
         try await withScriptedServer(reply: { _ in .ok("done") }) { server in
             let result = try await Tool.run([
                 "get", "-X", "PATCH", "-H", "X-One: 1", "-H", "X-Two:  two words ", "-d", "a=b", server.url("/a").absoluteString,
@@ -36,7 +36,7 @@ struct GetTests {
         }
     }
 
-    @Test func `data is posted, from a file and from standard input as well`() async throws {
+    @Test func `data is posted literally, from a file and from standard input`() async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write(Array("from a file".utf8), to: "body.txt")
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.bodyText)") }) { server in
@@ -62,7 +62,7 @@ struct GetTests {
         }
     }
 
-    @Test func `include shows the status and the headers before the body`() async throws {
+    @Test func `include shows the status and header fields before the body`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body", [("X-Mark", "yes")]) }) { server in
             let result = try await Tool.run(["get", "-i", server.url("/a").absoluteString])
             #expect(result.text.hasPrefix("HTTP/1.1 200 Scripted\n"))
@@ -71,7 +71,7 @@ struct GetTests {
         }
     }
 
-    @Test func `head asks for the headers alone`() async throws {
+    @Test func `head asks only for the header fields`() async throws {
         try await withScriptedServer(reply: { _ in .raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-Mark: yes\r\n\r\n") }) {
             server in
             let result = try await Tool.run(["get", "-I", server.url("/a").absoluteString])
@@ -81,7 +81,7 @@ struct GetTests {
         }
     }
 
-    @Test func `output goes into the file`() async throws {
+    @Test func `output writes the body to a file`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("filed") }) { server in
             let result = try await Tool.run(["get", "-o", "answer.txt", server.url("/a").absoluteString], in: folder)
@@ -91,7 +91,7 @@ struct GetTests {
         }
     }
 
-    @Test func `redirects are followed unless they are not wanted`() async throws {
+    @Test func `redirects are followed unless the user declines`() async throws {
         try await withScriptedServer(reply: { $0.path == "/old" ? .redirect(302, to: "/new") : .ok("new place") }) { server in
             let address = server.url("/old").absoluteString
             let followed = try await Tool.run(["get", address])
@@ -101,7 +101,7 @@ struct GetTests {
         }
     }
 
-    @Test func `verbose and metrics speak on standard error`() async throws {
+    @Test func `verbose and metrics write to standard error`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { server in
             let result = try await Tool.run(["get", "-v", "--metrics", "-H", "X-One: 1", server.url("/a").absoluteString])
             #expect(result.text == "body")
@@ -115,7 +115,7 @@ struct GetTests {
         }
     }
 
-    @Test func `a body larger than memory buffers arrives whole`() async throws {
+    @Test func `a body larger than the buffers in memory arrives whole`() async throws {
         let chunk = [UInt8](repeating: UInt8(ascii: "x"), count: 1 << 16)
         try await withScriptedServer(reply: { _ in .large(chunk: chunk, count: 256) }) { server in
             let result = try await Tool.run(["get", server.url("/a").absoluteString])
@@ -124,7 +124,7 @@ struct GetTests {
         }
     }
 
-    @Test func `a repeated request is counted`() async throws {
+    @Test func `repeated requests are counted`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { server in
             let result = try await Tool.run(["get", "--repeat", "40", "--parallel-max", "8", server.url("/a").absoluteString])
             #expect(result.code == 0)
@@ -133,7 +133,7 @@ struct GetTests {
         }
     }
 
-    @Test func `repeated requests follow redirects as one does`() async throws {
+    @Test func `repeated requests follow redirects as a single one does`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             switch $0.path {
             case "/a": .redirect(302, to: "/b")
@@ -153,7 +153,7 @@ struct GetTests {
             let stayed = try await run("--no-location")
             #expect(stayed.result.text.hasPrefix("2 requests, 1 at once: 2 ok, 0 failed"))
             #expect(stayed.paths == ["/a", "/a"])
-            // The count begins anew with each.
+            // Each request has its own count of redirects.
             let enough = try await run("--max-redirs", "2")
             #expect(enough.result.code == 0, "\(enough.result.errors)")
             let stopped = try await run("--max-redirs", "1")
@@ -164,7 +164,7 @@ struct GetTests {
         }
     }
 
-    @Test func `silence leaves the summary of repeated requests`() async throws {
+    @Test func `silence keeps the summary of repeated requests`() async throws {
         try await withScriptedServer(reply: { _ in .status(500, body: "no") }) { server in
             let result = try await Tool.run(["get", "-s", "--repeat", "2", server.url("/a").absoluteString])
             #expect(result.code == 56)
@@ -173,7 +173,7 @@ struct GetTests {
         }
     }
 
-    @Test func `an own authority is trusted when it is named`() async throws {
+    @Test func `a private authority is trusted when it is named`() async throws {
         let certificates = try TestCertificates.shared.get()
         let folder = try TemporaryDirectory()
         try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")

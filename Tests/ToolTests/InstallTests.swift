@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `make install` and `make uninstall`, with a script that runs the built tool in place of the release build and is not stripped.
+/// `make install` and `make uninstall`, with a script that runs the built tool instead of the release build and is not stripped.
 @Suite(.timeLimit(.minutes(3)))
 struct InstallTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -26,7 +26,7 @@ struct InstallTests {
 
     init() throws { folder = try TemporaryDirectory() }
 
-    /// Runs make; `PWD` in what it is told stands for the test's folder.
+    /// Runs make; `PWD` in its variables stands for the test's folder.
     private func make(_ target: String, _ variables: String..., before: String = ":") async throws -> Tool.Result {
         try await Tool.run(
             [], in: folder,
@@ -51,7 +51,7 @@ struct InstallTests {
 
     private func text(_ path: String) throws -> String { try String(contentsOf: folder.file(path), encoding: .utf8) }
 
-    @Test func `tool, manual page and completions go to their places, and away again`() async throws {
+    @Test func `tool, manual page and completions are installed and uninstalled`() async throws {
         let place = [#"DESTDIR="$PWD/a stage""#, "PREFIX=/opt/x"]
         let installed = try await make("install", place[0], place[1])
         #expect(installed.code == 0, "\(installed.errors)")
@@ -77,7 +77,7 @@ struct InstallTests {
         #expect(try files(below: "a stage") == [])
     }
 
-    @Test func `without a stage the prefix is the place`() async throws {
+    @Test func `without a stage the files go directly to the prefix`() async throws {
         let installed = try await make("install", #"PREFIX="$PWD/prefix""#)
         #expect(installed.code == 0, "\(installed.errors)")
         #expect(try files(below: "prefix") == Self.installed)

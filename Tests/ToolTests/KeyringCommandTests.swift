@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Passwords that are kept in the Secret Service, where there is one.
+/// Passwords stored in the Secret Service.
 @Suite(.timeLimit(.minutes(2)))
 struct KeyringCommandTests {
     @Test func `with an unlocked keyring`() async throws { try await KeyringSession.run("CommandsWithKeyringTests") }
@@ -19,7 +19,7 @@ struct KeyringCommandTests {
 
 @Suite(.enabled(if: OwnProcess.isHere("CommandsWithKeyringTests")), .timeLimit(.minutes(2)))
 struct CommandsWithKeyringTests {
-    /// Each is a home of its own: what they share is the keyring.
+    /// Two homes, which share only the keyring.
     private let (folder, other): (TemporaryDirectory, TemporaryDirectory)
 
     init() throws { (folder, other) = (try TemporaryDirectory(), try TemporaryDirectory()) }
@@ -30,13 +30,13 @@ struct CommandsWithKeyringTests {
         try await Tool.run(arguments, in: folder, home: home ?? folder, input: input, preparation: preparation)
     }
 
-    @Test func `a password is kept there, found by other processes, and by no other program`() async throws {
+    @Test func `a password is stored there and found by other processes, but by no other program`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             request.header("Authorization") == "Basic " + Data("ali:sesame".utf8).base64EncodedString()
                 ? .ok("gold") : .status(401, [("WWW-Authenticate", "Basic realm=\"cave\"")], body: "closed")
         }
         let password = try folder.write("sesame\n".utf8, to: "password.txt")
-        // The tool by another name.
+        // The tool under another name.
         let stranger = #"test -e stranger || ln "$0" stranger 2>&- || cp "$0" stranger; exec ./stranger "$@""#
         try await withScriptedServer(reply: reply) { (server) async throws in
             let url = server.url("/").absoluteString

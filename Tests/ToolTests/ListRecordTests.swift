@@ -15,10 +15,10 @@ import Testing
 import Glibc
 #endif
 
-/// `list --json` as it was written first, byte by byte, whichever version the daemon speaks.
+/// The exact output of `list --json`, for each version of the daemon's protocol.
 @Suite(.timeLimit(.minutes(1)))
 struct ListRecordTests {
-    /// What a daemon says to hello, and to the first request, which is for a list.
+    /// A daemon's answers to hello and to the first request, which is for a list.
     private static let version1 = [
         Data(#"{"kind":"welcome","version":1}"#.utf8),
         Data(
@@ -73,7 +73,7 @@ struct ListRecordTests {
 
         """#
 
-    /// Takes one connection, and says the next answer to each frame that comes.
+    /// Accepts one connection and sends the next answer for each received frame.
     private static func serve(_ path: String, _ answers: [Data]) throws {
         let listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
@@ -95,7 +95,7 @@ struct ListRecordTests {
                 let frame = withUnsafeBytes(of: UInt32(answer.count).bigEndian) { Array($0) } + answer
                 _ = send(connection, frame, frame.count, Int32(MSG_NOSIGNAL))
             }
-            // It is the tool that ends the connection.
+            // The tool closes the connection.
             var rest: UInt8 = 0
             _ = recv(connection, &rest, 1, 0)
             close(connection)
@@ -104,7 +104,7 @@ struct ListRecordTests {
     }
 
     @Test(arguments: [version1, version2])
-    func `a list of transfers is as it was`(answers: [Data]) async throws {
+    func `the output for a list of transfers is unchanged`(answers: [Data]) async throws {
         try await withBackgroundTool { (place) async throws in
             let folder = place.home.file("r/urlloading")
             try FileManager.default.createDirectory(

@@ -23,7 +23,7 @@ struct NetrcTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: file.path)
     }
 
-    /// Who the server was told that the user is, by every request.
+    /// The credentials in each request that the server received.
     private func logins(_ server: ScriptedServer) -> [String?] {
         server.requests.map { request in
             request.header("Authorization").flatMap { $0.split(separator: " ").last }
@@ -52,7 +52,7 @@ struct NetrcTests {
         ("MACHINE 127.0.0.1 login ali account some password open machine 127.0.0.1 login eve password no", "ali:open"),
         ("machine 127.0.0.1 login ali password öffne\r\n", "ali:öffne"),
     ])
-    func `the entry of the host answers the server`(_ text: String, _ login: String) async throws {
+    func `the host's entry answers the server`(_ text: String, _ login: String) async throws {
         try write(text)
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let address = server.url("/a").absoluteString
@@ -64,7 +64,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `what is said on the command line goes before it, and with --netrc what the URL says does not`() async throws {
+    @Test func `-u overrides netrc, and only --netrc overrides the URL`() async throws {
         try write("machine 127.0.0.1 login ali password open\nmachine 127.0.0.1 login bob password closed")
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let plain = server.url("/a").absoluteString
@@ -94,7 +94,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `a redirect to another host gets that host's entry, and never the default`() async throws {
+    @Test func `a redirect to another host uses that host's entry, and never the default`() async throws {
         try await withScriptedServer(reply: { request in
             guard request.header("Authorization") != nil || request.path == "/in" else { return Self.asking(request) }
             if request.path == "/out" { return .redirect(302, to: "http://localhost:\(request.header("X-Port") ?? "")/in") }
@@ -123,7 +123,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `a redirect from TLS into the clear gets no password`() async throws {
+    @Test func `a redirect from TLS to plain http gets no password`() async throws {
         let certificates = try TestCertificates.shared.get()
         try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
         try write("machine localhost login ali password open")
@@ -145,7 +145,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `without a file in the home there is no password, and one that is named must be there`() async throws {
+    @Test func `a file in the home is optional, and one that is named must exist`() async throws {
         try await withScriptedServer(reply: Self.asking) { (server) async throws in
             let address = server.url("/a").absoluteString
             let result = try await Tool.run(["-s", "-n", address, "-w", "%{http_code}"], environment: ["HOME": folder.path])
@@ -155,7 +155,7 @@ struct NetrcTests {
         }
     }
 
-    @Test func `whatever is in the file, the tool ends as it should`() async throws {
+    @Test func `any file content is accepted or refused, without a crash`() async throws {
         let texts = [
             "machine", "machine 127.0.0.1 login", "password login machine default macdef", "login a password b", "\"",
             "machine \"127.0.0.1",

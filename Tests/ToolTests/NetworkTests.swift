@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Loads in network namespaces of the test's own, whose links and routes come and go.
+/// Loads in network namespaces of a test, whose links and routes change.
 @Suite(.timeLimit(.minutes(3)))
 struct NetworkTests {
     private let folder: TemporaryDirectory
@@ -22,7 +22,7 @@ struct NetworkTests {
         try Tool(arguments, in: folder, preparation: namespaces.enteringClient)
     }
 
-    @Test func `a name and a far address fail for want of a network, a near address does not`() async throws {
+    @Test func `without a network, host names and remote addresses fail, and a local address does not`() async throws {
         let namespaces = try await NetworkNamespaces()
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
@@ -34,7 +34,7 @@ struct NetworkTests {
         #expect(near.text == "half-whole", "\(near.errors)")
     }
 
-    @Test func `with --wait a load goes on as soon as the link is up`() async throws {
+    @Test func `with --wait a load continues as soon as the link is up`() async throws {
         let namespaces = try await NetworkNamespaces()
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
@@ -47,9 +47,9 @@ struct NetworkTests {
         #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
     }
 
-    /// The server, and the load's own timeout, have ten minutes.
+    /// The server, and the load's timeout, would wait for ten minutes.
     @Test(arguments: ["link set cable0 down", "addr del 10.213.9.1/24 dev cable0", "link del cable0"])
-    func `what goes over a network that goes away fails at once`(change: String) async throws {
+    func `a load fails at once when its network disappears`(change: String) async throws {
         let namespaces = try await NetworkNamespaces()
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
@@ -61,7 +61,7 @@ struct NetworkTests {
         #expect(result.errors.contains("the network that led to 10.213.9.2:8000 is gone"))
     }
 
-    @Test func `a transfer goes on when its interface is renamed, gets another address, and a default route`() async throws {
+    @Test func `a transfer continues when its interface is renamed, gets another address, and a default route`() async throws {
         let namespaces = try await NetworkNamespaces()
         let server = try await namespaces.serveTenBytes()
         defer { server.stop() }
@@ -96,7 +96,7 @@ struct NetworkTests {
         #expect(result.code == 0 && result.text == "half-whole", "\(result.errors)")
     }
 
-    /// The neighbour entry has the server's address lead to nobody, so that nothing answers and nothing is refused.
+    /// The neighbor entry leads the server's address nowhere, so that nothing answers or refuses.
     @Test func `once the network is there, connecting is limited by --connect-timeout again`() async throws {
         let namespaces = try await NetworkNamespaces()
         try await namespaces.client("neigh add 10.213.9.2 lladdr 02:00:00:00:00:99 nud permanent dev cable0")
@@ -110,7 +110,7 @@ struct NetworkTests {
         #expect(result.errors.contains("connecting took longer than 1.0 s (--connect-timeout)"))
     }
 
-    @Test func `the command shows the proxies that an address would take`() async throws {
+    @Test func `the command shows the proxies for an address`() async throws {
         let variables = ["https_proxy": "socks5h://ali:sesame@proxy.test:1080", "no_proxy": "near.test"]
         for (address, proxy) in [
             ("https://far.test/", "socks5h://proxy.test:1080"), ("https://near.test/", "direct"), ("http://far.test/", "direct"),
@@ -132,7 +132,7 @@ struct NetworkTests {
         #expect(!without.text.contains("Proxies: ") && without.text.contains("\nName servers: "))
     }
 
-    @Test func `the command shows interfaces, addresses and whether there is a way out`() async throws {
+    @Test func `the command shows interfaces, addresses and whether other networks are reachable`() async throws {
         let namespaces = try await NetworkNamespaces()
         let without = try await tool(["network"], in: namespaces).result()
         #expect(without.text.hasPrefix("Other networks cannot be reached.\n"), "\(without.text)")

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `download --resume` after the tool was killed, and with what other programs have left.
+/// `download --resume` after the tool was killed, and with files left by other programs.
 @Suite(.timeLimit(.minutes(3)))
 struct PartialDownloadTests {
     private static let content = ScriptedFile.pattern(1 << 20)
@@ -21,7 +21,7 @@ struct PartialDownloadTests {
         try await Tool.run(["download", "--resume", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
     }
 
-    /// Waits until so many bytes of what has come are in the unfinished file, and beside it how it is resumed.
+    /// Waits until the unfinished file has this many bytes, and its resume data is next to it.
     private func hasWritten(_ count: Int, to part: URL, in folder: TemporaryDirectory) async throws {
         try await FileChanges.waitBelow(folder.url) {
             let files = try? FileManager.default.contentsOfDirectory(at: part, includingPropertiesForKeys: nil)
@@ -32,14 +32,14 @@ struct PartialDownloadTests {
 
     private func saved(_ folder: TemporaryDirectory) throws -> [UInt8] { Array(try Data(contentsOf: folder.file("file.bin"))) }
 
-    @Test func `a download goes on after the tool was killed`() async throws {
+    @Test func `a download is resumed after the tool was killed`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil, ending: .stall)
         }) { server in
             let tool = try Tool(["download", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
             try await tool.shown(" 50 %")
-            // What is shown has come, and is at the disk a moment later.
+            // Bytes that were shown have arrived, and are on disk a moment later.
             let part = folder.file("file.bin.part")
             try await hasWritten(source.content.count / 2, to: part, in: folder)
             tool.kill()
@@ -57,7 +57,7 @@ struct PartialDownloadTests {
     }
 
     @Test(arguments: ["416 of this version", "416 of none", "206 of none"])
-    func `a download of which nothing was missing is saved after the tool was killed`(answer: String) async throws {
+    func `a download that was complete when the tool was killed is saved`(answer: String) async throws {
         let folder = try TemporaryDirectory()
         let content = source.content
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
@@ -88,7 +88,7 @@ struct PartialDownloadTests {
     }
 
     @Test(arguments: [["curl", "-s", "-o", "file.bin"], ["wget", "-q", "--tries=1", "-O", "file.bin"]])
-    func `what another program left is gone on with`(_ command: [String]) async throws {
+    func `a partial file of curl or wget is resumed`(_ command: [String]) async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             source.reply(to: request, cutAfter: request.order == 0 ? 300_000 : nil)
@@ -122,7 +122,7 @@ struct PartialDownloadTests {
         Row(testDescription: "of nobody knows when", lastModified: nil),
         Row(testDescription: "without parts", lastModified: "Sun, 06 Nov 1994 08:49:37 GMT", servesRanges: false),
     ])
-    func `what may be of another version is downloaded afresh`(_ row: Row) async throws {
+    func `a partial file that may be of another version is downloaded again`(_ row: Row) async throws {
         let folder = try TemporaryDirectory()
         try folder.write(ScriptedFile.pattern(300_000, seed: 2), to: "file.bin")
         let newer = ScriptedFile(
@@ -136,7 +136,7 @@ struct PartialDownloadTests {
         }
     }
 
-    @Test func `a server that cannot help just then leaves what another program left`() async throws {
+    @Test func `a temporary server error keeps another program's partial file`() async throws {
         let folder = try TemporaryDirectory()
         let part = Array(source.content.prefix(300_000))
         try folder.write(part, to: "file.bin")

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What wget and aria2 are used for: parts, checksums, time stamps and lists.
+/// Features of wget and aria2: segments, checksums, time stamps and lists.
 @Suite(.timeLimit(.minutes(3)))
 struct PartsTests {
     private static let content = ScriptedFile.pattern(500_000)
@@ -21,7 +21,7 @@ struct PartsTests {
 
     private func bytes(_ name: String) throws -> [UInt8] { try Array(Data(contentsOf: folder.file(name))) }
 
-    /// A server of parts, good or bad.
+    /// A server that answers range requests, correctly or not.
     private struct Parts: Sendable {
         var content = PartsTests.content
         var tag: @Sendable (RecordedRequest) -> String? = { _ in "\"v1\"" }
@@ -29,7 +29,7 @@ struct PartsTests {
         var shift = 0
         var headers: [(String, String)] = []
         var cuts: Int?
-        /// Pays no heed to If-Range.
+        /// Ignores If-Range.
         var isHeedless = false
 
         func reply(_ request: RecordedRequest) -> ScriptedReply {
@@ -63,7 +63,7 @@ struct PartsTests {
         return (try #require(result), requests)
     }
 
-    @Test func `a file comes in parts of one version, each over its own connection`() async throws {
+    @Test func `a file is loaded in segments of one version, each over its own connection`() async throws {
         let (result, requests) = try await download(Parts())
         #expect(result.code == 0, "\(result.errors)")
         #expect(try bytes("file") == Self.content)
@@ -78,7 +78,7 @@ struct PartsTests {
         #expect(requests.allSatisfy { $0.header("Accept-Encoding") == nil })
     }
 
-    @Test func `where a server does not keep to one version, one connection loads the file`() async throws {
+    @Test func `a server that does not keep to one version is asked over one connection`() async throws {
         let changing = Parts(tag: { $0.header("Range") == "bytes=0-0" ? "\"v1\"" : "\"v2\"" })
         let mixed = Parts(tag: { $0.header("Range")?.hasSuffix("-374999") == true ? "\"v2\"" : "\"v1\"" }, isHeedless: true)
         let changesOnce = Parts(tag: { $0.header("Range")?.hasSuffix("-374999") == true ? "\"v2\"" : "\"v1\"" })
@@ -97,19 +97,19 @@ struct PartsTests {
         }
     }
 
-    @Test func `a whole that changes its length is not put together`() async throws {
+    @Test func `a file that changes its length is not assembled`() async throws {
         let (result, _) = try await download(Parts(total: { "\($0)" }, headers: [("X-A", "1")]), ["--max-filesize", "1000"])
         #expect(result.code == 63, "\(result.errors)")
         #expect(try folder.names.isEmpty)
     }
 
-    @Test func `a part that is cut leaves nothing`() async throws {
+    @Test func `a truncated segment leaves nothing`() async throws {
         let (result, _) = try await download(Parts(cuts: 1000))
         #expect(result.code == 18, "\(result.errors)")
         #expect(try folder.names.isEmpty)
     }
 
-    @Test func `a small or empty file and a server without parts need one connection`() async throws {
+    @Test func `a small or empty file and a server without ranges need one connection`() async throws {
         let (small, requests) = try await download(Parts(content: Array("small".utf8)))
         #expect(small.code == 0 && requests.count == 2, "\(small.errors)")
         #expect(try bytes("file") == Array("small".utf8))
@@ -127,7 +127,7 @@ struct PartsTests {
     // MARK: Checksums
 
     @Test(arguments: [[], ["--segments", "3"]])
-    func `a file that is another than --checksum says gets no name`(_ words: [String]) async throws {
+    func `a file that does not match --checksum is not saved`(_ words: [String]) async throws {
         let wrong = String(repeating: "0", count: 64)
         let right = Self.content.withUnsafeBytes { TestCertificates.sha256(Data($0)) }.map { String(format: "%02x", $0) }.joined()
         try await withScriptedServer(reply: Parts().reply) { (server) async throws in
@@ -149,7 +149,7 @@ struct PartsTests {
     }
 
     @Test(arguments: [0, 1, 55, 56, 63, 64, 65, 119, 128, 300_000])
-    func `a checksum is that of any length`(_ count: Int) async throws {
+    func `a checksum of any length is verified`(_ count: Int) async throws {
         let content = ScriptedFile.pattern(count)
         let digest = TestCertificates.sha256(Data(content)).map { String(format: "%02x", $0) }.joined()
         try await withScriptedServer(reply: { _ in .ok(content) }) { (server) async throws in
@@ -161,7 +161,7 @@ struct PartsTests {
 
     // MARK: Time stamps and lists
 
-    @Test func `with --timestamping a file is loaded where the server's is newer`() async throws {
+    @Test func `with --timestamping a file is loaded if the server's is newer`() async throws {
         let changed = Watched("Tue, 02 Apr 2024 10:00:00 GMT")
         try await withScriptedServer(reply: { request in
             let date = changed.read(\.self)
@@ -187,7 +187,7 @@ struct PartsTests {
         }
     }
 
-    @Test func `a list is downloaded into a folder, as wget's letters say`() async throws {
+    @Test func `a list is downloaded into a folder with wget's short options`() async throws {
         try await withScriptedServer(reply: { $0.path == "/none" ? .status(404) : .ok($0.path) }) { (server) async throws in
             let list = ["one", "none", "two"].map { server.url("/\($0)").absoluteString }.joined(separator: "\n")
             let file = try folder.write(Array(list.utf8), to: "list")

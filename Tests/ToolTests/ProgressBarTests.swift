@@ -11,19 +11,19 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The bar that a terminal shows, in terminals of several widths.
+/// The progress bar, in terminals of several widths.
 @Suite(.timeLimit(.minutes(3)))
 struct ProgressBarTests {
     private static let content = ScriptedFile.pattern(1 << 20)
 
-    /// What was drawn in one place after the other, without the sequence that erases the rest of a line.
+    /// Everything drawn in the line, without the sequence that erases its end.
     private static func drawings(_ shown: some StringProtocol) -> [String] {
         shown.replacingOccurrences(of: "\u{1B}[K", with: "").components(separatedBy: .newlines).flatMap {
             $0.components(separatedBy: "\r")
         }.filter { !$0.isEmpty }
     }
 
-    /// Half of a file, and the rest when the gate is opened.
+    /// Half of a file, and the rest once the gate is open.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         let half = content.count / 2
         return [
@@ -69,7 +69,7 @@ struct ProgressBarTests {
             try await terminal.shown(" 50 %")
             let first = terminal.shown.count
             try terminal.resize(columns: after)
-            // Nothing arrives meanwhile: it is drawn anew because the terminal says so.
+            // Nothing arrives meanwhile: it is redrawn because the terminal's size changed.
             try await terminal.shown(" 50 %", after: first)
             server.open("rest")
             #expect(try await tool.result().code == 0)

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Options that say what is sent, as curl has them.
+/// curl's options for the request.
 @Suite(.timeLimit(.minutes(3)))
 struct RequestOptionTests {
-    /// What is sent as a body for some options.
+    /// The body that is sent with some options.
     private func body(_ arguments: [String], in folder: TemporaryDirectory? = nil, input: URL? = nil) async throws -> String {
         var body = ""
         try await withScriptedServer(reply: { .ok($0.bodyText) }) { (server) async throws in
@@ -45,7 +45,7 @@ struct RequestOptionTests {
         #expect(try await self.body(arguments, in: folder, input: input) == body)
     }
 
-    @Test func `a method that is given stays, and a token of one word is not shown`() async throws {
+    @Test func `-X is kept with data, and a token without a scheme is not shown`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             let address = server.url("/a").absoluteString
             let put = try await Tool.run(["get", "-v", "-X", "PUT", "-d", "x", "-H", "Authorization: 0123abcd", address])
@@ -61,7 +61,7 @@ struct RequestOptionTests {
         }
     }
 
-    @Test func `what a server writes moves no cursor`() async throws {
+    @Test func `control characters in a header field do not reach the terminal`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body", [("X-Title", "\u{1B}]0;owned\u{7}")]) }) { (server) async throws in
             let result = try await Tool.run(["get", "-v", server.url("/a").absoluteString])
             #expect(result.code == 0 && result.errors.contains("owned"), "\(result.errors)")
@@ -111,7 +111,7 @@ struct RequestOptionTests {
         }
     }
 
-    @Test func `a form is sent again where a server sends it on`() async throws {
+    @Test func `a form is sent again after a redirect`() async throws {
         try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(307, to: "/b") : .ok($0.bodyText) }) {
             (server) async throws in
             let result = try await Tool.run(["get", "-F", "a=b", server.url("/a").absoluteString])
@@ -127,7 +127,7 @@ struct RequestOptionTests {
         try handle.truncate(atOffset: UInt64(length))
         try handle.close()
         try await withScriptedServer(reply: { .ok("\($0.bodyLength)") }) { (server) async throws in
-            // Less memory than the file is long.
+            // Less memory than the length of the file.
             let result = try await Tool.run(
                 ["get", "-s", "-F", "f=@big", server.url("/a").absoluteString], in: folder,
                 preparation: "ulimit -d \((length >> 10) * 3 / 4)")
@@ -145,13 +145,13 @@ struct RequestOptionTests {
             (["-O", "-o", "x", "http://127.0.0.1/a"], 2), (["-O", "http://127.0.0.1/"], 23),
             (["--retry", "-1", "http://127.0.0.1/"], 2),
         ] as [([String], Int32)])
-    func `what cannot be sent is said before anything is`(_ arguments: [String], _ code: Int32) async throws {
+    func `a request that cannot be sent is reported before anything is sent`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(["get"] + arguments)
         #expect(result.code == code, "\(result.errors)")
         #expect(!result.errors.isEmpty)
     }
 
-    @Test func `-A and -e are fields, and -H says more`() async throws {
+    @Test func `-A and -e set header fields, and -H overrides them`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.header("User-Agent") ?? "") \($0.header("Referer") ?? "")") }) {
             (server) async throws in
             let address = server.url("/a").absoluteString
@@ -161,7 +161,7 @@ struct RequestOptionTests {
     }
 
     @Test(arguments: ["/a%20b", "/d/a%2fb?x=/y", "/%2e%2e", "/a;b=c", "/a+b#x/y"])
-    func `-O takes the name that stands in the URL, as curl does`(target: String) async throws {
+    func `-O chooses the name in the URL as curl does`(target: String) async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             let address = server.url().absoluteString + target.dropFirst()
             let (curl, folder) = (try TemporaryDirectory(), try TemporaryDirectory())
@@ -171,7 +171,7 @@ struct RequestOptionTests {
         }
     }
 
-    @Test func `-O writes a file of the URL's name`() async throws {
+    @Test func `-O writes a file with the URL's name`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("named") }) { (server) async throws in
             let result = try await Tool.run(["get", "-O", server.url("/dir/file.txt?x=/y").absoluteString], in: folder)
@@ -182,7 +182,7 @@ struct RequestOptionTests {
         }
     }
 
-    @Test func `-fsSL is silent but for the failure`() async throws {
+    @Test func `-fsSL reports only the failure`() async throws {
         try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .status(404, body: "no") }) {
             (server) async throws in
             for command in ["get", "download"] {

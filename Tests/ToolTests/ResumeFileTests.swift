@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What an interrupted download leaves for the next run, and nobody else.
+/// What an interrupted download leaves for the next run.
 @Suite(.timeLimit(.minutes(3)))
 struct ResumeFileTests {
     private let source = ScriptedFile(ScriptedFile.pattern(1 << 20))
@@ -20,7 +20,7 @@ struct ResumeFileTests {
         "-e", "http://sesame/",
     ]
 
-    /// Lets in who knows the word, by whatever means.
+    /// Accepts requests in which all credentials are correct.
     private func reply(_ request: RecordedRequest) -> ScriptedReply {
         let known = [
             request.header("Authorization"), request.header("X-Key"), request.header("Cookie"),
@@ -29,7 +29,7 @@ struct ResumeFileTests {
         return source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil)
     }
 
-    @Test func `it is the owner's alone, holds no secrets, and serves who says them again`()
+    @Test func `resume data is private, holds no secrets, and works if they are given again`()
         async throws
     {
         let folder = try TemporaryDirectory()
@@ -52,7 +52,7 @@ struct ResumeFileTests {
         }
     }
 
-    @Test func `who does not say them again is refused, and loses nothing`() async throws {
+    @Test func `a request without the secrets is refused, and the resume data is kept`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { reply($0) }) { (server) async throws in
             let address = server.url("/file").absoluteString
@@ -69,7 +69,7 @@ struct ResumeFileTests {
         }
     }
 
-    @Test func `a password of the command line is asked for anew`() async throws {
+    @Test func `a resumed download asks for the password of the command line again`() async throws {
         let folder = try TemporaryDirectory()
         let words = "Basic " + Data("ali:sesame".utf8).base64EncodedString()
         try await withScriptedServer(reply: { request in
@@ -79,7 +79,7 @@ struct ResumeFileTests {
             return source.reply(to: request, cutAfter: request.order < 2 ? source.content.count / 2 : nil)
         }) { (server) async throws in
             let arguments = ["-s", "-o", "f", "-u", "ali:sesame", server.url("/f").absoluteString]
-            // With the key of the cache there, the password is recognised.
+            // With the same home, the cache's key is there to recognize the password.
             let home = try TemporaryDirectory()
             #expect(try await Tool.run(["download"] + arguments, in: folder, home: home).code == 18)
             let left = try String(contentsOf: folder.file("f.resume"), encoding: .utf8)
@@ -91,7 +91,7 @@ struct ResumeFileTests {
     }
 
     @Test(arguments: [["get", "-C", "-"], ["download", "--resume"]])
-    func `a redirect to nowhere adds nothing to what is there`(_ words: [String]) async throws {
+    func `a redirect without a Location appends nothing to the file`(_ words: [String]) async throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write(Array("begun".utf8), to: "f")
         try await withScriptedServer(reply: { _ in .status(302, body: "elsewhere") }) { (server) async throws in
@@ -101,7 +101,7 @@ struct ResumeFileTests {
         }
     }
 
-    @Test func `what one URL wrote is not gone on with by another`() async throws {
+    @Test func `another URL does not resume the download`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .ok("one") }) { (server) async throws in
             let address = server.url("/f").absoluteString

@@ -11,13 +11,13 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--retry` and its kin, and `--connect-timeout`.
+/// `--retry` and related options, and `--connect-timeout`.
 ///
-/// Nobody waits: the pauses are none, or longer than allowed.
+/// No test waits: the pauses are zero or longer than allowed.
 @Suite(.timeLimit(.minutes(3)))
 struct RetryTests {
     @Test(arguments: [408, 429, 500, 502, 503, 504])
-    func `an answer that may pass is asked for again`(_ status: Int) async throws {
+    func `a temporary error is retried`(_ status: Int) async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("content".utf8), to: "file")
         try await withScriptedServer(reply: {
@@ -57,7 +57,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `the last answer is what it is`() async throws {
+    @Test func `the last response is delivered when no retry is left`() async throws {
         try await withScriptedServer(reply: { _ in .status(503, body: "later") }) { (server) async throws in
             let arguments = ["--retry", "2", "--retry-delay", "0", server.url("/a").absoluteString]
             let shown = try await Tool.run(["get", "-s", "-w", " %{http_code} %{exitcode}"] + arguments)
@@ -71,7 +71,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [400, 404, 501])
-    func `an answer that will not pass is not asked for again`(_ status: Int) async throws {
+    func `a permanent error is not retried`(_ status: Int) async throws {
         try await withScriptedServer(reply: { _ in .status(status, body: "no") }) { (server) async throws in
             let result = try await Tool.run([
                 "get", "-f", "--retry", "3", "--retry-delay", "0", server.url("/a").absoluteString,
@@ -81,7 +81,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `a time-out is tried again, and a lost connection is not`() async throws {
+    @Test func `a timeout is retried, and a lost connection is not`() async throws {
         try await withScriptedServer(reply: {
             $0.path == "/lost" ? [.close] : $0.order == 0 ? [.stall] : .ok("here")
         }) { (server) async throws in
@@ -95,7 +95,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `a server that asks for a longer wait than --retry-max-time allows is not asked again`() async throws {
+    @Test func `a Retry-After beyond --retry-max-time is not waited for`() async throws {
         let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
         try await withScriptedServer(reply: {
             .status(429, [("Retry-After", dates[$0.order % 2])], body: "busy")
@@ -110,7 +110,7 @@ struct RetryTests {
     }
 
     @Test(arguments: [["get"], ["get", "-i"]])
-    func `an answer after which there is no time for another attempt is delivered`(_ command: [String]) async throws {
+    func `a response is delivered if there is no time for a retry`(_ command: [String]) async throws {
         let dates = ["3600", "Fri, 31 Dec 2100 23:59:59 GMT"]
         try await withScriptedServer(reply: {
             .status(503, [("Retry-After", dates[$0.order % 2])], body: "busy")
@@ -126,7 +126,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `a handshake that is not answered ends by --connect-timeout`() async throws {
+    @Test func `--connect-timeout limits the TLS handshake`() async throws {
         try await withScriptedServer(greeting: { _ in [.stall] }, reply: { _ in .ok() }) { (server) async throws in
             let address = "https://127.0.0.1:\(server.port)/"
             for command in ["get", "download"] {
@@ -139,7 +139,7 @@ struct RetryTests {
         }
     }
 
-    @Test func `a server that is slow to answer is no slow connection`() async throws {
+    @Test func `--connect-timeout does not limit the response`() async throws {
         try await withScriptedServer(reply: {
             $0.path == "/a"
                 ? .redirect(302, to: "/b")

@@ -32,7 +32,7 @@ struct SeveralURLTests {
         "{}", "[3-1]", "[1-3:0]", "[a-C]", "a]", "a}", "{a", "[1", "{a,{b}}", "{a,[1-2]}", "[1-]", "[-]", "[1-2:3:4]", "[x]",
         "[[1-2]]",
     ])
-    func `a glob stands for what it does with curl`(_ glob: String) async throws {
+    func `a glob expands as it does with curl`(_ glob: String) async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let address = server.url("/").absoluteString + glob
             let result = try await Tool.run(["-s", address])
@@ -44,7 +44,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `a file's name has what the globs stand for, and --globoff none`() async throws {
+    @Test func `a file's name contains the values of globs, unless --globoff is given`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let address = server.url("/").absoluteString
             let result = try await Tool.run(
@@ -58,7 +58,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `so many URLs are refused before anything is sent`() async throws {
+    @Test func `too many URLs are refused before anything is sent`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             for glob in ["[1-99999999]", "[1-9999][1-9999]", "[0-9223372036854775807]", "[1-60000]{a,b}"] {
                 let result = try await Tool.run([server.url("/").absoluteString + glob])
@@ -70,7 +70,7 @@ struct SeveralURLTests {
 
     // MARK: Lists
 
-    @Test func `a list's URLs are loaded as they are`() async throws {
+    @Test func `globs in an input file are taken literally`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let address = server.url("/").absoluteString
             let list = try folder.write(Array("# comment\n\(address)a\n\n  \(address)b?x=[1-2]\r\n".utf8), to: "list")
@@ -82,7 +82,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `the default protocol is another, and a user in a URL is refused`() async throws {
+    @Test func `--proto-default sets the protocol, and --disallow-username-in-url refuses a user`() async throws {
         let result = try await Tool.run([
             "-s", "--proto-default", "ftp", "--proto", "=https", "127.0.0.1:9/x", "-w", "%{exitcode}",
         ])
@@ -91,9 +91,9 @@ struct SeveralURLTests {
         #expect(named.code == 67 && !named.errors.contains("secret"), "\(named.errors)")
     }
 
-    // MARK: At once
+    // MARK: Parallel
 
-    @Test func `--parallel loads at once, and no more than --parallel-max`() async throws {
+    @Test func `--parallel loads concurrently, at most --parallel-max`() async throws {
         try await withScriptedServer(reply: { _ in [.gate("go"), .write("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nok\n")] }) {
             (server) async throws in
             let tool = try Tool(["-sZ", "--parallel-max", "3", server.url("/").absoluteString + "[1-9]"], in: folder)
@@ -105,7 +105,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `of loads at once each has its file, and a failure is how the command ends`() async throws {
+    @Test func `parallel loads have a file each, and a failure decides the exit code`() async throws {
         try await withScriptedServer(reply: { $0.path == "/3" ? .status(404, body: "no") : Self.echo($0) }) {
             (server) async throws in
             let address = server.url("/").absoluteString + "[1-8]"
@@ -119,7 +119,7 @@ struct SeveralURLTests {
 
     // MARK: Next and configuration
 
-    @Test func `what is behind --next has options of its own`() async throws {
+    @Test func `the commands before and after --next have separate options`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let address = server.url("/a").absoluteString
             for next in ["--next", "-:"] {
@@ -127,7 +127,7 @@ struct SeveralURLTests {
                 #expect(result.code == 0 && result.text == "POST /a x=1\nDELETE /a \n", "\(result.errors)")
             }
             #expect(try await Tool.run(["-s", address, "--next", "--none", address]).code == 2)
-            // What holds for everything need not be said again, and is said on whatever side.
+            // Global options need not be repeated, and may be on either side.
             let refused = "http://127.0.0.1:1/"
             for words in [["-s", refused, "--next", refused], [refused, "-:", "-s", refused]] {
                 let result = try await Tool.run(words)
@@ -142,7 +142,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `a configuration file says what a command line does, as to curl`() async throws {
+    @Test func `a configuration file means what it means to curl`() async throws {
         try await withScriptedServer(reply: {
             .ok("\($0.method) \($0.target) \($0.header("X-A") ?? "-") \($0.header("X-B") ?? "-")\n")
         }) {
@@ -168,7 +168,7 @@ struct SeveralURLTests {
         }
     }
 
-    @Test func `a configuration file that makes no sense is refused`() async throws {
+    @Test func `an invalid configuration file is refused`() async throws {
         for (text, code) in [("url = \"x", 2), ("none", 2), ("-K config", 2), ("", 2)] as [(String, Int32)] {
             try folder.write(Array(text.utf8), to: "config")
             #expect(try await Tool.run(["-K", "config"], in: folder).code == code, "\(text)")

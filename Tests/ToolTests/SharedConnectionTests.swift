@@ -17,7 +17,7 @@ import Testing
 struct SharedConnectionTests {
     private static func echo(_ request: RecordedRequest) -> ScriptedReply { .ok(request.path) }
 
-    @Test func `URLs of one command go over one connection`() async throws {
+    @Test func `the URLs of one command use one connection`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let (a, b) = (server.url("/a").absoluteString, server.url("/b").absoluteString)
             let result = try await Tool.run(["-s", a, b, "-w", "[%{num_connects}]"])
@@ -26,20 +26,20 @@ struct SharedConnectionTests {
         }
     }
 
-    @Test func `what --next parts shares a connection, where it says nothing else of connections`() async throws {
+    @Test func `commands separated by --next share a connection if their connection options are equal`() async throws {
         try await withScriptedServer(reply: Self.echo) { (server) async throws in
             let (a, b, c) = (server.url("/a").absoluteString, server.url("/b").absoluteString, server.url("/c").absoluteString)
             let result = try await Tool.run(["-s", a, "--next", "-s", "-d", "x", b, "--next", "-s", "-I", "-o", "/dev/null", c])
             #expect(result.text == "/a/b", "\(result.errors)")
             #expect(server.requests.map(\.method) == ["GET", "POST", "HEAD"])
-            // What a HEAD asks about is the file as it is, of which the session is told.
+            // The HEAD asks for the uncompressed file, which needs a session of its own.
             #expect(server.connectionCount == 2)
             let other = try await Tool.run(["-s", a, "--next", "-s", "--http1.1", b])
             #expect(other.text == "/a/b" && server.connectionCount == 4)
         }
     }
 
-    @Test func `a password of one URL does not go along with another one`() async throws {
+    @Test func `a password of one URL is not sent with another`() async throws {
         try await withScriptedServer(reply: { request in
             request.header("Authorization") == nil
                 ? .status(401, [("WWW-Authenticate", "Basic realm=\"r\"")], body: "who?") : .ok("hello")
@@ -68,7 +68,7 @@ struct SharedConnectionTests {
         }
     }
 
-    @Test func `a certificate that one URL may have is refused to the next`() async throws {
+    @Test func `--insecure for one URL does not apply to the next`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: Self.echo) { (server) async throws in
             let address = server.url("/a").absoluteString

@@ -11,24 +11,24 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What a shell's user expects of any tool: a reader that goes away, names of files that are completed.
+/// What shell users expect of any tool: closed pipes end it quietly, and file names are completed.
 @Suite(.timeLimit(.minutes(3)))
 struct ShellTests {
-    /// Runs the tool before a command that reads a line and goes away, and says how it ended.
+    /// Runs the tool before a command that reads one line and exits, and returns how the tool ended.
     private func piped(
         _ arguments: [String], into reader: String, home: TemporaryDirectory? = nil
     ) async throws -> Tool.Result {
         let words = arguments.map { "'\($0)'" }.joined(separator: " ")
-        // Of bash's, as a plain shell knows nothing of the first command's end.
+        // Needs bash: a plain shell does not know how the first command of a pipe ended.
         let script =
             #"exec /bin/bash -c '"$1" \#(words.replacingOccurrences(of: "'", with: "")) | \#(reader); exit ${PIPESTATUS[0]}' bash "$0""#
         return try await Tool.run([], home: home, preparation: script)
     }
 
-    @Test func `a list whose reader goes away ends quietly`() async throws {
+    @Test func `a list ends quietly when its pipe is closed`() async throws {
         let home = try TemporaryDirectory()
         let jar = try TemporaryDirectory()
-        // More than a pipe holds.
+        // More than the capacity of a pipe.
         let lines = (0..<2_900).map {
             "h\($0).example\tFALSE\t/\tFALSE\t4000000000\tname\($0)\t" + String(repeating: "v", count: 200)
         }
@@ -41,7 +41,7 @@ struct ShellTests {
         }
     }
 
-    @Test func `a response that cannot be written is an error all the same`() async throws {
+    @Test func `a response that cannot be written to the pipe is an error`() async throws {
         try await withScriptedServer(reply: { _ in .ok(String(repeating: "a", count: 1 << 20)) }) { server in
             let result = try await piped(["get", server.url("/a").absoluteString], into: "true")
             #expect(result.code == 23)
@@ -53,7 +53,7 @@ struct ShellTests {
     func `options that name a file complete its name`(_ shell: String) async throws {
         let script = try await Tool.run(["--generate-completion-script", shell])
         #expect(script.code == 0)
-        // For each option, what a shell is told to complete it by.
+        // What a shell is asked to complete, per option.
         let mark = ["bash": "__urlsession_add_completions -f", "zsh": ":_files", "fish": "-rF"][shell] ?? ""
         let lines = script.text.split(separator: "\n").map(String.init)
         for option in ["--output", "--cacert", "--cert", "--key", "--p12", "--unix-socket"] {

@@ -26,7 +26,7 @@ struct StreamCommandTests {
         return result
     }
 
-    @Test func `standard input is sent to its end, and what comes is written to its end`() async throws {
+    @Test func `standard input is sent to its end, and received bytes are written to their end`() async throws {
         let result = try await run(input: "one\ntwo\u{0}") { connection in
             try connection.echo()
             try connection.write("after")
@@ -36,13 +36,13 @@ struct StreamCommandTests {
         #expect(result.errors.isEmpty)
     }
 
-    @Test func `a server that ends first ends it`() async throws {
+    @Test func `the command ends when the server closes`() async throws {
         let result = try await run(input: "") { try $0.write("bye") }
         #expect(result.code == 0)
         #expect(result.text == "bye")
     }
 
-    @Test(arguments: ["smtp", "imap"]) func `mail servers that were not written for this project begin TLS`(
+    @Test(arguments: ["smtp", "imap"]) func `third-party mail servers begin TLS`(
         dialogue: String
     ) async throws {
         let certificates = try TestCertificates.shared.get()
@@ -80,7 +80,7 @@ struct StreamCommandTests {
         #expect(result.errors.contains("does not start TLS"))
     }
 
-    @Test func `bytes behind the agreement to begin TLS fail it`() async throws {
+    @Test func `bytes injected before the TLS handshake fail it`() async throws {
         let result = try await run(["--starttls", "pop3"], input: "secret") { connection in
             try connection.write("+OK here\r\n")
             _ = try connection.line()
@@ -91,7 +91,7 @@ struct StreamCommandTests {
         #expect(result.output.isEmpty)
     }
 
-    @Test func `lines without end, and a server that is not there, have codes of their own`() async throws {
+    @Test func `endless lines and unreachable servers have exit codes of their own`() async throws {
         let endless = try await run(["--starttls", "smtp"], input: "") { connection in
             let line = [UInt8](repeating: 0x61, count: 65_536)
             while true { do { try connection.write(line) } catch { return } }

@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// A terminal at which one run of the tool asks for passwords: the test sees what it shows, and types.
+/// A terminal in which one run of the tool prompts for passwords: the test reads its output and types.
 final class Terminal: Sendable {
     struct Failure: Error {
         let reason: String
@@ -22,13 +22,13 @@ final class Terminal: Sendable {
     }
 
     private let path: String
-    /// Where the shell writes the terminal's settings after the tool's end.
+    /// Where the shell writes the terminal's settings after the tool has ended.
     private let folder: TemporaryDirectory
     private let master: FileHandle
     private let progress = Watched(Progress())
 
     init() throws {
-        // As posix_openpt(3) and unlockpt(3), which Swift cannot see: TIOCSPTLCK, TIOCGPTN.
+        // Does what posix_openpt(3) and unlockpt(3) do, with constants that Swift does not import: TIOCSPTLCK, TIOCGPTN.
         let descriptor = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
         var (lock, number): (CInt, CInt) = (0, 0)
         guard descriptor >= 0, ioctl(descriptor, 0x4004_5431, &lock) == 0, ioctl(descriptor, 0x8004_5430, &number) == 0 else {
@@ -49,7 +49,7 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Makes it so many columns wide, and rows high; whoever runs there is told (SIGWINCH).
+    /// Resizes the terminal; its processes are notified (SIGWINCH).
     func resize(columns: Int, rows: Int = 24) throws {
         var size = winsize()
         size.ws_row = UInt16(rows)
@@ -59,10 +59,10 @@ final class Terminal: Sendable {
         }
     }
 
-    /// Shell commands that make it the terminal of a session in which the tool runs.
+    /// Shell commands that make it the controlling terminal of a new session for the tool.
     var preparation: String { preparation() }
 
-    /// The same, with the shell's redirections of what the tool writes; `>&3` is the terminal.
+    /// The same, with the shell's redirections of the tool's output; `>&3` is the terminal.
     func preparation(_ redirections: String = "") -> String {
         #"""
         exec setsid --wait sh -c \
@@ -76,21 +76,21 @@ final class Terminal: Sendable {
 
     func type(_ text: String) throws { try master.write(contentsOf: Data(text.utf8)) }
 
-    /// All that was shown, what was typed with echo among it.
+    /// Everything shown so far, including echoed input.
     var shown: String { progress.read(\.shown) }
 
-    /// Waits until this was shown, after so many characters of other text, or nothing more will be.
+    /// Waits until this text was shown after the first `count` characters, or the output has ended.
     func shown(_ text: String, after count: Int = 0) async throws {
         try await progress.value { $0.shown.dropFirst(count).contains(text) || $0.isOver ? () : nil }
     }
 
-    /// Whether it shows what is typed now.
+    /// Whether it echoes input now.
     var echoes: Bool {
         var settings = termios()
         return tcgetattr(master.fileDescriptor, &settings) == 0 && settings.c_lflag & tcflag_t(ECHO) != 0
     }
 
-    /// Whether it showed what is typed when the tool had ended.
+    /// Whether it echoed input when the tool had ended.
     var echoedAtTheEnd: Bool {
         get throws {
             let settings = try String(contentsOf: folder.file("settings"), encoding: .utf8)

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What servers choose, on a terminal: no binary bodies, and nothing that moves the cursor.
+/// Server-controlled text on a terminal: no binary bodies, and no control characters.
 @Suite(.timeLimit(.minutes(3)))
 struct TerminalOutputTests {
     private static let title = "\u{1B}]0;owned\u{7}"
@@ -24,7 +24,7 @@ struct TerminalOutputTests {
         terminal = try Terminal()
     }
 
-    /// Runs the tool with standard output, or what else is redirected, at the terminal.
+    /// Runs the tool with standard output, or another redirection, at the terminal.
     private func run(_ arguments: [String], _ redirections: String = ">&3") async throws -> Tool.Result {
         try await Tool.run(
             arguments, in: folder, home: folder, environment: terminal.environment([:]),
@@ -32,8 +32,8 @@ struct TerminalOutputTests {
     }
 
     @Test(arguments: [["get"], ["get", "-i"], ["get", "-o", "-"], ["get", "-o", "file"]])
-    func `a binary body is not written to a terminal unless it is to be`(_ arguments: [String]) async throws {
-        // The head is longer than what is looked at of a body.
+    func `a binary body is not written to a terminal unless requested`(_ arguments: [String]) async throws {
+        // The head is longer than the part of a body that is inspected.
         let reply = ScriptedReply.ok(Array("GIF\0\u{1}".utf8), [("X-Long", String(repeating: "x", count: 3000))])
         try await withScriptedServer(reply: { _ in reply }) { (server) async throws in
             let result = try await run(arguments + ["-s", "-S", server.url("/a").absoluteString])
@@ -51,7 +51,7 @@ struct TerminalOutputTests {
     }
 
     @Test(arguments: [">&3", "2>&3", ">out"])
-    func `--write-out moves no cursor, and is exact elsewhere`(_ redirections: String) async throws {
+    func `--write-out escapes control characters on a terminal only`(_ redirections: String) async throws {
         try await withScriptedServer(reply: { _ in
             .ok("", [("X-Title", Self.title), ("Content-Type", "a/b\u{9B}2J")])
         }) { (server) async throws in
@@ -63,7 +63,7 @@ struct TerminalOutputTests {
             let file = redirections == ">out" ? try String(contentsOf: folder.file("out"), encoding: .utf8) : nil
             if file == nil { try await terminal.shown("|end") }
             let text = file ?? terminal.shown
-            // What the format has of its own is the user's.
+            // Control characters of the format itself are kept.
             #expect(text.hasPrefix("\u{1B}[1m" + (file == nil ? #"\u{1B}]0;owned\u{07}|a/b"# : Self.title + "|a/b")), "\(text)")
             #expect(text.contains(#""\u001b]0;owned\u0007""#), "\(text)")
             #expect(text.dropFirst(4).contains("\u{1B}") == (file != nil) && text.contains("\u{7}") == (file != nil))
@@ -71,7 +71,7 @@ struct TerminalOutputTests {
         }
     }
 
-    @Test func `a stored response is shown without moving the cursor`() async throws {
+    @Test func `a stored response is shown without control characters`() async throws {
         let fresh = [("Cache-Control", "max-age=600"), ("X-Title", Self.title), ("Content-Type", "a/\u{1B}[2J")]
         try await withScriptedServer(reply: { _ in .ok(Array("GIF\0".utf8), fresh) }) { (server) async throws in
             let address = server.url("/a").absoluteString
@@ -87,13 +87,13 @@ struct TerminalOutputTests {
                 try await terminal.shown(address, after: before)
             }
             #expect(!terminal.shown.contains("\u{1B}") && !terminal.shown.contains("\u{7}"))
-            // Elsewhere it is what it was.
+            // Unchanged when redirected.
             let exact = try await Tool.run(["cache", "show", address], in: folder, home: folder)
             #expect(exact.text.contains(Self.title) && exact.text.hasSuffix("GIF\0"))
         }
     }
 
-    @Test func `cookies are shown without turning the line around`() async throws {
+    @Test func `cookies are shown without bidirectional control characters`() async throws {
         let mark = "\u{202E}"
         let line = "a.test\tFALSE\t/\tFALSE\t4102444800\tid\tx\(mark)y"
         try folder.write(Array("# Netscape HTTP Cookie File\n\(line)\n".utf8), to: "cookies.txt")
@@ -108,7 +108,7 @@ struct TerminalOutputTests {
         #expect(try await Tool.run(["cookies", "export"], in: folder, home: folder).text.contains(line))
     }
 
-    @Test func `an error message moves no cursor`() async throws {
+    @Test func `an error message contains no control characters`() async throws {
         let head = "HTTP/1.1 302 Found\r\nLocation: myapp://a\u{202E}b/\u{1B}[2J\r\nContent-Length: 0\r\n\r\n"
         try await withScriptedServer(reply: { _ in .raw(head) }) { (server) async throws in
             for arguments in [["-S"], ["-v"], ["--repeat", "1"]] {

@@ -32,10 +32,10 @@ final class Tool: Sendable {
 
     private let progress = Watched(Progress())
     private let process: ServerProcess
-    /// Where its cookies and responses are: never among the user's.
+    /// Holds its cookies and responses, separate from the user's.
     private let home: TemporaryDirectory
 
-    /// Beside the test bundle, where the build puts both.
+    /// The build puts it next to the test bundle.
     private static func path() throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [bundle] + CommandLine.arguments {
@@ -45,16 +45,16 @@ final class Tool: Sendable {
         throw NotBuilt(path: bundle)
     }
 
-    /// Starts the tool in a folder, with standard input from a file or from nothing.
+    /// Starts the tool in a folder.
     ///
     /// - Parameters:
-    ///   - arguments: Of the command line.
+    ///   - arguments: The command line.
     ///   - folder: Its working directory.
-    ///   - home: Where cookies and responses are kept; nil for a place of its own.
+    ///   - home: Holds cookies and responses; nil for a folder of its own.
     ///   - input: Its standard input; nil for none.
-    ///   - environment: What it has besides this process's.
-    ///   - preparation: Shell commands that the tool's process carries out before it becomes the tool.
-    /// - Throws: Where it cannot be started.
+    ///   - environment: Variables in addition to this process's.
+    ///   - preparation: Shell commands that the tool's process executes before it becomes the tool.
+    /// - Throws: If it cannot be started.
     init(
         _ arguments: [String], in folder: TemporaryDirectory, home: TemporaryDirectory? = nil, input: URL? = nil,
         environment: [String: String] = [:], preparation: String? = nil
@@ -86,17 +86,17 @@ final class Tool: Sendable {
         process.signal(SIGINT)
     }
 
-    /// As by `kill -9`.
+    /// Like `kill -9`.
     func kill() {
         process.signal(SIGKILL)
     }
 
-    /// Waits until standard error has shown this text.
+    /// Waits until standard error contains this text.
     func shown(_ text: String) async throws {
         try await progress.value { $0.errorText.contains(text) || $0.openPipes == 0 ? () : nil }
     }
 
-    /// Waits for the end; where the test may not wait any longer, the tool is stopped.
+    /// Waits for the end; if the test's time is up, the tool is stopped.
     func result() async throws -> Result {
         let code = try await process.end()
         return try await progress.value { progress in

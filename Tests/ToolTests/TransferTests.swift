@@ -16,7 +16,7 @@ struct TransferTests {
     static let content = ScriptedFile.pattern(1 << 20)
     let source = ScriptedFile(content)
 
-    /// The first answer stops half-way; later ones are whole.
+    /// The first response stops halfway; later ones are complete.
     private func halting(_ request: RecordedRequest, by ending: SocketEffect = .stall) -> ScriptedReply {
         source.reply(to: request, cutAfter: request.order == 0 ? source.content.count / 2 : nil, ending: ending)
     }
@@ -28,7 +28,7 @@ struct TransferTests {
         return try await tool.result()
     }
 
-    @Test func `an interrupted download goes on where it stopped`() async throws {
+    @Test func `an interrupted download resumes where it stopped`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { halting($0) }) { server in
             let first = try await interrupted(server, in: folder)
@@ -46,7 +46,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a connection that is reset leaves what there was`() async throws {
+    @Test func `a connection reset keeps the received bytes`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             request.order == 0 ? halting(request) : ScriptedReply([.reset])
@@ -59,7 +59,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a file that changed in between is downloaded afresh`() async throws {
+    @Test func `a file that changed in between is downloaded again`() async throws {
         let folder = try TemporaryDirectory()
         let newer = ScriptedFile.pattern(900_000, seed: 2)
         try await withScriptedServer(reply: { request in
@@ -74,7 +74,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `damaged resume data begins afresh`() async throws {
+    @Test func `damaged resume data starts over`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("nonsense".utf8), to: "file.bin.resume")
         try await withScriptedServer(reply: { source.reply(to: $0) }) { server in
@@ -86,7 +86,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `resuming nothing downloads everything`() async throws {
+    @Test func `resuming without resume data downloads everything`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { source.reply(to: $0) }) { server in
             let address = server.url("/file").absoluteString
@@ -97,7 +97,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a lost connection leaves what is needed to go on`() async throws {
+    @Test func `a lost connection leaves what is needed to resume`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { halting($0, by: .close) }) { server in
             let address = server.url("/file").absoluteString
@@ -111,7 +111,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a server that cannot help just then leaves what was there`() async throws {
+    @Test func `a temporary server error keeps the resume data`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             if request.order == 1 { return .status(503, body: "later") }
@@ -131,7 +131,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an interrupted download that cannot be gone on with leaves nothing`() async throws {
+    @Test func `an interrupted download that cannot be resumed leaves nothing`() async throws {
         let folder = try TemporaryDirectory()
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n"
         try await withScriptedServer(reply: { _ in [.write(head), .write([UInt8](repeating: 7, count: 500_000)), .stall] }) {
@@ -143,7 +143,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `without a name the server's or the URL's is used`() async throws {
+    @Test func `a download without a name gets the server's or the URL's`() async throws {
         let folder = try TemporaryDirectory()
         let named = [("Content-Disposition", #"attachment; filename="report.txt""#)]
         try await withScriptedServer(reply: { $0.path == "/named" ? .ok("a", named) : .ok("b") }) { server in
@@ -157,7 +157,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an HTTP error is no file`() async throws {
+    @Test func `an HTTP error is not saved`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { _ in .status(404, body: "not here") }) { server in
             let result = try await Tool.run(["download", "-o", "file.bin", server.url("/file").absoluteString], in: folder)
@@ -166,7 +166,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a file is put, and what the server says is shown`() async throws {
+    @Test func `a file is uploaded with PUT, and the response is shown`() async throws {
         let folder = try TemporaryDirectory()
         let content = source.content
         try folder.write(content, to: "report.bin")
@@ -198,7 +198,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an upload that is refused is a failure`() async throws {
+    @Test func `a rejected upload is a failure`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("a".utf8), to: "a")
         try await withScriptedServer(reply: { _ in .status(403, body: "no") }) { server in

@@ -15,7 +15,7 @@ import Testing
 @Suite(.timeLimit(.minutes(3)))
 struct TrustOptionTests {
     private let certificates: TestCertificates
-    /// Holds the roots, and the client's files.
+    /// Holds the roots and the client's files.
     private let folder: TemporaryDirectory
 
     init() throws {
@@ -38,7 +38,7 @@ struct TrustOptionTests {
         return result.text.trimmingCharacters(in: .whitespacesAndNewlines)
     }
 
-    /// As curl's manual has it.
+    /// Computed as in curl's manual.
     private func pin(of identity: TestCertificates.Identity) async throws -> String {
         try write(identity.chainPEM, to: "pinned.pem")
         let key = "openssl x509 -in pinned.pem -pubkey -noout | openssl pkey -pubin -outform der"
@@ -47,7 +47,7 @@ struct TrustOptionTests {
 
     // MARK: Pins
 
-    @Test func `a server with a pinned key is spoken to`() async throws {
+    @Test func `a server with the pinned key is accepted`() async throws {
         let pin = try await pin(of: certificates.valid)
         let other = try await self.pin(of: certificates.expired)
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { server in
@@ -57,14 +57,14 @@ struct TrustOptionTests {
                 #expect(result.code == 0, "\(result.errors)")
                 #expect(result.text == "gold")
             }
-            // A pin is no trust.
+            // A pin does not make a certificate trusted.
             #expect(try await run("get", "--pin", pin, address).code == 60)
         }
     }
 
-    @Test func `a server with another key is 90 and is told nothing`() async throws {
+    @Test func `a server with another key is 90 and receives no request`() async throws {
         let other = try await pin(of: certificates.expired)
-        // That of the issuer does not count.
+        // The issuer's key does not count.
         try write(certificates.rootPEM, to: "pinned.pem")
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { server in
             let address = server.url("/a", host: "localhost").absoluteString
@@ -92,7 +92,7 @@ struct TrustOptionTests {
 
     // MARK: Trust
 
-    @Test func `--insecure trusts anybody, and warns of it`() async throws {
+    @Test func `--insecure accepts any certificate with a warning`() async throws {
         for identity in [certificates.selfSigned, certificates.expired, certificates.wrongHost] {
             try await withScriptedServer(identity: identity, reply: { _ in .ok("gold") }) { server in
                 let address = server.url("/a", host: "localhost").absoluteString
@@ -114,7 +114,7 @@ struct TrustOptionTests {
             (.v1_2, .v1_3, ["--tls-max", "1.2"], 0), (.v1_2, .v1_3, ["--tls-min", "1.3"], 0),
             (.v1_2, .v1_3, ["--tls-min", "1.2", "--tls-max", "1.3"], 0),
         ] as [(TestCertificates.Version, TestCertificates.Version, [String], Int32)])
-    func `the versions of TLS are those that are wanted`(
+    func `options limit the versions of TLS`(
         _ lowest: TestCertificates.Version, _ highest: TestCertificates.Version, _ arguments: [String], _ code: Int32
     ) async throws {
         let server = try await ScriptedServer.start(
@@ -136,13 +136,13 @@ struct TrustOptionTests {
             (["--cert", "a", "--p12", "b"], 2), (["--cert", "/no/such/file"], 58), (["--p12", "/no/such/file:sesame"], 58),
             (["--cert", "root.pem"], 58), (["--p12", "root.pem"], 58), (["--cacert", "/no/such/file"], 77),
         ] as [([String], Int32)])
-    func `what makes no sense has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
+    func `wrong usage has curl's exit code`(_ arguments: [String], _ code: Int32) async throws {
         let result = try await Tool.run(["get"] + arguments + ["https://127.0.0.1:1/"], in: folder)
         #expect(result.code == code, "\(result.errors)")
         #expect(!result.errors.contains("sesame"))
     }
 
-    @Test func `http is spoken unless App Transport Security is asked for`() async throws {
+    @Test func `http is allowed unless App Transport Security is requested`() async throws {
         try await withScriptedServer(reply: { _ in .ok("by proxy") }) { proxy in
             let arguments = ["get", "-x", "127.0.0.1:\(proxy.port)", "http://nowhere.example/"]
             #expect(try await Tool.run(arguments, in: folder).text == "by proxy")
@@ -180,7 +180,7 @@ struct TrustOptionTests {
     ]
 
     @Test(arguments: clients)
-    func `a client's certificate is shown to a server that asks for it`(_ client: Client) async throws {
+    func `a client certificate is sent to a server that asks for it`(_ client: Client) async throws {
         try writeClients()
         let server = try await PeerProcess.openSSL(
             chain: certificates.valid.chainPEM, key: certificates.valid.keyPEM, root: certificates.rootPEM,
@@ -193,7 +193,7 @@ struct TrustOptionTests {
         #expect(!result.errors.contains("sesame") && !result.errors.contains("guess"))
     }
 
-    @Test func `the password of a key is asked for when it is missing`() async throws {
+    @Test func `a missing password of a key is prompted for`() async throws {
         try writeClients()
         let server = try await PeerProcess.openSSL(
             chain: certificates.valid.chainPEM, key: certificates.valid.keyPEM, root: certificates.rootPEM,

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--upload-file`, `--limit-rate`, and what is tried again.
+/// `--upload-file`, `--limit-rate`, and the options for retries.
 @Suite(.timeLimit(.minutes(3)))
 struct UploadFileTests {
     private let folder: TemporaryDirectory
@@ -29,7 +29,7 @@ struct UploadFileTests {
         return requests
     }
 
-    @Test func `-T puts a file, whose name a URL with a slash at its end gets`() async throws {
+    @Test func `-T sends a file, and a URL with a trailing slash gets its name`() async throws {
         try folder.write(Array("content".utf8), to: "a b.txt")
         for (path, target) in [
             ("/in/", "/in/a%20b.txt"), ("/", "/a%20b.txt"), ("/in", "/in"), ("/in/?q=1", "/in/a%20b.txt?q=1"), ("/in/x", "/in/x"),
@@ -58,15 +58,15 @@ struct UploadFileTests {
         #expect(twice.code == 2 && twice.errors.contains("twice"))
     }
 
-    @Test func `a file that is not there and a body beside it are refused`() async throws {
+    @Test func `a missing file, and -T together with another body, are refused`() async throws {
         #expect(try await Tool.run(["-T", "none", "http://127.0.0.1:9/"], in: folder).code == 26)
         #expect(try await Tool.run(["-T", "none", "-d", "a", "http://127.0.0.1:9/"], in: folder).code == 2)
     }
 
     // MARK: Speed
 
-    /// A slow machine makes the numbers smaller, never larger.
-    @Test func `--limit-rate holds what is sent and what is received`() async throws {
+    /// A slow machine makes the rates smaller, never larger.
+    @Test func `--limit-rate limits uploads and downloads`() async throws {
         let content = ScriptedFile.pattern(300_000)
         let large = ScriptedFile.pattern(3_000_000)
         try folder.write(content, to: "file")
@@ -74,7 +74,7 @@ struct UploadFileTests {
             (server) async throws in
             let address = server.url("/a").absoluteString
             let words = ["-sS", "--limit-rate", "400k", "-w", "%{speed_download} %{speed_upload}", "-o", "out", address]
-            // What was under way before it is held, up to 1 MiB, comes at once.
+            // Up to 1 MiB that is in flight before the limit applies comes at once.
             let got = try await Tool.run(words + ["--limit-rate", "1M"], in: folder)
             #expect(try #require(Int(got.text.split(separator: " ")[0])) < 2_000_000, "\(got.text) \(got.errors)")
             #expect(try Array(Data(contentsOf: folder.file("out"))) == large)
@@ -90,7 +90,7 @@ struct UploadFileTests {
         }
     }
 
-    @Test func `a load that is held ends when its time is over, and one that is slow by --speed-limit`() async throws {
+    @Test func `a limited load ends at --max-time, and a slow one at --speed-limit`() async throws {
         try await withScriptedServer(reply: { _ in .large(chunk: [UInt8](repeating: 1, count: 65_536), count: 100) }) {
             (server) async throws in
             let address = server.url("/a").absoluteString
@@ -102,9 +102,9 @@ struct UploadFileTests {
         }
     }
 
-    // MARK: Trying again
+    // MARK: Retries
 
-    @Test func `--retry-all-errors tries again what else would be the end`() async throws {
+    @Test func `--retry-all-errors retries every error`() async throws {
         try await withScriptedServer(reply: { request in
             switch request.order % 3 {
             case 0: .status(404, body: "no")
@@ -120,7 +120,7 @@ struct UploadFileTests {
         }
     }
 
-    @Test func `--retry-connrefused tries again where nothing listens`() async throws {
+    @Test func `--retry-connrefused retries a refused connection`() async throws {
         let port = try RefusingPort()
         let words = ["--retry", "2", "--retry-delay", "0", "http://127.0.0.1:\(port.number)/"]
         let result = try await Tool.run(words + ["--retry-connrefused"])

@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `urlsession waterfall`: a page that shows what an archive says, and does nothing that it says.
+/// `urlsession waterfall`: a page that shows an archive and executes nothing in it.
 @Suite(.timeLimit(.minutes(3)))
 struct WaterfallCommandTests {
-    /// Entries with this text wherever an archive has text.
+    /// Entries with this text in every place where an archive has text.
     private func archive(_ text: String, url: String? = nil, count: Int = 1) throws -> Data {
         let entry = entry(text, url: url)
         let log: [String: Any] = [
@@ -56,7 +56,7 @@ struct WaterfallCommandTests {
         "&lt;b&gt;", "]]>", "\u{202E}drawkcab\u{2066}", "a\u{0}b\u{1B}[31m", "javascript:document.title='broken'",
     ]
 
-    /// What headless Chromium makes of a page; nil where there is no Chromium.
+    /// The DOM that headless Chromium makes of a page; nil without Chromium.
     private func dom(of file: URL, in folder: TemporaryDirectory, _ arguments: [String] = ["--dump-dom"]) async throws -> String?
     {
         let path = "/usr/bin/chromium"
@@ -104,7 +104,7 @@ struct WaterfallCommandTests {
         }
     }
 
-    @Test func `each request has a row with its numbers, and a bar of its phases`() async throws {
+    @Test func `each request has a row with its numbers and a bar of its phases`() async throws {
         let folder = try TemporaryDirectory()
         let html = try await page(archive("GET", url: "https://a.example/p?a=b&c=d"), in: folder)
         #expect(html.contains("<span class=\"url\">https://a.example/p?a=b&amp;c=d</span>"))
@@ -115,13 +115,13 @@ struct WaterfallCommandTests {
         #expect(html.contains("1 request · "))
     }
 
-    @Test func `the file's name is text, too`() async throws {
+    @Test func `the file's name is escaped`() async throws {
         let folder = try TemporaryDirectory()
         let html = try await page(archive("a"), name: "<b>&\"'.har", in: folder)
         #expect(html.contains("<title>Waterfall of &lt;b&gt;&amp;&quot;&#39;.har</title>"))
     }
 
-    @Test func `what a command loaded is shown`() async throws {
+    @Test func `the loads of a command are shown`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { $0.path == "/old" ? .redirect(302, to: "/new") : .ok("body") }) {
             (server) async throws in
@@ -136,7 +136,7 @@ struct WaterfallCommandTests {
         }
     }
 
-    @Test func `numbers without measure make a page all the same`() async throws {
+    @Test func `absurd numbers still make a page`() async throws {
         let folder = try TemporaryDirectory()
         let entries = ["1e308", "-1e308", "0", "1e-300"].map { number in
             """
@@ -152,7 +152,7 @@ struct WaterfallCommandTests {
         #expect(many.contains("<p>3 more are not shown.</p>"))
     }
 
-    @Test func `a file that is no archive is said in one line`() async throws {
+    @Test func `a file that is not an archive is reported in one line`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write("<html>".utf8, to: "a.har")
         let result = try await Tool.run(["waterfall", "a.har", "-o", "out.html"], in: folder)

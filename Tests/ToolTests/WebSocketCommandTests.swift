@@ -26,7 +26,7 @@ struct WebSocketCommandTests {
         return result
     }
 
-    @Test func `lines are messages, and messages lines`() async throws {
+    @Test func `each line is a message, and each message a line`() async throws {
         let result = try await run([], input: "one\ntwo\r\n\nlast") { connection in
             try connection.accept()
             try connection.echo()
@@ -36,7 +36,7 @@ struct WebSocketCommandTests {
         #expect(result.errors.isEmpty)
     }
 
-    @Test func `with --binary the bytes are sent and written as they are`() async throws {
+    @Test func `with --binary, bytes are sent and written unchanged`() async throws {
         let result = try await run(["--binary"], input: "a\nb") { connection in
             try connection.accept()
             let frame = try connection.readFrame()
@@ -52,7 +52,7 @@ struct WebSocketCommandTests {
     }
 
     @Test(arguments: [(1000, 0), (1001, 0), (1008, 22), (1011, 22), (4000, 22)] as [(Int, Int32)])
-    func `the exit code says how the server closed`(code: Int, exit: Int32) async throws {
+    func `the exit code reflects the server's close code`(code: Int, exit: Int32) async throws {
         let result = try await run([], input: "") { connection in
             try connection.accept()
             _ = try connection.readFrame()
@@ -63,7 +63,7 @@ struct WebSocketCommandTests {
         if exit != 0 { #expect(result.errors.contains("\(code)") && result.errors.contains("so it is")) }
     }
 
-    @Test func `a refused handshake, a lost connection and bad usage have curl's codes`() async throws {
+    @Test func `a refused handshake, a lost connection and bad usage have curl's exit codes`() async throws {
         let refused = try await run([], input: "") { try $0.write("HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n") }
         #expect(refused.code == 8 && refused.errors.contains("403"))
         let lost = try await run([], input: "x\n") { connection in
@@ -88,7 +88,7 @@ struct WebSocketCommandTests {
         #expect(octets.code == 26 && octets.errors.contains("--binary"))
     }
 
-    @Test func `options shape the handshake, and -v shows it`() async throws {
+    @Test func `options configure the handshake, and -v shows it`() async throws {
         let result = try await run(
             ["-v", "--subprotocol", "one", "--subprotocol", "two", "-H", "X-One: 1", "-b", "a=b"], input: ""
         ) { connection in

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `%{json}` and what curl's later variables say, and what `--verbose` says of a connection.
+/// `%{json}`, the variables of newer versions of curl, and what `--verbose` shows of a connection.
 @Suite(.timeLimit(.minutes(3)))
 struct WriteOutJSONTests {
     private let folder: TemporaryDirectory
@@ -31,7 +31,7 @@ struct WriteOutJSONTests {
         return found
     }
 
-    @Test func `JSON has curl's keys in curl's order, and the same values`() async throws {
+    @Test func `JSON has curl's keys in curl's order, with the same values`() async throws {
         try await withScriptedServer(reply: { request in
             request.path == "/old"
                 ? .redirect(302, to: "/new") : .status(404, [("Content-Type", "text/x"), ("X-A", "1")], body: "body")
@@ -51,7 +51,7 @@ struct WriteOutJSONTests {
                 #expect(keys(found) == keys(expected), "\(found)")
                 let (one, other) = (try object(expected), try object(found))
                 let own = /time_.*|speed_.*|local_port|size_request|curl_version|errormsg|redirect_url/
-                // Curl does not read what it fails for.
+                // curl does not read the body of an error.
                 for (key, value) in one where key.wholeMatch(of: own) == nil && (key != "size_download" || !words.contains("-f"))
                 {
                     #expect("\(other[key] ?? "")" == "\(value)", "\(words) \(key)")
@@ -73,7 +73,7 @@ struct WriteOutJSONTests {
         (["/bad", "-f", "-w", "%{http_code}%{onerror} %{exitcode} yes"], "404 22 yes"),
         (["/new", "-w", "%{proxy_ssl_verify_result}%{ftp_entry_path}%{http_version}"], "body01.1"),
     ])
-    func `variables say what curl's do`(_ words: [String], _ text: String) async throws {
+    func `variables have curl's values`(_ words: [String], _ text: String) async throws {
         try await withScriptedServer(reply: { request in
             switch request.path {
             case "/old": .redirect(302, to: "/new")
@@ -92,7 +92,7 @@ struct WriteOutJSONTests {
         }
     }
 
-    @Test func `the verbose output names the server's certificate, its address and what secures the connection`() async throws {
+    @Test func `verbose shows the server's certificate, its address and the TLS version`() async throws {
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok("gold") }) { (server) async throws in
             let address = server.url("/a", host: "localhost").absoluteString
             let port = try #require(server.url("/").port)

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `--write-out` with curl's variables, and heads as they are on the wire.
+/// `--write-out` with curl's variables, and heads as received.
 @Suite(.timeLimit(.minutes(3)))
 struct WriteOutTests {
     private func run(
@@ -40,7 +40,7 @@ struct WriteOutTests {
             ("%{time_appconnect} %{time_redirect}", "body0.000000 0.000000"),
             ("%q %{http_code %", "body%q %{http_code %"), ("a\\", "bodya\\"), ("\\q", "body\\q"),
         ])
-    func `variables are those of curl`(_ format: String, _ text: String) async throws {
+    func `variables have curl's values`(_ format: String, _ text: String) async throws {
         let result = try await run(
             format,
             reply: .ok("body", [("Content-Type", "text/x"), ("X-Mark", "one"), ("x-mark", "two")]))
@@ -54,14 +54,14 @@ struct WriteOutTests {
             "speed_download",
             "remote_port", "local_port", "size_header", "size_request",
         ])
-    func `what is measured is a number`(_ name: String) async throws {
+    func `measured values are numbers`(_ name: String) async throws {
         let text = try await run(" %{\(name)}").text
         let number = try #require(Double(text.dropFirst("body ".count)))
         #expect(number > 0, "\(text)")
         if name.hasPrefix("time") { #expect(text.wholeMatch(of: /body \d+\.\d{6}/) != nil, "\(text)") }
     }
 
-    @Test func `redirects, an upload, a file and a failure are told`() async throws {
+    @Test func `redirects, an upload, a file and a failure are reported`() async throws {
         let folder = try TemporaryDirectory()
         try folder.write(Array("%{stderr}%{size_upload}%{stdout}|%{url_effective}".utf8), to: "format")
         try await withScriptedServer(reply: {
@@ -92,7 +92,7 @@ struct WriteOutTests {
         #expect(refused.text == "000 7")
     }
 
-    @Test func `an unknown variable is said and nothing else`() async throws {
+    @Test func `an unknown variable expands to nothing, with a warning`() async throws {
         let result = try await run("<%{nonsense}>")
         #expect(result.code == 0)
         #expect(result.text == "body<>")
@@ -139,7 +139,7 @@ struct WriteOutTests {
         #expect(result.text == head.replacingOccurrences(of: "\r\n", with: "\n"))
     }
 
-    @Test func `verbose says what came from the cache`() async throws {
+    @Test func `verbose shows what came from the cache`() async throws {
         let home = try TemporaryDirectory()
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             if request.header("If-None-Match") != nil { return .status(304, [("ETag", "\"1\"")]) }
@@ -169,7 +169,7 @@ struct WriteOutTests {
         }
     }
 
-    @Test func `verbose shows what the session answered by itself, and nothing twice`() async throws {
+    @Test func `verbose shows proxy challenges, and nothing twice`() async throws {
         let words = "Basic " + Data("ali:sesame".utf8).base64EncodedString()
         try await withScriptedServer(reply: { request in
             if request.target.hasSuffix("/old") { return .redirect(302, to: "/new") }
