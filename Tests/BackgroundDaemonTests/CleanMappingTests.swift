@@ -11,9 +11,9 @@ import CLoadingSystem
 import Foundation
 import Testing
 
-/// Which memory the daemon gives back when it has nothing to do.
+/// Which memory an idle daemon returns to the system.
 @Suite struct CleanMappingTests {
-    /// The starts of the mappings that a map says are clean.
+    /// The start addresses of the mappings that are clean according to a map.
     private func clean(_ map: String) throws -> [UInt] {
         let file = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
         try Data(map.utf8).write(to: file)
@@ -37,18 +37,18 @@ import Testing
     }
 
     @Test(arguments: ["Private_Dirty", "Shared_Dirty", "Anonymous", "Swap"])
-    func `a mapping of which something was written is not given back, in memory or on swap`(count: String) throws {
+    func `a mapping with modified pages in memory or swap is not released`(count: String) throws {
         let map = mapping("1") + mapping("2", counts: [count: 4]) + mapping("3", counts: ["Rss": 4, "Private_Clean": 4])
         #expect(try clean(map) == [0x1000, 0x3000])
         #expect(try clean(mapping("1", counts: [count: 4])) == [])
     }
 
-    @Test func `what can be written to, and what no file has, is not given back`() throws {
+    @Test func `writable and anonymous mappings are not released`() throws {
         #expect(try clean(mapping("1", "rw-p") + mapping("2", inode: 0) + mapping("3", "r-xp")) == [0x3000])
         #expect(try clean("") == [])
     }
 
-    @Test func `of a program some mappings are clean`() {
+    @Test func `some mappings of a running program are clean`() {
         #expect(!clean(at: "/proc/self/smaps").isEmpty)
     }
 }

@@ -11,15 +11,15 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// `Scripts/crash-test`, small: what it looks at is said there.
+/// A short run of `Scripts/crash-test`, which describes what it verifies.
 @Suite struct CrashTests {
-    @Test("nothing is lost, mixed, told twice or left behind when the daemon and programs are killed at random moments")
+    @Test("nothing is lost, mixed up, told twice or left behind if the daemon and programs are killed at random")
     func kills() async throws {
         let folder = try TemporaryDirectory()
         let build = try OwnProcess.executable().deletingLastPathComponent().path
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
             .deletingLastPathComponent()
-        // Where it finds anything wrong it ends with 1, and this throws.
+        // If it finds a fault, it exits with 1, and this throws.
         let text = try await ServerProcess.run(
             ServerProcess.Order(
                 ["/usr/bin/env", "python3", root.appending(path: "Scripts/crash-test").path],

@@ -18,7 +18,7 @@ struct LaunchLimitTests {
         var delays: [Double] = []
         for _ in 0..<16 {
             #expect(limit.start(now, patience: 60) == nil)
-            // As soon as it may be.
+            // Started as soon as the limit allows.
             let delay = limit.start(now, patience: 60) ?? 0
             delays.append(delay)
             #expect(limit.start(now + delay - 1, patience: 60) == 1)
@@ -28,7 +28,7 @@ struct LaunchLimitTests {
         #expect(delays.suffix(2) == [86_400, 86_400])
     }
 
-    @Test func `twice that time without a start begins anew`() {
+    @Test func `after twice that time without a start the limit is reset`() {
         var limit = LaunchLimit()
         for now in [0.0, 10, 30] { #expect(limit.start(now, patience: 60) == nil) }
         #expect(limit.start(30, patience: 60) == 40)
@@ -38,9 +38,9 @@ struct LaunchLimitTests {
         #expect(limit.start(30 + 60 + 79 + 60 + 160, patience: 60) == 10)
     }
 
-    @Test func `a program that never comes is started less and less often`() {
+    @Test func `a program that never connects is started less and less often`() {
         var limit = LaunchLimit()
-        // It is looked at again when the patience with it is over.
+        // Asked again when the program's time to connect is over.
         var now = 0.0
         var starts: [Double] = []
         while starts.count < 8 {
@@ -54,20 +54,20 @@ struct LaunchLimitTests {
         #expect(zip(starts.dropFirst(), starts).map { $0 - $1 } == [60, 60, 60, 80, 160, 320, 640])
     }
 
-    @Test func `a clock that was set back holds no start up`() {
+    @Test func `a clock that was set back does not delay a start`() {
         var limit = LaunchLimit()
         #expect(limit.start(1_000_000, patience: 60) == nil)
         #expect(limit.start(5, patience: 60) == nil)
         #expect(limit.start(5, patience: 60) == 20)
     }
 
-    @Test func `a program that dealt with everything is started again soon`() {
+    @Test func `a program that handled all its events may soon be started again`() {
         var limit = LaunchLimit()
         for now in [0.0, 10, 30] { #expect(limit.start(now, patience: 60) == nil) }
         limit.settle()
         #expect(limit.start(30.5, patience: 60) == 0.5)
         #expect(limit.start(31, patience: 60) == nil)
-        // That it once did says nothing of the next time.
+        // Only the next start is exempt.
         #expect(limit.start(31, patience: 60) == 10)
     }
 }

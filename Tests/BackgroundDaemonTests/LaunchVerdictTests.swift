@@ -12,16 +12,16 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// For which of its sessions a program is started, and when.
+/// Which sessions cause their program to be started, and when.
 struct LaunchVerdictTests {
     private static let way = BackgroundSettings.Launch.systemdUnit("one")
     private static let other = BackgroundSettings.Launch.systemdUnit("two")
-    /// All of it is done, and the program does not know.
+    /// All its transfers have ended, and the program has not been told.
     private static func due(_ session: Int64, _ way: BackgroundSettings.Launch? = way) -> LaunchCandidate {
         LaunchCandidate(session: session, way: way, transfers: 2, ended: 2)
     }
 
-    @Test func `a program is started when everything is done or something needs it, and it is not there`() {
+    @Test func `an absent program is started when all transfers have ended or one has a question`() {
         for way in [Self.way, nil] {
             for isThere in [false, true] {
                 for isLaunched in [false, true] {
@@ -44,7 +44,7 @@ struct LaunchVerdictTests {
         }
     }
 
-    @Test func `one start is for all sessions that it would be the same for`() {
+    @Test func `one start serves all sessions with the same way to start`() {
         var limit = LaunchLimit()
         let sessions = [
             Self.due(3), Self.due(1), Self.due(2, Self.other), Self.due(4, nil),
@@ -54,12 +54,12 @@ struct LaunchVerdictTests {
         #expect(limit.decide(9, among: sessions, now: 0, patience: 60) == .none)
     }
 
-    @Test func `one start comes after another, and each is counted once`() {
+    @Test func `starts follow one another, and each is counted once`() {
         var limit = LaunchLimit()
         var first = Self.due(1)
         #expect(limit.decide(1, among: [first, Self.due(2, Self.other)], now: 0, patience: 60) == .start([1]))
         first.isLaunched = true
-        // Whatever the limit says, as long as the program has not dealt with the first one.
+        // Even if the limit allows a start: the program has not handled the first one.
         for now in [1.0, 9, 50] {
             let wait = limit.decide(2, among: [first, Self.due(2, Self.other)], now: now, patience: 60)
             #expect(wait == .wait(now < 10 ? 10 - now : 1))
@@ -71,11 +71,11 @@ struct LaunchVerdictTests {
     }
 }
 
-/// Ends that were told, and the folder that their files have left.
+/// Ends that the program was told of, and the sync of the folder that their files have left.
 struct DeparturesTests {
     private static func one(_ number: Int64) -> Departures.One { Departures.One(number: number, task: Int(number), file: "f") }
 
-    @Test func `those that come while others are dealt with wait, and go together`() {
+    @Test func `ends that arrive during a sync wait and are processed together`() {
         var departures = Departures()
         let first = departures.next()
         #expect(first == nil && departures.isEmpty)
@@ -93,21 +93,21 @@ struct DeparturesTests {
         #expect(departures.isEmpty)
     }
 
-    @Test func `a disk that never takes the folder is not waited for`() {
+    @Test func `a folder that never syncs is given up on`() {
         var departures = Departures()
         departures.add(Self.one(1))
         for isLast in [false, false, true] {
             #expect(departures.next() == (departures.contains(2) ? [Self.one(1), Self.one(2)] : [Self.one(1)]))
             #expect(departures.synced(false) == isLast)
             guard !isLast else { break }
-            // Nothing is dealt with in the pause.
+            // Nothing is processed during the pause.
             #expect(departures.next() == nil)
             if !departures.contains(2) { departures.add(Self.one(2)) }
             departures.retry()
         }
         departures.removed()
         departures.add(Self.one(3))
-        // Nor is it the next time, until it has taken it once.
+        // The next failure is not retried either, until one sync has succeeded.
         _ = departures.next()
         let results = [departures.synced(false), departures.synced(true), departures.synced(false)]
         #expect(results == [true, true, false])

@@ -11,9 +11,9 @@ import SeededNumbers
 
 @testable import BackgroundDaemon
 
-/// Drives lives with random events, likely ones and any, and notes what breaks a rule.
+/// Sends likely and arbitrary events to lives, and records violations of its rules.
 ///
-/// Its rules are about what was said and done alone: how the life knows what to do is not theirs.
+/// The rules refer only to events and actions, not to the life's own knowledge.
 struct LifeHistory {
     typealias State = TransferLife.State
     typealias Event = TransferLife.Event
@@ -21,28 +21,28 @@ struct LifeHistory {
     /// What the shell of one life has done.
     private struct Shell {
         var isAccepted = false
-        /// The scheduler has it, and has given it a place.
+        /// The scheduler knows it, and has given it a place.
         var isAdded = false
         var isStarted = false
-        /// An attempt was begun to be made ready; it has its order; it was told to end.
+        /// An attempt is being prepared; it has its order; it was told to end.
         var hasAttempt = false
         var isOrdered = false
-        /// The disk lost some of the file.
+        /// The disk lost part of the file.
         var isSpoiled = false
-        /// Its files are being dealt with.
+        /// Its files are being processed.
         var isClosing = false
-        /// How it ended is known; it is on its way to the disk; it is there.
+        /// Its end is known; it is being written to disk; it is durable.
         var hasEnded = false
         var isKeeping = false
         var isDurable = false
-        /// The file is the program's.
+        /// The file was handed to the program.
         var hasFile = false
         var wasTold = false
         var hasDeparted = false
     }
 
     private static let events = TransferLifeTests.events
-    /// What comes next where nothing goes wrong, and what comes between.
+    /// What comes next if nothing goes wrong, and what may come in between.
     private static func likely(_ state: State) -> [Event] {
         switch state {
         case .ordered: [.accepted]
@@ -83,13 +83,13 @@ struct LifeHistory {
         return seen[state * Self.events.count + event]
     }
 
-    /// One life from its order until nothing of it is left.
+    /// One life, from its order until it is forgotten.
     mutating func liveOnce() {
         lives += 1
         shell = Shell()
         log = []
         var life = TransferLife()
-        // What comes late changes nothing any more.
+        // Late events change nothing.
         var late = 3
         for _ in 0..<10_000 where late > 0 && fault == nil {
             let state = Self.index(of: life.state)
@@ -113,7 +113,7 @@ struct LifeHistory {
         if !isTrue, fault == nil { fault = rule() }
     }
 
-    /// What the shell knows by saying so.
+    /// What the shell learns from an event that it sends.
     private mutating func hear(_ event: Event, _ state: State) {
         switch (event, state) {
         case (.accepted, _): shell.isAccepted = true
@@ -186,7 +186,7 @@ struct LifeHistory {
         demand(life.isOver == shell.hasEnded || life.state == .told, "it is over for one, and not for the other")
     }
 
-    /// Where a state is in the list of all.
+    /// The position of a state in the list of all states.
     private static func index(of state: State) -> Int {
         let isSpoiled: Bool
         let place: Int

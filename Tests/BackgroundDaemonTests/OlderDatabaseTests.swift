@@ -15,7 +15,7 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// A list as a daemon of version 1 left it.
+/// Opens a database that a daemon of version 1 wrote.
 @Suite(.timeLimit(.minutes(3)))
 struct OlderDatabaseTests {
     private let folder: TemporaryDirectory
@@ -31,7 +31,7 @@ struct OlderDatabaseTests {
 
     private func open() throws(StorageFailure) -> TransferStore { try TransferStore.open(directory: folder.path) }
 
-    @Test func `its rows are read, and stay as they are until they are written again`() throws {
+    @Test func `version 1 rows are read, and not changed until they are written again`() throws {
         try lay()
         let store = try open()
         #expect(store.trouble == nil)
@@ -59,7 +59,7 @@ struct OlderDatabaseTests {
         let outcome = try #require(try store.part(.outcome, of: 3))
         #expect(try MessageCoding.decodeOutcome(outcome).receivedBodyBytes == 5)
         for bytes in orders + [session.settings, response, outcome] { #expect(bytes.first == UInt8(ascii: "{")) }
-        // Resume data has a form of its own.
+        // Resume data has a format of its own.
         let resume = try #require(try store.part(.resume, of: 2))
         #expect(!resume.isEmpty && resume.first != 2)
         store.close()
@@ -68,7 +68,7 @@ struct OlderDatabaseTests {
         #expect(try (1...3).map { try again.part(.order, of: $0) } == orders)
     }
 
-    @Test func `what an order says is what it said, byte by byte`() throws {
+    @Test func `an order is read without loss, byte by byte`() throws {
         try lay()
         let store = try open()
         let order = try MessageCoding.decodeOrder(try #require(try store.part(.order, of: 1)))
@@ -79,7 +79,7 @@ struct OlderDatabaseTests {
                 + #""notes":{"description":"d"},"request":{"fields":["X-Name","ä"],"url":"\#(address)"},"task":1}"#)
     }
 
-    @Test func `a row that does not open is left as it is, and the others are read`() throws {
+    @Test func `a row that cannot be decrypted is left unchanged, and the others are read`() throws {
         try lay("UPDATE orders SET sealed = (SELECT sealed FROM orders WHERE id = 1) WHERE id = 2")
         let store = try open()
         #expect(try store.load().sessions.count == 1)
@@ -90,8 +90,8 @@ struct OlderDatabaseTests {
         #expect(failure?.kind == "damaged")
     }
 
-    /// As the version before looks: by the names of the migrations that it knows.
-    @Test func `the older version sees that it is a newer one's`() throws {
+    /// Detected like the previous version does: by the names of the migrations that it knows.
+    @Test func `the previous version detects that the database is newer`() throws {
         try lay()
         try open().close()
         var older = DatabaseMigrator()

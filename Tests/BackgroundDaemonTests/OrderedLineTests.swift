@@ -12,15 +12,15 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// Whoever stands in front is first in order, however the others came and went.
+/// The first element is the least one, whatever was inserted and removed before.
 struct OrderedLineTests {
-    @Test func `an empty line has no first`() {
+    @Test func `an empty line has no first element`() {
         var line = OrderedLine<Int, Double>()
         line.remove(1)
         #expect(line.isEmpty && line.first == nil && line.first { _ in true } == nil)
     }
 
-    @Test func `one that is inserted again stands where it was put last`() {
+    @Test func `an element that is inserted again moves to its new place`() {
         var line = OrderedLine<Int, Double>()
         for id in 0..<5 { line.insert(id, at: Double(id)) }
         line.insert(4, at: -1)
@@ -29,7 +29,7 @@ struct OrderedLineTests {
         #expect(Self.emptied(&line) == [4, 1, 2, 3, 0])
     }
 
-    @Test func `the first that is as wanted is found without others before it being lost`() {
+    @Test func `the first matching element is found, and those before it are kept`() {
         var line = OrderedLine<Int, Double>()
         for id in [5, 3, 8, 1, 9, 2] { line.insert(id, at: Double(id)) }
         var looks: [Int] = []
@@ -43,7 +43,7 @@ struct OrderedLineTests {
         #expect(Self.emptied(&line) == [1, 2, 3, 5, 8, 9])
     }
 
-    @Test(arguments: 0..<10) func `it is in the order of a sorted list`(seed: UInt64) {
+    @Test(arguments: 0..<10) func `it has the order of a sorted list`(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
         var line = OrderedLine<Int, Int>()
         var places: [Int: Int] = [:]

@@ -10,12 +10,12 @@
 import BackgroundDaemon
 import Testing
 
-/// A scheduler whose actions but the timer's are returned.
+/// A scheduler that returns all actions except the timer's.
 struct SchedulerBench {
     typealias Action = TransferScheduler.Action
     typealias Item = TransferScheduler.Item
 
-    /// Of the transfers that it adds.
+    /// The deadline of the transfers that it adds.
     static let deadline = 1e6
 
     var machine: TransferScheduler

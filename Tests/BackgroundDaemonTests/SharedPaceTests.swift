@@ -10,9 +10,9 @@
 import BackgroundDaemon
 import Testing
 
-/// All transfers share a rate.
+/// Transfers share a rate limit.
 struct SharedPaceTests {
-    @Test func `what one moved the others wait for, too`() {
+    @Test func `bytes of one transfer delay the others, too`() {
         let pace = SharedPace()
         pace.set(100)
         #expect(pace.wait(after: 200, now: 10) == 2)
@@ -21,14 +21,14 @@ struct SharedPaceTests {
         #expect(pace.wait(after: 0, now: 13) == 0)
     }
 
-    @Test func `a pause that was not used is not made up for`() {
+    @Test func `an unused pause is not made up for`() {
         let pace = SharedPace()
         pace.set(100)
         #expect(pace.wait(after: 100, now: 10) == 1)
         #expect(pace.wait(after: 100, now: 1_000) == 1)
     }
 
-    @Test func `another rate forgets what was moved, and without one nothing waits`() {
+    @Test func `a new rate forgets earlier bytes, and without one nothing waits`() {
         let pace = SharedPace()
         #expect(pace.wait(after: .max, now: 10) == 0)
         pace.set(1)

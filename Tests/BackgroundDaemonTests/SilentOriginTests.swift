@@ -10,12 +10,12 @@
 import BackgroundDaemon
 import Testing
 
-/// Origins that do not answer, and transfers that wait for them.
+/// Origins that do not answer, and the transfers that wait for them.
 struct SilentOriginTests {
-    @Test func `an origin that does not answer is tried by one at a time, less and less often`() {
+    @Test func `a silent origin is tried by one transfer at a time, less and less often`() {
         var bench = SchedulerBench()
         for id in 1...10 as ClosedRange<Int64> { bench.add(id, host: "h") }
-        // The place of the first is not given to the next.
+        // A failure does not let the next transfer start.
         for id in 1...6 as ClosedRange<Int64> { #expect(bench.fail(id, .network) == []) }
         #expect(bench.machine.waitReason(of: 7) == .origin(until: bench.wake ?? 0, attempts: 1))
         #expect(bench.tick(at: 2.1) == [.start(7)])
@@ -26,7 +26,7 @@ struct SilentOriginTests {
         #expect(Set(bench.send(.answered(8))) == [.start(1), .start(2), .start(3), .start(9), .start(10)])
     }
 
-    @Test func `who waits elsewhere does not wait for that origin`() {
+    @Test func `transfers to another origin do not wait`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1, host: "h")
         bench.add(2, host: "h")
@@ -35,14 +35,14 @@ struct SilentOriginTests {
         #expect(bench.send(.removed(3)) == [])
     }
 
-    @Test func `one that fails where others are answered holds up no other`() {
+    @Test func `a failing transfer does not delay others if the origin answers them`() {
         var bench = SchedulerBench(perHost: 2)
         for id in 1...3 as ClosedRange<Int64> { bench.add(id, host: "h") }
         bench.send(.answered(2))
         #expect(bench.fail(1, .network) == [.start(3)])
     }
 
-    @Test func `another one tries where the first was stopped`() {
+    @Test func `another transfer tries if the first is stopped`() {
         var bench = SchedulerBench(perHost: 1)
         for id in 1...3 as ClosedRange<Int64> { bench.add(id, host: "h") }
         bench.fail(1, .network)
@@ -52,7 +52,7 @@ struct SilentOriginTests {
         #expect(bench.send(.removed(3)) == [.start(1)])
     }
 
-    @Test func `an order for an origin that does not answer is tried soon`() {
+    @Test func `a new order for a silent origin is soon tried`() {
         var bench = SchedulerBench()
         bench.add(1, host: "h")
         for _ in 0..<6 {
@@ -67,7 +67,7 @@ struct SilentOriginTests {
         #expect(bench.wake == nil)
     }
 
-    @Test func `a network that is back ends the pauses of origins`() {
+    @Test func `a returning network ends the pauses of origins`() {
         var bench = SchedulerBench()
         bench.add(1, host: "h")
         bench.fail(1, .network)

@@ -12,7 +12,7 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// Who is let in when there is room on the disk again.
+/// Which waiting downloads continue when the disk has space again.
 struct SpaceLineTests {
     private typealias Download = SpaceLine.Download
     private static let waiting = Download(isHeld: false, present: 0, isUnderWay: false)
@@ -24,14 +24,14 @@ struct SpaceLineTests {
         return line
     }
 
-    /// What is needed, what is free, and who is let in.
+    /// The needs of downloads, the free space, and those that continue.
     @Test(
         arguments: [
             ([10], 9, []), ([10], 10, [0]), ([30, 20, 10], 30, [2, 1]), ([30, 20, 10], 59, [2, 1]),
             ([30, 20, 10], 60, [2, 1, 0]),
             ([10, 10], 15, [0]), ([.max, 5], .max, [1]), ([.max], .max, [0]),
         ] as [([Int64], Int64, [Int64])])
-    func `those that need least are let in first, as far as what is free goes`(needs: [Int64], free: Int64, expected: [Int64]) {
+    func `the smallest needs are met first, as far as the free space suffices`(needs: [Int64], free: Int64, expected: [Int64]) {
         var line = Self.line(needs)
         _ = line.beginLook()
         let actions = line.found(free, isFull: false) { _ in Self.waiting }
@@ -45,7 +45,7 @@ struct SpaceLineTests {
         #expect(Set(line.waiting) == Set(needs.indices.map(Int64.init)).subtracting(expected))
     }
 
-    @Test func `what one was promised is not another's, as far as it runs and has not taken it`() {
+    @Test func `space promised to a running download is reserved until it is used`() {
         var line = Self.line([100, 200])
         #expect(line.found(100, isFull: false) { _ in Self.waiting } == [.letIn(0, endsPause: true), .pause(1)])
         for (first, isLetIn) in [
@@ -62,13 +62,13 @@ struct SpaceLineTests {
         }
     }
 
-    @Test func `a pause is kept where room was never missing`() {
+    @Test func `a pause is kept if space was never missing`() {
         var line = SpaceLine()
         #expect(line.lack(1, 10) == [.look])
         #expect(line.found(10, isFull: false) { _ in Self.waiting } == [.letIn(1, endsPause: false)])
     }
 
-    @Test func `who is held back or over waits for room no more`() {
+    @Test func `held and finished downloads leave the line`() {
         var line = Self.line([10, 10, 10])
         let held = Download(isHeld: true, present: 0, isUnderWay: false)
         let actions = line.found(0, isFull: false) { $0 == 0 ? held : $0 == 1 ? nil : Self.waiting }
@@ -76,38 +76,38 @@ struct SpaceLineTests {
         #expect(line.waiting == [2])
     }
 
-    @Test func `the disk is looked at less and less often, and at once when something was removed`() {
+    @Test func `the disk is checked less and less often, and at once after a removal`() {
         var line = SpaceLine()
         #expect(line.lack(1, 10) == [.look])
         for factor in [1, 2, 4, 8, 8, 8] {
             #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(factor)])
             #expect(line.beginLook() == [.look])
         }
-        // What a look that began before says of it is not enough.
+        // A check that began before the removal does not suffice.
         #expect(line.noteRemoval() == [])
         #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.look])
         #expect(line.found(0, isFull: true) { _ in Self.waiting } == [.pause(1)])
         #expect(line.noteRemoval() == [.look])
     }
 
-    @Test func `while none waits nothing is looked at`() {
+    @Test func `nothing is checked while no download waits`() {
         var line = SpaceLine()
         #expect(line.noteRemoval() == [])
         #expect(line.beginLook() == [.look])
         #expect(line.found(nil, isFull: false) { _ in nil } == [] && !line.isWaitedFor)
         #expect(line.beginLook() == [.look])
-        // A disk without any room is looked at for all that it keeps from running.
+        // A full disk is checked because it keeps all downloads from running.
         #expect(line.found(nil, isFull: true) { _ in nil } == [.pause(1)] && line.isWaitedFor)
     }
 
-    @Test func `people are told what is needed where that is more than is free`() {
+    @Test func `missing space is reported with the need and the free space`() {
         var line = Self.line([10])
         #expect(line.missing(for: 0)?.needed == 10 && line.missing(for: 0)?.free == 0 && line.missing(for: 1) == nil)
         _ = line.found(9, isFull: false) { _ in Self.waiting }
         #expect(line.missing(for: 0)?.free == 9 && line.free == 9)
     }
 
-    @Test(arguments: 0..<20) func `in a random history none is promised what another has, and all are let in`(seed: UInt64) {
+    @Test(arguments: 0..<20) func `in a random history no space is promised twice and all downloads continue`(seed: UInt64) {
         var random = SeededNumbers(seed: seed)
         var line = SpaceLine()
         var waiting: Set<Int64> = []

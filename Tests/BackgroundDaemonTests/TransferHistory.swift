@@ -11,7 +11,7 @@ import SeededNumbers
 
 @testable import BackgroundDaemon
 
-/// Drives a scheduler with random events, carries its actions out on a model, and notes what breaks a rule.
+/// Sends random events to a scheduler, applies its actions to a model, and records violations of its rules.
 struct TransferHistory {
     private typealias Scheduler = TransferScheduler
     private enum Stage { case waiting, running, stopping, over }
@@ -23,7 +23,7 @@ struct TransferHistory {
         var lacksSpace = false
         var startTime = -Double.infinity
         var lacksNetwork = false
-        /// Nothing happened to it but that it was added.
+        /// It was added, and nothing else has happened to it.
         var isFresh = true
         var failedForNetwork = false
         var serverBound: Double?
@@ -42,7 +42,7 @@ struct TransferHistory {
     private var wake: Double?
     private var count: Int64 = 0
     private(set) var starts = 0
-    /// Lines whose transfers wait for the network: one of each found no way to its host.
+    /// Lines whose transfers wait for the network because one transfer of each found no route to its host.
     private var offline: Set<String> = []
     private var networkChange = -Double.infinity
 
@@ -217,7 +217,7 @@ struct TransferHistory {
         faults.append("\(origin) answered, and is waited for")
     }
 
-    /// How long an origin is waited for is the scheduler's to say.
+    /// The scheduler decides how long it waits for an origin.
     private func pause(of origin: String) -> TransferScheduler.OriginPause? { scheduler.origins[origin]?.pause }
 
     private mutating func changeConditions() {
@@ -230,7 +230,7 @@ struct TransferHistory {
         default: conditions.hasSpace.toggle()
         }
         noteOffline()
-        // How long their pauses are then is the scheduler's to say.
+        // The scheduler decides how long their pauses are now.
         var shortened: [Int64] = []
         if conditions.isConnected, !before.isConnected {
             shortened = all(.waiting).filter { transfers[$0]?.failedForNetwork == true }
@@ -254,7 +254,7 @@ struct TransferHistory {
     }
 
     private mutating func sendSomethingLate() {
-        // Nothing is due.
+        // Only if nothing is due.
         if let wake, wake <= now { return send(.tick) }
         let id = random.next(below: 2) == 0 ? count + 1 : any(.waiting) ?? count + 1
         let late: [TransferScheduler.Event] = [
@@ -317,13 +317,13 @@ struct TransferHistory {
         max(transfer.item.notBefore ?? -.infinity, transfer.item.earliestBegin ?? -.infinity) <= now
     }
 
-    /// Another one tries whether the origin is back, or that is to be tried later.
+    /// Another transfer tries whether the origin answers, or will do so later.
     private func isHeldBack(_ transfer: Transfer) -> Bool {
         guard let pause = pause(of: transfer.item.origin), pause.probe != transfer.item.id else { return false }
         return pause.probe != nil || pause.until > now
     }
 
-    /// Whether there is a place for it, or would be if that one were gone.
+    /// Whether there is a place for it, or would be without that one.
     private func fits(_ item: TransferScheduler.Item, without gone: Int64? = nil) -> Bool {
         var (total, discretionary, host, session) = (0, 0, 0, 0)
         for (id, other) in transfers where (other.stage == .running || other.stage == .stopping) && id != gone {

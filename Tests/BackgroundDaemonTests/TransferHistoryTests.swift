@@ -11,7 +11,7 @@ import BackgroundDaemon
 import SeededNumbers
 import Testing
 
-/// What holds in every history.
+/// Rules that hold in every history.
 struct TransferHistoryTests {
     @Test(arguments: 0..<25) func `every rule holds in a random history`(seed: UInt64) {
         var history = TransferHistory(seed: seed)
@@ -20,18 +20,18 @@ struct TransferHistoryTests {
         #expect(history.starts > 2)
     }
 
-    @Test func `in weeks of bad networks every transfer ends or its time is over`() {
+    @Test func `in weeks of bad networks every transfer ends or expires`() {
         var weeks = SimulatedWeeks(seed: 1)
         weeks.run()
         #expect(weeks.ended + weeks.expired == SimulatedWeeks.count)
         #expect(weeks.expired > 0 && weeks.ended > SimulatedWeeks.count / 2)
-        // The timer comes for a reason: the end of a pause, of a date, of a deadline or of a sample.
+        // The timer fires for a reason: the end of a pause, a start time, a deadline or a sample.
         #expect(weeks.wakeUps <= 2 * weeks.events)
         #expect(weeks.pointlessWakeUps == 0)
     }
 }
 
-/// Transfers of several programs on a machine that is carried about, with a clock that takes no time.
+/// Transfers of several programs on a portable machine, with a simulated clock.
 private struct SimulatedWeeks {
     static let count = 2000
     private static let day = 86_400.0
@@ -46,7 +46,7 @@ private struct SimulatedWeeks {
     private(set) var expired = 0
     private(set) var events = 0
     private(set) var wakeUps = 0
-    /// After which the timer was set to an instant that was past.
+    /// Wakeups after which the timer was set to a time in the past.
     private(set) var pointlessWakeUps = 0
     private var random: SeededNumbers
     private var scheduler = TransferScheduler()
@@ -63,7 +63,7 @@ private struct SimulatedWeeks {
     mutating func run() {
         for id in 1...Int64(Self.count) { plan(.add(id), at: Double(random.next(below: 10 * 86_400))) }
         for _ in 0..<60 { plan(.conditions, at: Double(random.next(below: 21 * 86_400))) }
-        // The network goes and comes; in the end all is well.
+        // The network comes and goes; at the end everything works.
         plan(.conditions, at: 22 * Self.day)
         agenda.sort { $0.at > $1.at }
         while true {
@@ -83,7 +83,7 @@ private struct SimulatedWeeks {
         }
     }
 
-    /// What is far off is at the front, and what is soon at the end.
+    /// Sorted: the latest first, the next one last.
     private mutating func plan(_ what: Happening, at time: Double) {
         agenda.append((time, what))
         guard events > 0 else { return }
@@ -124,7 +124,7 @@ private struct SimulatedWeeks {
         attempts[id, default: 0] += 1
         if stopping.remove(id) != nil { return handle(.stopped(id)) }
         let number = random.next()
-        // One of the servers is never well.
+        // One of the servers always fails.
         if !conditions.isConnected, random.next(below: 2) == 0 {
             handle(.failed(id, .network, madeProgress: random.next(below: 4) == 0, retryAfter: nil, random: number))
         } else if !conditions.isConnected {
@@ -146,7 +146,7 @@ private struct SimulatedWeeks {
             switch action {
             case .start(let id):
                 attempts[id, default: 0] += 1
-                // Some hang, and end only when they are stopped, or after an hour.
+                // Some hang until they are stopped, or for an hour.
                 let length = random.next(below: 12) == 0 ? 3600 : Double(random.next(below: 600)) + 1
                 plan(.answer(id, attempt: attempts[id, default: 0]), at: now + length)
             case .stop(let id, _):

@@ -13,13 +13,13 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// What a transfer's life answers to each event in each state.
+/// The actions of a transfer's life for each event in each state.
 struct TransferLifeTests {
     typealias State = TransferLife.State
     typealias Event = TransferLife.Event
     typealias Action = TransferLife.Action
 
-    /// One row: in a state, an event leads to another one, and to actions.
+    /// One row: in a state, an event leads to another state and to actions.
     struct Row: Hashable, Sendable {
         var state: State
         var event: Event
@@ -37,7 +37,7 @@ struct TransferLifeTests {
     private static let keeping = State.keeping(isSpoiled: false)
     private static let keepings = [false, true].map { State.keeping(isSpoiled: $0) }
 
-    /// All that happens; whatever is not here is answered with nothing, and `start` and `told` are where they come late.
+    /// All transitions. Events that are not listed cause no actions; `start` and `told` are listed where they come late.
     static let table: [Row] =
         [
             Row(.ordered(isOver: false), .accepted, .waiting, .add),
@@ -65,7 +65,7 @@ struct TransferLifeTests {
             Row(.ended, .told, .told, .depart),
         ] + givenUp + halted + ends + closes
 
-    /// Who gives a transfer up, and whether what there is of its file is kept for another task.
+    /// Who gives a transfer up, and whether its partial file is kept for another task.
     private static let ways = TransferLife.GivenUp.allCases.flatMap { why in
         [false, true].map { (why: why, wants: $0, event: Event.giveUp(why, wantsData: $0)) }
     }
@@ -102,7 +102,7 @@ struct TransferLifeTests {
                 ]
             }
             for known in [nil] + TransferLife.GivenUp.allCases {
-                // The first one counts.
+                // The first reason counts.
                 rows.append(
                     Row(.closing(known, isSpoiled: isSpoiled), event, .closing(known ?? why, isSpoiled: isSpoiled), .note(why)))
             }
@@ -130,7 +130,7 @@ struct TransferLifeTests {
         .again(.network), .again(.network, isRefusal: true), .again(.noSpace), .again(.other),
     ]
 
-    /// What follows from an attempt that was not made to end, in plain words of its own.
+    /// The consequences of an attempt that ended by itself, written independently of the implementation.
     private static func conclusion(_ verdict: TransferLife.Verdict) -> (State, [Action]) {
         switch verdict {
         case .whole: (closing, [.closeFile])
@@ -212,7 +212,7 @@ struct TransferLifeTests {
     private static let cells: [Cell: Row] = Dictionary(
         table.map { (Cell(state: $0.state, event: $0.event), $0) }, uniquingKeysWith: { $1 })
 
-    /// What the table says of it, or that it says nothing there.
+    /// The table's row, or one without actions.
     private static func expectation(_ state: State, _ event: Event) -> Row {
         if let row = cells[Cell(state: state, event: event)] { return row }
         switch event {
@@ -222,11 +222,11 @@ struct TransferLifeTests {
         }
     }
 
-    @Test func `no row stands twice in the table`() {
+    @Test func `the table has no duplicate rows`() {
         #expect(Set(Self.table).count == Self.table.count && Self.cells.count == Self.table.count)
     }
 
-    @Test func `every event in every state does what the table says`() {
+    @Test func `every event in every state does what the table lists`() {
         for state in Self.states {
             for event in Self.events {
                 var life = TransferLife(state)
@@ -237,7 +237,7 @@ struct TransferLifeTests {
         }
     }
 
-    @Test func `a whole answer comes before the cancellation that wants what there is of the file`() {
+    @Test func `a complete response takes precedence over a cancellation that wants resume data`() {
         for verdict in Self.verdicts {
             var life = TransferLife(.running(nil, isSpoiled: false))
             _ = life.handle(.giveUp(.cancelled, wantsData: true))
@@ -247,14 +247,14 @@ struct TransferLifeTests {
             #expect(life.handle(.finished(verdict)) == actions)
             #expect(life.state == next)
         }
-        // Another wish does not let it be whole.
+        // A different reason prevents that.
         var life = TransferLife(.running(nil, isSpoiled: false))
         _ = life.handle(.giveUp(.cancelled, wantsData: true))
         _ = life.handle(.giveUp(.expired, wantsData: false))
         #expect(life.handle(.finished(.whole)) == [.discardFile, .giveUp(.expired), .remove, .keepData])
     }
 
-    @Test func `a program that let a transfer begin is not asked again`() {
+    @Test func `a program that allowed a transfer to begin is not asked again`() {
         var life = TransferLife(.waiting)
         for event in [Event.start, .prepared(asks: true), .allowed, .finished(.again(.network)), .start] {
             _ = life.handle(event)
@@ -262,7 +262,7 @@ struct TransferLifeTests {
         #expect(life.handle(.prepared(asks: true)) == [.begin])
     }
 
-    @Test func `a file that is changed again and again is downloaded anew three times`() {
+    @Test func `a file that is lost repeatedly is downloaded again three times`() {
         var life = TransferLife(.ended)
         for _ in 0..<3 {
             #expect(life.handle(.fileLost) == [.forgetEnd, .add])
@@ -273,7 +273,7 @@ struct TransferLifeTests {
         #expect(life.handle(.fileLost) == [] && life.state == .ended)
     }
 
-    @Test func `from every state there is a way to the end`() {
+    @Test func `every state leads to the end`() {
         var ways: [State: Set<State>] = [:]
         for row in Self.table { ways[row.next, default: []].insert(row.state) }
         var found: Set<State> = [.told]
@@ -286,7 +286,7 @@ struct TransferLifeTests {
 
     // MARK: Histories
 
-    @Test func `in a million events every rule holds, and everything in the table happens`() {
+    @Test func `in a million events every rule holds, and every row of the table occurs`() {
         var history = LifeHistory(seed: 1)
         while history.count < 1_000_000, history.fault == nil { history.liveOnce() }
         #expect(history.fault == nil, "\(history.log)")

@@ -13,29 +13,29 @@ import Testing
 private typealias Action = TransferScheduler.Action
 private typealias Item = TransferScheduler.Item
 
-/// Which transfer runs when, rule by rule.
+/// Tests each rule of when a transfer runs.
 struct TransferSchedulerTests {
     // MARK: Turns
 
-    @Test func `no more run than there are places`() {
+    @Test func `at most as many transfers run as there are places`() {
         var bench = SchedulerBench(places: 2)
         #expect(bench.add(1) == [.start(1)] && bench.add(2) == [.start(2)] && bench.add(3) == [])
         #expect(bench.machine.waitReason(of: 3) == .turn && bench.machine.waitReason(of: 1) == nil)
         #expect(bench.send(.removed(1)) == [.start(3)])
     }
 
-    @Test func `a program with many does not keep the first one of another waiting`() {
+    @Test func `a program with many transfers does not delay the first one of another`() {
         var bench = SchedulerBench(places: 2)
         for id in 1...100 { bench.add(Int64(id)) }
         bench.add(1000, program: 2)
         bench.add(1001, program: 2)
         #expect(bench.send(.removed(1)) == [.start(1000)])
-        // Both run one: the first was served longer ago.
+        // Both run one transfer; the first program was served longer ago.
         #expect(bench.send(.removed(2)) == [.start(3)])
         #expect(bench.send(.removed(1000)) == [.start(1001)])
     }
 
-    @Test func `the highest priority is first and then the oldest`() {
+    @Test func `the highest priority runs first, then the oldest`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0.2 }
@@ -47,7 +47,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(2)) == [.start(4)])
     }
 
-    @Test(arguments: [(599, 3), (601, 2)] as [(Double, Int64)]) func `waiting makes up for priority`(later: Double, first: Int64)
+    @Test(arguments: [(599, 3), (601, 2)] as [(Double, Int64)]) func `waiting raises the priority`(later: Double, first: Int64)
     {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
@@ -57,7 +57,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(1)) == [.start(first)])
     }
 
-    @Test func `waiting counts on when conditions change and priorities`() {
+    @Test func `changed conditions and priorities do not reset the waiting time`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0 }
@@ -70,7 +70,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(1)) == [.start(2)])
     }
 
-    @Test func `priorities that are none do no harm`() {
+    @Test func `invalid priorities are harmless`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         for (id, priority) in [(2, .nan), (3, 2e9), (4, -.infinity)] as [(Int64, Float)] {
@@ -81,7 +81,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(2)) == [.start(4)])
     }
 
-    @Test func `a host has its limit and each session at it`() {
+    @Test func `a host has a limit, and so has each session at it`() {
         var bench = SchedulerBench(perHost: 3)
         let isLimited = { (item: inout Item) in item.hostLimit = 2 }
         #expect(bench.add(1, host: "a", isLimited) == [.start(1)])
@@ -97,7 +97,7 @@ struct TransferSchedulerTests {
 
     // MARK: Conditions
 
-    @Test func `discretionary ones have half of the places and what no other could take`() {
+    @Test func `discretionary transfers get half of the places and those that no other can use`() {
         var bench = SchedulerBench(places: 4)
         let discretionary = { (item: inout Item) in item.isDiscretionary = true }
         for id in 1...3 { bench.add(Int64(id), discretionary) }
@@ -110,7 +110,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(1)) == [.start(1)])
     }
 
-    @Test func `a discretionary one gives up the place at a host`() {
+    @Test func `a discretionary transfer gives up its place at a host`() {
         var bench = SchedulerBench(perHost: 1)
         bench.add(1, host: "a") { $0.isDiscretionary = true }
         bench.add(2, host: "b") { $0.isDiscretionary = true }
@@ -118,31 +118,31 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(1)) == [.start(3)])
     }
 
-    @Test func `out of the hours none runs, and what ran goes on when they begin`() {
+    @Test func `outside the hours no transfer runs, and those that ran continue when they begin`() {
         var bench = SchedulerBench(places: 2)
         for id in 1...3 { bench.add(Int64(id)) { $0.isLocal = id == 2 } }
         #expect(bench.set { $0.isWithinHours = false } == [.stop(1, .conditions), .stop(2, .conditions)])
         #expect(bench.send(.stopped(1)) == [] && bench.add(4) == [])
         for id in [1, 3, 4] { #expect(bench.machine.waitReason(of: Int64(id)) == .hours) }
-        // One that has not stopped yet keeps its place.
+        // The second has not stopped yet and keeps its place.
         #expect(bench.set { $0.isWithinHours = true } == [.start(1)])
         #expect(bench.send(.stopped(2)) == [.start(2)])
     }
 
-    @Test func `an upload that only waits for its response is left to finish`() {
+    @Test func `an upload that only waits for its response may finish`() {
         var bench = SchedulerBench(places: 6)
         for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = true } }
         #expect(bench.send(.sentAll(1, true)) == [] && bench.send(.sentAll(2, true)) == [])
-        // A redirect makes it send its content again.
+        // A redirect makes it send its body again.
         #expect(bench.send(.sentAll(2, false)) == [])
         #expect(bench.set { $0.isWithinHours = false } == [.stop(2, .conditions), .stop(3, .conditions)])
         #expect(bench.send(.removed(1)) == [] && bench.send(.stopped(2)) == [] && bench.send(.stopped(3)) == [])
-        // The next attempt sends it again.
+        // The next attempt sends its body again.
         #expect(bench.set { $0.isWithinHours = true } == [.start(2), .start(3)])
         #expect(bench.set { $0.isMetered = true } == [.stop(2, .conditions), .stop(3, .conditions)])
     }
 
-    @Test func `in slow mode none loses its place for being slow`() {
+    @Test func `in slow mode no transfer is stopped for being slow`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.set { $0.isSlow = true }
@@ -152,7 +152,7 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 1_061) == [.stop(1, .tooSlow)])
     }
 
-    @Test(arguments: [true, false]) func `discretionary ones stop when conditions do`(isMetered: Bool) {
+    @Test(arguments: [true, false]) func `discretionary transfers stop when their conditions end`(isMetered: Bool) {
         var bench = SchedulerBench(places: 4)
         for id in 1...3 { bench.add(Int64(id)) { $0.isDiscretionary = id < 3 } }
         let stops: [Action] = [.stop(1, .conditions), .stop(2, .conditions)]
@@ -163,7 +163,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(2)) == [.start(2)])
     }
 
-    @Test func `without a network one of each line tries, and the others wait for it to change`() {
+    @Test func `without a network one transfer per line tries, and the others wait for a change`() {
         var bench = SchedulerBench(places: 3)
         bench.add(1)
         #expect(bench.set { $0.isConnected = false } == [])
@@ -173,7 +173,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.lacksNetwork(3)) == [.stop(3, .network)])
         #expect(bench.send(.stopped(3)) == [])
         for id in 3...9 { #expect(bench.machine.waitReason(of: Int64(id)) == .network) }
-        // It leads to the machine itself.
+        // Its host is this machine.
         #expect(bench.add(10) { $0.isLocal = true } == [.start(10)])
         #expect(bench.send(.removed(10)) == [])
         #expect(bench.send(.networkChanged) == [.start(3)])
@@ -185,19 +185,19 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(3)) == [.start(3)])
     }
 
-    @Test func `one that found no way to its host gives its place up when the default route is lost`() {
+    @Test func `a transfer without a route to its host gives up its place when the default route is lost`() {
         var bench = SchedulerBench()
         bench.add(1)
         bench.add(2)
         #expect(bench.send(.lacksNetwork(1)) == [] && bench.send(.lacksNetwork(2)) == [])
-        // It has found one.
+        // It has found a route.
         #expect(bench.send(.progressed(2, bytes: 7)) == [])
         #expect(bench.set { $0.isConnected = false } == [.stop(1, .network)])
         #expect(bench.send(.stopped(1)) == [] && bench.machine.waitReason(of: 1) == .network)
         #expect(bench.set { $0.isConnected = true } == [.start(1)])
     }
 
-    @Test func `without space uploads begin and downloads do not`() {
+    @Test func `without disk space uploads begin and downloads do not`() {
         var bench = SchedulerBench()
         bench.set { $0.hasSpace = false }
         #expect(bench.add(1) == [] && bench.machine.waitReason(of: 1) == .space)
@@ -205,7 +205,7 @@ struct TransferSchedulerTests {
         #expect(bench.set { $0.hasSpace = true } == [.start(1)])
     }
 
-    @Test func `a download that needs more room waits for it alone, and its pause ends with that`() {
+    @Test func `a download that needs more space waits only for it, and its pause ends with that`() {
         var bench = SchedulerBench()
         bench.add(1)
         #expect(bench.fail(1, .noSpace) == [] && bench.wake.map { 1.9...2 ~= $0 } == true)
@@ -215,7 +215,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.foundSpace(1, endsPause: true), at: 1) == [.start(1)])
     }
 
-    @Test func `a pause stands where room was never missing`() {
+    @Test func `a pause is kept if space was never missing`() {
         var bench = SchedulerBench()
         bench.add(1)
         bench.fail(1, .noSpace)
@@ -226,7 +226,7 @@ struct TransferSchedulerTests {
 
     // MARK: Times
 
-    @Test func `nobody begins before its time`() {
+    @Test func `no transfer begins before its start time`() {
         var bench = SchedulerBench()
         #expect(bench.add(1) { $0.earliestBegin = 50 } == [] && bench.wake == 50)
         #expect(bench.machine.waitReason(of: 1) == .earliestBegin(50))
@@ -234,7 +234,7 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 50) == [.start(1)] && bench.wake == SchedulerBench.deadline)
     }
 
-    @Test func `a tick that comes early is asked for again and so is one after the clock was set`() {
+    @Test func `the timer is set again after an early tick and after a change of the clock`() {
         var bench = SchedulerBench()
         bench.add(1) { $0.earliestBegin = 50 }
         #expect(bench.machine.handle(.tick, now: 10) == [.wake(at: 50)])
@@ -259,7 +259,7 @@ struct TransferSchedulerTests {
         }
     }
 
-    @Test func `progress begins anew with pauses`() {
+    @Test func `progress resets the pauses`() {
         var bench = SchedulerBench()
         bench.add(1) { $0.attempts = 5 }
         bench.fail(1, progress: true, random: 1 << 63)
@@ -270,20 +270,20 @@ struct TransferSchedulerTests {
     }
 
     @Test(arguments: [(10.0, 10.0), (0.5, 1), (-5, 1), (1e9, 86_400), (.infinity, 86_400)] as [(Double, Double)])
-    func `a server says how long to wait at least`(asked: Double, pause: Double) {
+    func `Retry-After sets the minimum pause`(asked: Double, pause: Double) {
         var bench = SchedulerBench()
         bench.add(1)
         bench.fail(1, after: asked, random: 1 << 63)
         #expect(bench.wake == pause)
     }
 
-    @Test func `a pause of another life is no longer than one can be`() {
+    @Test func `a stored pause is limited to the longest possible one`() {
         var bench = SchedulerBench()
         bench.add(1) { $0.notBefore = 1e12 }
         #expect(bench.wake == 86_400)
     }
 
-    @Test func `those that failed for the network begin soon after it is back and not together`() {
+    @Test func `transfers that failed for lack of a network begin soon after its return, at different times`() {
         var bench = SchedulerBench(places: 100, perHost: 100)
         for id in 1...40 { bench.add(Int64(id)) { $0.attempts = 8 } }
         for id in 1...30 { bench.fail(Int64(id), .network) }
@@ -297,7 +297,7 @@ struct TransferSchedulerTests {
         var begins: Set<Double> = []
         for id in Array(1...30) + Array(33...40) {
             guard case .retry(let at, _)? = bench.machine.waitReason(of: Int64(id)) else {
-                Issue.record("\(id) does not wait")
+                Issue.record("\(id) is not waiting")
                 continue
             }
             #expect(at > 100 && at <= 102)
@@ -308,13 +308,13 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 102).count == 38)
         #expect(bench.machine.waitReason(of: 32) == .retry(at: 300, attempts: 9))
         guard case .retry(let at, _)? = bench.machine.waitReason(of: 31) else {
-            Issue.record("31 does not wait")
+            Issue.record("31 is not waiting")
             return
         }
         #expect(at > 500)
     }
 
-    @Test func `one that got nowhere goes to the end and one that got on does not`() {
+    @Test func `a transfer without progress goes to the end of the line, and one with progress does not`() {
         for (progress, next) in [(true, Int64(1)), (false, 2)] {
             var bench = SchedulerBench(places: 1)
             bench.add(1)
@@ -327,7 +327,7 @@ struct TransferSchedulerTests {
         }
     }
 
-    @Test func `the time to end in is over once`() {
+    @Test func `a transfer expires once`() {
         var bench = SchedulerBench(places: 1)
         for id in 1...3 { bench.add(Int64(id)) { $0.deadline = 10 } }
         bench.add(4) {
@@ -342,7 +342,7 @@ struct TransferSchedulerTests {
         #expect(bench.add(5) { $0.deadline = -91 } == [.expire(5)])
     }
 
-    @Test func `a clock that is set moves pauses and ends and no dates`() {
+    @Test func `a change of the clock moves pauses and deadlines but not start times`() {
         var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.deadline = 500 }
         bench.add(2) { $0.earliestBegin = 100 }
@@ -353,7 +353,7 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 1500) == [.expire(1)])
     }
 
-    @Test func `one whose date is to come again after the clock was set waits for it`() {
+    @Test func `a transfer waits again if its start time is in the future after a change of the clock`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.now = 60
@@ -362,14 +362,14 @@ struct TransferSchedulerTests {
         bench.send(.clockMoved(by: -30), at: 30)
         bench.add(4)
         #expect(bench.wake == 50)
-        // The order is not turned by it, either.
+        // The change does not alter the order either.
         #expect(bench.send(.removed(1)) == [.start(3)])
         #expect(bench.send(.removed(3), at: 49) == [.start(4)])
     }
 
     // MARK: Speed
 
-    @Test func `the slowest gives its place to one that waits and goes behind`() {
+    @Test func `the slowest transfer yields its place to a waiting one and goes to the end`() {
         var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.priority = 1 }
         bench.add(2)
@@ -377,7 +377,7 @@ struct TransferSchedulerTests {
         #expect(bench.wake == SchedulerBench.deadline)
         bench.add(3)
         bench.add(4) { $0.priority = 0 }
-        // Both are slow; what was before others waited does not count.
+        // Both are slow; bytes moved before others waited do not count.
         #expect(bench.wake == 560)
         bench.send(.progressed(1, bytes: 5000), at: 510)
         bench.send(.progressed(2, bytes: 5999))
@@ -391,13 +391,13 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(3), at: 564) == [.start(1)])
     }
 
-    @Test func `one that moves enough is let alone`() {
+    @Test func `a transfer that is fast enough is not stopped`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
         bench.send(.progressed(1, bytes: 6000), at: 20)
         #expect(bench.tick(at: 60) == [] && bench.wake == 120)
-        // It begins anew, and has moved enough since.
+        // A restart resets the count, and enough was moved since.
         bench.send(.progressed(1, bytes: 0), at: 70)
         bench.send(.progressed(1, bytes: 6000), at: 80)
         #expect(bench.tick(at: 120) == [] && bench.wake == 180)
@@ -405,7 +405,7 @@ struct TransferSchedulerTests {
         #expect(bench.tick(at: 180) == [.stop(1, .tooSlow)])
     }
 
-    @Test func `nobody is stopped for one that could not have the place`() {
+    @Test func `no transfer is stopped for one that cannot use the place`() {
         var bench = SchedulerBench(places: 2, perHost: 1)
         bench.add(1, host: "a")
         bench.add(2, host: "b")
@@ -417,7 +417,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.stopped(1)) == [.start(3)])
     }
 
-    @Test func `with the last that waits the measuring ends`() {
+    @Test func `the measurement ends with the last waiting transfer`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
@@ -432,7 +432,7 @@ struct TransferSchedulerTests {
 
     // MARK: Stopping
 
-    @Test func `a place is taken until the stop is answered`() {
+    @Test func `a place is occupied until the stop is confirmed`() {
         for answer in [
             TransferScheduler.Event.stopped(1), .removed(1), .failed(1, .other, madeProgress: false, retryAfter: nil, random: 9),
         ] {
@@ -446,7 +446,7 @@ struct TransferSchedulerTests {
         }
     }
 
-    @Test func `one that is held while it stops for another reason is held`() {
+    @Test func `a transfer that is held while it stops for another reason stays held`() {
         var bench = SchedulerBench(places: 2)
         bench.add(1) { $0.isDiscretionary = true }
         bench.set { $0.isMetered = true }
@@ -456,7 +456,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.released(1)) == [.start(1)])
     }
 
-    @Test func `one that is released while it stops begins again`() {
+    @Test func `a transfer that is released while it stops begins again`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.send(.held(1))
@@ -468,7 +468,7 @@ struct TransferSchedulerTests {
         #expect(bench.machine.waitReason(of: 1) == .retry(at: 1, attempts: 1))
     }
 
-    @Test func `what comes late is answered with nothing`() {
+    @Test func `late events cause no actions`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2)
@@ -489,7 +489,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(1)) == [.start(2)] && bench.send(.removed(2)) == [])
     }
 
-    @Test func `one that stops by itself has its turn again`() {
+    @Test func `a transfer that stops by itself gets another turn`() {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         #expect(bench.send(.stopped(1)) == [.start(1)])
@@ -497,7 +497,7 @@ struct TransferSchedulerTests {
 
     // MARK: Many
 
-    @Test func `thousands at hundreds of hosts all have their turn`() {
+    @Test func `thousands of transfers to hundreds of hosts all get their turn`() {
         var bench = SchedulerBench()
         var running: [Int64] = []
         for id in Int64(0)..<3000 {

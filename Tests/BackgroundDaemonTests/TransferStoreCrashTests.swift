@@ -14,12 +14,12 @@ import LoadingTestKit
 import Synchronization
 import Testing
 
-/// A process that is killed, or a disk that is full, loses nothing that was reported to be durable.
+/// Neither a killed process nor a full disk loses anything that was reported as durable.
 @Suite(.timeLimit(.minutes(3)))
 struct TransferStoreCrashTests {
     private static let order = [UInt8](repeating: 7, count: 3_000)
 
-    /// Calls without end, of several threads: each adds a transfer with two parts, and notes its number once it is told.
+    /// Endless calls from several threads: each adds a transfer with two parts, and records its number once it is confirmed.
     private static func storm(in folder: String, until count: Int) throws {
         let store = try TransferStore.open(directory: folder)
         let log = Foundation.open(folder + "/told", O_WRONLY | O_CREAT | O_APPEND, 0o600)
@@ -51,7 +51,7 @@ struct TransferStoreCrashTests {
     }
 
     @Test(arguments: [1, 50, 777, 2_500])
-    func `what was durable when the process was killed is there, and nothing is half there`(count: Int) async throws {
+    func `a killed process leaves everything that was durable, and no partial change`(count: Int) async throws {
         let folder = try TemporaryDirectory()
         await #expect(processExitsWith: .signal(SIGKILL)) { [path = folder.path as String, count = count as Int] in
             try Self.storm(in: path, until: count)
@@ -62,7 +62,7 @@ struct TransferStoreCrashTests {
         #expect(store.trouble == nil)
         let transfers = try store.load().transfers
         #expect(Set(transfers.map(\.id)).isSuperset(of: told))
-        // In order: without a gap.
+        // In order, without gaps.
         #expect(transfers.map(\.id) == Array(1...Int64(transfers.count)))
         for row in transfers {
             #expect(row.state == [1])
@@ -71,7 +71,7 @@ struct TransferStoreCrashTests {
         }
     }
 
-    @Test func `what does not fit on the disk fails alone, and the store goes on`() async throws {
+    @Test func `a change that does not fit on the disk fails, and the others are stored`() async throws {
         let folder = try TemporaryDirectory()
         await #expect(processExitsWith: .success) { [path = folder.path as String] () async throws in
             signal(SIGXFSZ, SIG_IGN)
@@ -91,7 +91,7 @@ struct TransferStoreCrashTests {
             release()
             let kinds = try await results.value { $0.count == 9 ? $0 : nil }.map { $0?.kind }
             #expect(kinds == [nil, nil, nil, nil, "diskFull", nil, nil, nil, nil])
-            // Far more than the log may be long, bit by bit.
+            // In total far more than the log's limit.
             for number in 0..<600 { try await store.applied([.setPart(1, .outcome, Array(large.prefix(3_000 + number)))]).get() }
             store.close()
         }
@@ -101,14 +101,14 @@ struct TransferStoreCrashTests {
         #expect(try store.part(.outcome, of: 1)?.count == 3_599)
     }
 
-    @Test func `the database does not stay large when what was in it is gone`() async throws {
+    @Test func `the database shrinks when its content was removed`() async throws {
         let folder = try TemporaryDirectory()
         let store = try TransferStore.open(directory: folder.path)
         let order = [UInt8](repeating: 7, count: 20_000)
         try await store.applied([.saveSession(session(1))] + (1...1_000).map { .addTransfer(transfer($0), order: order) }).get()
         try await store.applied([.removeSession(1)]).get()
         let reader = try DatabaseQueue(path: folder.file("transfers.sqlite").path)
-        // Piece by piece, between the calls.
+        // In small steps, between the calls.
         let pages = { try await reader.read { try Int.fetchOne($0, sql: "PRAGMA page_count") ?? 0 } }
         for _ in 0..<10_000 where try await pages() >= 1_500 { try await store.applied([]).get() }
         #expect(try await pages() < 1_500)

@@ -13,7 +13,7 @@ import GRDB
 import LoadingTestKit
 import Testing
 
-/// Whatever is in the files, the store works, or says why not.
+/// Whatever its files contain, the store works, or reports why not.
 @Suite(.timeLimit(.minutes(3)))
 struct TransferStoreDamageTests {
     private let folder: TemporaryDirectory
@@ -35,7 +35,7 @@ struct TransferStoreDamageTests {
     enum Damage: CaseIterable { case text, header, schema, name, version, cut }
 
     @Test(arguments: Damage.allCases)
-    func `a damaged database is set aside, and a new one begun`(damage: Damage) async throws {
+    func `a damaged database is set aside and replaced by a new one`(damage: Damage) async throws {
         try await fill()
         var bytes = try folder.bytes("transfers.sqlite")
         if damage == .version {
@@ -65,7 +65,7 @@ struct TransferStoreDamageTests {
         #expect(try again.load().sessions == [session(3)])
     }
 
-    @Test func `what is found to be damaged only later is set aside the next time`() async throws {
+    @Test func `damage that is found later is set aside when the store is opened again`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1))] + (1...100).map { .addTransfer(transfer($0), order: [1]) }).get()
         store.close()
@@ -94,7 +94,7 @@ struct TransferStoreDamageTests {
         #expect(try !folder.names.contains("transfers.sqlite.suspect"))
     }
 
-    @Test func `no byte that is changed makes it trap`() async throws {
+    @Test func `no changed byte makes the store trap`() async throws {
         try await fill()
         let bytes = try folder.bytes("transfers.sqlite")
         for position in stride(from: 0, to: bytes.count, by: 211) {
@@ -114,7 +114,7 @@ struct TransferStoreDamageTests {
         }
     }
 
-    @Test func `a newer version's database is refused, and left as it is`() async throws {
+    @Test func `a database of a newer version is refused and not changed`() async throws {
         try await fill()
         try folder.change("INSERT INTO grdb_migrations VALUES ('3')")
         let bytes = try folder.bytes("transfers.sqlite")
@@ -124,7 +124,7 @@ struct TransferStoreDamageTests {
         #expect(try !folder.names.contains("transfers.sqlite.damaged"))
     }
 
-    @Test func `what was put in another place does not open, and the rest does`() async throws {
+    @Test func `data moved to another row cannot be decrypted, and the rest can`() async throws {
         try await fill()
         try folder.change(
             """
@@ -148,7 +148,7 @@ struct TransferStoreDamageTests {
     }
 
     @Test(arguments: [false, true])
-    func `with another key nothing opens, and nothing is given up`(isLost: Bool) async throws {
+    func `with another key nothing can be decrypted, and nothing is discarded`(isLost: Bool) async throws {
         try await fill()
         let key = try folder.bytes("transfers.key")
         if isLost {
@@ -165,8 +165,8 @@ struct TransferStoreDamageTests {
         #expect(try open().load().transfers.count == 2)
     }
 
-    /// The first of what is written, before the tables: the process may have been killed there.
-    @Test func `a database that was only begun is gone on with`() throws {
+    /// The first write, before the tables exist: the process may be killed after it.
+    @Test func `an incomplete new database is completed`() throws {
         try folder.write([], to: "transfers.sqlite")
         #expect(chmod(folder.file("transfers.sqlite").path, 0o600) == 0)
         try folder.change("CREATE TABLE grdb_migrations (identifier TEXT NOT NULL PRIMARY KEY)")
@@ -178,7 +178,7 @@ struct TransferStoreDamageTests {
     }
 
     @Test(arguments: [0, 31, 33])
-    func `a key that cannot be used is not replaced`(size: Int) async throws {
+    func `an invalid key is not replaced`(size: Int) async throws {
         try await fill()
         try folder.write([UInt8](repeating: 1, count: size), to: "transfers.key")
         let failure = #expect(throws: StorageFailure.self) { try open() }
@@ -187,7 +187,7 @@ struct TransferStoreDamageTests {
     }
 
     @Test(arguments: ["transfers.key", "transfers.sqlite", "transfers.sqlite-wal"])
-    func `a file that is a link, or that others may write to, is refused`(name: String) async throws {
+    func `a file that is a link or writable by others is refused`(name: String) async throws {
         let other = try TemporaryDirectory()
         let target = try other.write([], to: "target")
         try FileManager.default.createSymbolicLink(at: folder.file(name), withDestinationURL: target)
@@ -200,7 +200,7 @@ struct TransferStoreDamageTests {
         #expect(try Data(contentsOf: target).isEmpty)
     }
 
-    @Test func `a folder that is a link, or that others may write to, is refused`() throws {
+    @Test func `a folder that is a link or writable by others is refused`() throws {
         let link = folder.file("link")
         try FileManager.default.createDirectory(at: folder.file("other"), withIntermediateDirectories: false)
         try FileManager.default.createSymbolicLink(at: link, withDestinationURL: folder.file("other"))

@@ -22,7 +22,7 @@ extension TransferStore {
         }
     }
 
-    /// Lets its thread do nothing until the answer is called, so that calls gather.
+    /// Blocks the store's thread until the returned closure is called, so that calls queue up.
     func held() async -> @Sendable () -> Void {
         let gate = DispatchSemaphore(value: 0)
         await withCheckedContinuation { continuation in
@@ -44,14 +44,14 @@ func transfer(_ id: Int64, of session: Int64 = 1, state: String = "{}") -> Trans
     TransferStore.TransferRow(id: id, session: session, task: Int(id), state: Array(state.utf8))
 }
 
-/// What of a result is no success.
+/// The failure of a result, or nil.
 func failure(_ result: Result<Void, StorageFailure>) -> StorageFailure? {
     guard case .failure(let failure) = result else { return nil }
     return failure
 }
 
 extension StorageFailure {
-    /// Which one it is.
+    /// The name of the case.
     var kind: String { "\(self)".prefix { $0 != "(" }.description }
 }
 
@@ -62,7 +62,7 @@ extension TemporaryDirectory {
         try FileManager.default.attributesOfItem(atPath: file(name).path)[.posixPermissions] as? Int
     }
 
-    /// Changes the closed database behind the store's back.
+    /// Changes the closed database without the store.
     func change(_ sql: String) throws {
         let queue = try DatabaseQueue(path: file("transfers.sqlite").path)
         try queue.writeWithoutTransaction { database in

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Synchronization
 import Testing
 
-/// What was durable is there, and in order.
+/// Durable changes can be read, in their order.
 @Suite(.timeLimit(.minutes(3)))
 struct TransferStoreTests {
     private let folder: TemporaryDirectory
@@ -22,7 +22,7 @@ struct TransferStoreTests {
 
     private func open() throws(StorageFailure) -> TransferStore { try TransferStore.open(directory: folder.path) }
 
-    @Test func `what was applied is there after it was opened again`() async throws {
+    @Test func `applied changes are there when the store is opened again`() async throws {
         let store = try open()
         try await store.applied([
             .saveSession(session(1, "a\u{0}b")), .addTransfer(transfer(7), order: [1, 2, 3]),
@@ -44,7 +44,7 @@ struct TransferStoreTests {
         #expect(again.trouble == nil)
     }
 
-    @Test func `calls are made durable in their order`() async throws {
+    @Test func `calls become durable in their order`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1)), .addTransfer(transfer(1), order: [])]).get()
         let told = Mutex<[Int]>([])
@@ -56,7 +56,7 @@ struct TransferStoreTests {
         #expect(try open().load().transfers == [transfer(1, state: "499")])
     }
 
-    @Test func `whoever is told that a change is durable can read it`() async throws {
+    @Test func `a confirmed change can be read`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1))]).get()
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -71,18 +71,18 @@ struct TransferStoreTests {
         }
     }
 
-    @Test func `a call that fails leaves nothing, and those beside it are kept`() async throws {
+    @Test func `a failed call leaves nothing, and the calls queued with it are stored`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1))]).get()
         let release = await store.held()
         let results = Watched<[StorageFailure?]>([])
         let calls: [[Change]] = [
             [.addTransfer(transfer(1), order: [1])],
-            // Of a session that there is not.
+            // The session does not exist.
             [.addTransfer(transfer(2), order: [2]), .addTransfer(transfer(3, of: 9), order: [3])],
             [.setState(1, [7]), .setState(4, [7])],
             [.setPart(4, .outcome, [])],
-            // For the second time.
+            // The second one has the same number.
             [.removeTransfer(1), .addTransfer(transfer(5), order: []), .addTransfer(transfer(5), order: [])],
             [.addTransfer(transfer(6), order: [6])],
         ]
@@ -94,7 +94,7 @@ struct TransferStoreTests {
         #expect(try store.part(.order, of: 1) == [1])
     }
 
-    @Test func `a session goes with its transfers, and is changed without them`() async throws {
+    @Test func `a session is removed with its transfers, and changed without them`() async throws {
         let store = try open()
         try await store.applied([
             .saveSession(session(1)), .saveSession(session(2)), .addTransfer(transfer(1), order: [1]),
@@ -120,7 +120,7 @@ struct TransferStoreTests {
         #expect(damaged == [])
     }
 
-    @Test func `more than can wait is refused at once`() async throws {
+    @Test func `calls beyond the limit are refused at once`() async throws {
         let store = try open()
         let release = await store.held()
         let many = Watched<StorageFailure??>(nil)
@@ -131,7 +131,7 @@ struct TransferStoreTests {
         try await store.applied([.removeTransfer(1)]).get()
     }
 
-    @Test func `a closed store takes nothing, and says so`() async throws {
+    @Test func `a closed store refuses calls with an error`() async throws {
         let store = try open()
         // On its own thread it does not wait for itself.
         await withCheckedContinuation { continuation in
@@ -146,7 +146,7 @@ struct TransferStoreTests {
         #expect(try open().load().sessions == [session(1)])
     }
 
-    @Test func `all files are their owner's alone`() async throws {
+    @Test func `only the owner can read the files`() async throws {
         let store = try open()
         try await store.applied([.saveSession(session(1))]).get()
         let names = ["transfers.key", "transfers.sqlite", "transfers.sqlite-shm", "transfers.sqlite-wal"]
@@ -162,7 +162,7 @@ struct TransferStoreTests {
         new.close()
     }
 
-    @Test func `nothing of a request or its answer is in the database in clear`() async throws {
+    @Test func `the database does not contain requests or responses in clear`() async throws {
         let store = try open()
         let secret = Array("Authorization: Basic c2VjcmV0".utf8)
         var row = session(1)

@@ -12,11 +12,11 @@ import Testing
 
 @testable import BackgroundDaemon
 
-/// What an attempt that is over came to.
+/// What follows from the result of an attempt.
 struct VerdictTests {
     private typealias Verdict = TransferLife.Verdict
 
-    /// The kinds of errors after which it is tried again, and as what; those that count as refusals have a limit.
+    /// The kinds of errors after which it is retried, with the cause. Those that count as refusals have a limit.
     private static let again: [LoadError.Kind: Verdict] = [
         .timedOut: .again(.network), .cannotFindHost: .again(.network), .dnsLookupFailed: .again(.network),
         .cannotConnectToHost: .again(.network), .connectionLost: .again(.network), .notConnectedToInternet: .again(.network),
@@ -36,7 +36,7 @@ struct VerdictTests {
         }
     }
 
-    @Test func `an answer is whole, or asks to come again`() {
+    @Test func `a response is complete or asks for a retry`() {
         let later: Set<Int> = [408, 425, 429, 502, 503, 504]
         for status in [nil] + Array(100..<600) as [Int?] {
             for refusals in [0, 7, 8, 9] {
