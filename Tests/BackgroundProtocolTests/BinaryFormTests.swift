@@ -14,9 +14,9 @@ import Testing
 
 @testable import BackgroundProtocol
 
-/// The form of version 2, byte by byte.
+/// The binary format of version 2.
 @Suite struct BinaryFormTests {
-    /// A length, and what has it.
+    /// Bytes preceded by their length.
     private static func sized(_ bytes: [UInt8]) -> [UInt8] {
         var length: [UInt8] = []
         var rest = bytes.count
@@ -46,7 +46,7 @@ import Testing
     ]
 
     @Test(arguments: integers)
-    func `an integer has the bytes that it needs`(number: Int64, bytes: [UInt8]) throws {
+    func `an integer takes only the bytes that it needs`(number: Int64, bytes: [UInt8]) throws {
         let written = try MessageCoding.encode(.manage(.pause(number), request: 1))
         let manage = Self.kind("pause") + Self.field(2, bytes)
         #expect(written == Self.message(Self.kind("manage"), Self.field(11, manage), Self.field(13, [1])))
@@ -78,13 +78,13 @@ import Testing
         Malformed([2, 0x80], beyond),
         Malformed([2, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F], beyond),
         Malformed([2, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], beyond),
-        // More bytes than a length needs are no fault.
+        // A length may be encoded in more bytes than needed.
         Malformed([2, 0x8C, 0x80, 0, 1, 10] + Array("invalidate".utf8), nil),
         Malformed(message(kind("invalidate")) + [0], "there are bytes after the message"),
         Malformed(message(kind("invalidate"), [9]), beyond),
         Malformed(message(kind("invalidate"), [9, 1]), beyond),
         Malformed(message(kind("invalidate"), [9, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F, 1]), beyond),
-        // Fields that are not known are passed over, whatever they have.
+        // Unknown fields are ignored, whatever they contain.
         Malformed(message(kind("invalidate"), field(9, [2, 0xFF]), field(200, [])), nil),
         Malformed(message(field(0, [1]), kind("invalidate")), disorder),
         Malformed(message(kind("invalidate"), field(1, "invalidate")), disorder),
@@ -125,17 +125,17 @@ import Testing
     ]
 
     @Test(arguments: lengths + values + orders)
-    func `what is malformed is refused, and said to be`(malformed: Malformed) {
+    func `a malformed message is refused with the reason`(malformed: Malformed) {
         #expect(Self.failure(malformed.bytes) == malformed.fault.map { .malformed($0) })
     }
 
-    @Test func `a kind that is not known is told apart from what is malformed`() {
+    @Test func `an unknown kind is distinguished from a malformed message`() {
         #expect(Self.failure(Self.message(Self.kind("sing"), Self.field(5, [9]))) == .unknownKind("sing"))
         let command = Self.field(6, Self.kind("sing") + Self.field(2, "x"))
         #expect(Self.failure(Self.message(Self.kind("command"), command)) == .unknownKind("command sing"))
     }
 
-    @Test func `a message of more values than any has is refused`() throws {
+    @Test func `a message with too many values is refused`() throws {
         let accepted = { (count: Int) in
             Self.message(Self.kind("accepted"), Self.field(6, [UInt8](repeating: 1, count: count * 2)))
         }
@@ -150,7 +150,7 @@ import Testing
             + Samples.daemonMessages().map { try MessageCoding.encode($0) }
     }
 
-    @Test func `a message that is cut anywhere, or is longer, is refused`() throws {
+    @Test func `a truncated or extended message is refused`() throws {
         for bytes in try Self.written() where bytes.first == 2 {
             for count in 0..<bytes.count {
                 let cut = Array(bytes.prefix(count))
@@ -163,7 +163,7 @@ import Testing
     }
 
     @Test(arguments: [0, 0x7F, 0xFF] as [UInt8])
-    func `a byte that lies at any place is read or refused, and what is read can be sent`(lie: UInt8) throws {
+    func `a message with a wrong byte is read or refused, and what is read can be sent`(lie: UInt8) throws {
         for sample in try Self.written() where sample.first == 2 {
             for index in 1..<sample.count where sample[index] != lie {
                 var bytes = sample
@@ -184,7 +184,7 @@ import Testing
         #expect(try MessageCoding.encode(try MessageCoding.decodeDaemonMessage(bytes)) == bytes)
     }
 
-    @Test func `what a newer version adds to anything is passed over`() throws {
+    @Test func `additions of a newer version are ignored`() throws {
         let request = Self.field(1, "http://a/") + Self.field(99, "later")
         let order =
             Self.field(1, [1]) + Self.field(2, request) + Self.field(3, "download")
@@ -197,18 +197,18 @@ import Testing
         #expect(read.task.id == 1 && read.task.request.url?.absoluteString == "http://a/")
     }
 
-    /// Hello and refusals are what versions that do not know each other have to read.
-    @Test func `hello and a refusal have the form of version 1`() throws {
+    /// Versions that do not know each other must be able to read hello and refusals.
+    @Test func `hello and a refusal have the format of version 1`() throws {
         let hello = try MessageCoding.encode(.hello(version: 2, role: .session))
         #expect(String(decoding: hello, as: UTF8.self) == #"{"kind":"hello","role":"session","version":2}"#)
         let refusal = try MessageCoding.encode(.refused(.version, "why"))
         #expect(String(decoding: refusal, as: UTF8.self) == #"{"kind":"refused","refusal":"version","text":"why"}"#)
     }
 
-    // MARK: As it was written first
+    // MARK: Recorded messages
 
     @Test(arguments: zip(CompatibilityTests.programs, RecordedBytes.programs))
-    func `a program's messages are as they were`(text: String, recorded: String) throws {
+    func `a program's messages are encoded as recorded`(text: String, recorded: String) throws {
         let message = try MessageCoding.decodeClientMessage(Array(text.utf8))
         let bytes = Array(try #require(Data(base64Encoded: recorded)))
         #expect(Data(try MessageCoding.encode(message)).base64EncodedString() == recorded)
@@ -217,7 +217,7 @@ import Testing
     }
 
     @Test(arguments: zip(CompatibilityTests.daemons, RecordedBytes.daemons))
-    func `the daemon's messages are as they were`(text: String, recorded: String) throws {
+    func `the daemon's messages are encoded as recorded`(text: String, recorded: String) throws {
         let message = try MessageCoding.decodeDaemonMessage(Array(text.utf8))
         let bytes = Array(try #require(Data(base64Encoded: recorded)))
         #expect(Data(try MessageCoding.encode(message)).base64EncodedString() == recorded)
@@ -225,7 +225,7 @@ import Testing
         #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
     }
 
-    @Test func `there is a record of each`() {
+    @Test func `each message has a record`() {
         #expect(CompatibilityTests.programs.count == RecordedBytes.programs.count)
         #expect(CompatibilityTests.daemons.count == RecordedBytes.daemons.count)
     }

@@ -14,7 +14,7 @@ import Testing
 
 @testable import BackgroundProtocol
 
-/// Texts as version 1 writes them: they are not to change, and are read for as long as that version is spoken to.
+/// Messages of version 1. They must not change, and must be readable for as long as that version is supported.
 @Suite struct CompatibilityTests {
     static let order =
         #"{"kind":"submit","order":{"created":712345678.5,"delivery":"download","earliestBegin":800000000,"#
@@ -61,7 +61,7 @@ import Testing
     ]
 
     @Test(arguments: programs)
-    func `a program's messages are as they were`(text: String) throws {
+    func `a program's messages are encoded as recorded`(text: String) throws {
         let message = try MessageCoding.decodeClientMessage(Array(text.utf8))
         #expect(String(decoding: try MessageCoding.encode(message, version: 1), as: UTF8.self) == text)
         let again = try MessageCoding.decodeClientMessage(Self.withUnknownKeys(text))
@@ -88,14 +88,14 @@ import Testing
     ]
 
     @Test(arguments: daemons)
-    func `the daemon's messages are as they were`(text: String) throws {
+    func `the daemon's messages are encoded as recorded`(text: String) throws {
         let message = try MessageCoding.decodeDaemonMessage(Array(text.utf8))
         #expect(String(decoding: try MessageCoding.encode(message, version: 1), as: UTF8.self) == text)
         let again = try MessageCoding.decodeDaemonMessage(Self.withUnknownKeys(text))
         #expect(String(decoding: try MessageCoding.encode(again, version: 1), as: UTF8.self) == text)
     }
 
-    @Test func `an order of version 1 says what it said`() throws {
+    @Test func `an order of version 1 is decoded completely`() throws {
         guard case .submit(let order) = try MessageCoding.decodeClientMessage(Array(Self.order.utf8)) else {
             throw MessageFailure.malformed("another message")
         }
@@ -105,7 +105,7 @@ import Testing
         #expect(
             task.id == 17 && task.interests == [.challenges, .resumePoints] && task.priority == 0.25 && task.earliestBegin == 8e8)
         guard case .download(resuming: Data([1, 2])) = task.delivery, case .file("/a b") = task.request.body else {
-            throw MessageFailure.malformed("another delivery or body")
+            throw MessageFailure.malformed("unexpected delivery or body")
         }
         let request = task.request
         #expect(request.url?.absoluteString == "https://example.com/a?b#c" && request.mainDocumentURL?.host() == "example.org")
@@ -116,7 +116,7 @@ import Testing
         #expect(request.needs.prohibited == [.cellular, .expensive])
     }
 
-    @Test func `what a newer version calls something falls back to what does no harm`() throws {
+    @Test func `unknown values of a newer version become harmless defaults`() throws {
         let order =
             #"{"kind":"submit","order":{"task":1,"delivery":"download","created":0,"interests":1073741824,"request":"#
             + #"{"cachePolicy":77,"needs":{"service":300}}}}"#
@@ -149,7 +149,7 @@ import Testing
         else { throw MessageFailure.malformed("another refusal") }
     }
 
-    /// The same with keys in every object that nobody knows.
+    /// The same with unknown keys in every object.
     private static func withUnknownKeys(_ text: String) -> [UInt8] {
         Array(text.replacing("{", with: #"{"zz":[{"a":null},1.5,"\u00e4"],"#).replacing(",}", with: "}").utf8)
     }

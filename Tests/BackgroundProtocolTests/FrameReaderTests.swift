@@ -15,12 +15,12 @@ import Testing
 @Suite struct FrameReaderTests {
     private static let payloads: [[UInt8]] = [[1], Array("{}".utf8), [UInt8](repeating: 7, count: 300), [0, 0, 0, 1], [255]]
 
-    @Test func `a frame is its length, highest byte first, and its payload`() {
+    @Test func `a frame is its length, most significant byte first, and its payload`() {
         #expect(FrameReader.frame([9, 8]) == [0, 0, 0, 2, 9, 8])
         #expect(Array(FrameReader.frame([UInt8](repeating: 1, count: 0x01_0203)).prefix(5)) == [0, 1, 2, 3, 1])
     }
 
-    @Test func `frames that are cut at every byte come out whole`() throws {
+    @Test func `frames that are split at any byte are read`() throws {
         let bytes = Self.payloads.flatMap(FrameReader.frame)
         for cut in 0...bytes.count {
             var reader = FrameReader()
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `frames that come byte by byte come out whole`() throws {
+    @Test func `frames that arrive byte by byte are read`() throws {
         var reader = FrameReader()
         var read: [[UInt8]] = []
         for byte in Self.payloads.flatMap(FrameReader.frame) {
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func `frames in pieces of any length come out whole`(seed: UInt64) throws {
+    func `frames in pieces of any length are read`(seed: UInt64) throws {
         var numbers = SeededNumbers(seed: seed)
         let lengths = (0..<50).map { _ in 1 + numbers.next(below: numbers.next(below: 4) > 0 ? 2_000 : 300_000) }
         let payloads = lengths.enumerated().map { [UInt8](repeating: UInt8($0), count: $1) }
@@ -66,7 +66,7 @@ import Testing
         #expect(read == payloads)
     }
 
-    @Test func `a part of a frame is not handed over`() throws {
+    @Test func `an incomplete frame is not returned`() throws {
         var reader = FrameReader()
         #expect(reader.pendingBytes == 0)
         reader.append([0, 0, 0])
@@ -81,19 +81,19 @@ import Testing
             ([0, 0, 0, 0], FrameFailure.empty), ([0, 0, 0, 0, 1], .empty), ([0, 0x80, 0, 1], .tooLong(8 << 20 + 1)),
             ([255, 255, 255, 255], .tooLong(0xFFFF_FFFF)),
         ] as [([UInt8], FrameFailure)])
-    func `a length that is not taken is refused at its fourth byte, and for good`(bytes: [UInt8], failure: FrameFailure) throws {
+    func `an invalid length is refused at its fourth byte, permanently`(bytes: [UInt8], failure: FrameFailure) throws {
         var reader = FrameReader()
         reader.append(FrameReader.frame([1]))
         reader.append(bytes)
-        // What came whole before it is read.
+        // Complete frames before it are read.
         #expect(try reader.next() == [1])
         #expect(throws: failure) { try reader.next() }
         reader.append(FrameReader.frame([2]))
         #expect(throws: failure) { try reader.next() }
-        #expect(reader.pendingBytes == 0, "nothing is kept")
+        #expect(reader.pendingBytes == 0, "no bytes are retained")
     }
 
-    @Test func `the longest frame is read, whatever the limit is`() throws {
+    @Test func `the longest frame within the limit is read`() throws {
         var reader = FrameReader(limit: 3)
         reader.append(FrameReader.frame([1, 2, 3]) + FrameReader.frame([1, 2, 3, 4]))
         #expect(try reader.next() == [1, 2, 3])

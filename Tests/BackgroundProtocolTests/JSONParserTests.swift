@@ -22,7 +22,7 @@ import Testing
         #"{"a":"\"\\\/\b\f\n\r\t\u0000\u00e4\uD83C\uDF0D"}"#, #"{"ä":"🌍","a":""# + "\u{7F}\u{80}\u{10FFFF}\"}",
         #"{"a":1,"a":2}"#, #"{"a":["]","}"]}"#,
     ])
-    func `an object is taken`(text: String) {
+    func `an object is accepted`(text: String) {
         #expect(Self.isObject(Array(text.utf8)))
     }
 
@@ -41,22 +41,22 @@ import Testing
         #"{"a":"\uD8"#, #"{"a":"\"#, "{\"a\":\"\n\"}", "{\"a\":\"\u{0}\"}", "{\u{A0}}", "{\u{FEFF}}", "\u{FEFF}{}", "{}\u{0}",
         "{/**/}",
     ])
-    func `anything else is not`(text: String) {
+    func `anything else is refused`(text: String) {
         #expect(!Self.isObject(Array(text.utf8)))
     }
 
     @Test(arguments: [[0xFF], [0xC3], [0xC3, 0x28], [0xC0, 0x80], [0xED, 0xA0, 0x80], [0xF4, 0x90, 0x80, 0x80]] as [[UInt8]])
-    func `text that is no UTF-8 is not`(bytes: [UInt8]) {
+    func `invalid UTF-8 is refused`(bytes: [UInt8]) {
         #expect(!Self.isObject(Array(#"{"a":""#.utf8) + bytes + Array(#""}"#.utf8)))
     }
 
-    @Test func `an object that is cut anywhere is not`() {
+    @Test func `a truncated object is refused`() {
         let text = Array(#"{"a":[1.5e3,true,null,{"b":"\u00e4\uD83C\uDF0D ä"}],"c":-0}"#.utf8)
         #expect(Self.isObject(text))
         for count in 0..<text.count { #expect(!Self.isObject(Array(text.prefix(count)))) }
     }
 
-    /// What a text means, for both who read it.
+    /// The value of a text, as decoded by either parser.
     private indirect enum Anything: Decodable, Equatable {
         case nothing
         case truth(Bool)
@@ -98,7 +98,7 @@ import Testing
     }
 
     @Test(arguments: 0..<4 as Range<UInt64>)
-    func `what is taken is read as Foundation reads it`(seed: UInt64) throws {
+    func `an accepted text has the value that Foundation reads`(seed: UInt64) throws {
         let pieces = [
             "{", "}", "[", "]", ",", ":", "\"", "\"a\"", "\"a\":", "1", "-", ".5", "e7", "true", "null", " ", "\\u00e4", "\\",
             "ä",

@@ -18,7 +18,7 @@ import Testing
 @Suite struct MalformedMessageTests {
     private static let noJSON = "it is not a JSON object, or exceeds a message's limits"
 
-    /// An order with something else in place of, or after, what it has to have.
+    /// An order with other text instead of required fields, or after them.
     private static func order(task: String = "1", _ rest: String = "", request: String = "", created: String = "0") -> String {
         #"{"kind":"submit","order":{"task":\#(task),"delivery":"download","created":\#(created),"request":{"url":"http://a/"\#(request)}\#(rest)}}"#
     }
@@ -138,7 +138,7 @@ import Testing
             (#"{"kind":"submit","order":3}"#, "order has the wrong type"),
             (#"{"kind":"invalidate","order":3}"#, nil),
         ] as [(String, String?)])
-    func `what is malformed is refused, and said to be`(text: String, fault: String?) {
+    func `a malformed message is refused with the reason`(text: String, fault: String?) {
         #expect(Self.failure(text) == fault.map { .malformed($0) })
     }
 
@@ -150,7 +150,7 @@ import Testing
         (#"{"kind":"answer","answer":{"kind":"sing"},"number":1}"#, "answer sing"),
         (#"{"kind":"manage","manage":{"kind":"sing"},"number":1}"#, "manage sing"),
     ])
-    func `a kind that is not known is told apart from what is malformed`(text: String, kind: String) {
+    func `an unknown kind of a program's message is distinguished from a malformed one`(text: String, kind: String) {
         #expect(Self.failure(text) == .unknownKind(kind))
     }
 
@@ -159,13 +159,13 @@ import Testing
         (#"{"kind":"event","event":{"kind":"sing","bytes":"x"},"task":1}"#, "event sing"),
         (#"{"kind":"question","question":{"kind":"sing"},"task":1,"number":1}"#, "question sing"),
     ])
-    func `so is one of the daemon's`(text: String, kind: String) {
+    func `an unknown kind of the daemon's message is distinguished from a malformed one`(text: String, kind: String) {
         #expect(throws: MessageFailure.unknownKind(kind)) { try MessageCoding.decodeDaemonMessage(Array(text.utf8)) }
     }
 
-    @Test func `a kind is told in part where it is long`() {
+    @Test func `a long unknown kind is reported in part`() {
         guard case .unknownKind(let kind) = Self.failure(#"{"kind":"\#(String(repeating: "ä", count: 100_000))"}"#) else {
-            Issue.record("it is read")
+            Issue.record("the message was accepted")
             return
         }
         #expect(kind.utf8.count < 300)
@@ -185,7 +185,7 @@ import Testing
         #"{"kind":"proxies","number":1,"urls":[""]}"#, #"{"kind":"status","number":1,"status":{"process":2147483648}}"#,
         #"{"kind":"known","known":{"phase":"dreaming","order":{"task":1,"delivery":"collect","created":0,"request":{}}}}"#,
     ])
-    func `what is malformed of the daemon's is refused`(text: String) {
+    func `a malformed message of the daemon is refused`(text: String) {
         #expect {
             try MessageCoding.decodeDaemonMessage(Array(text.utf8))
         } throws: { error in
@@ -193,7 +193,7 @@ import Testing
         }
     }
 
-    @Test func `limits hold, and what is as long as they allow is taken`() {
+    @Test func `limits apply, and values at a limit are accepted`() {
         let fields = { (count: Int) in
             Self.order(request: #","fields":["# + Array(repeating: #""a","b""#, count: count).joined(separator: ",") + "]")
         }
@@ -218,14 +218,14 @@ import Testing
         #expect(Self.failure(credentials(1_001)) == .malformed("the credentials has too many entries"))
     }
 
-    // `JSONDecoder` traps at the 513th bracket where it is the last byte.
+    // `JSONDecoder` traps at the 513th bracket if that is the last byte.
     @Test(arguments: ["[", #"{"a":"#, #"[{"a":"#], [1, 2, 63, 64, 65, 255, 256, 511, 512, 513, 10_000, 1_000_000])
-    func `nesting as deep as it may be ends nothing`(opening: String, depth: Int) {
+    func `unclosed nesting of any depth is refused`(opening: String, depth: Int) {
         let text = #"{"kind":"invalidate","extra":"# + String(repeating: opening, count: depth)
         #expect(Self.failure(text) == .malformed(Self.noJSON))
     }
 
-    @Test func `nesting that is not read is passed over as deep as it may be`() {
+    @Test func `nesting in an unknown field is skipped up to the limit`() {
         let nested = { (depth: Int) in
             #"{"kind":"invalidate","extra":"# + String(repeating: "[", count: depth) + String(repeating: "]", count: depth) + "}"
         }
@@ -233,7 +233,7 @@ import Testing
         #expect(Self.failure(nested(64)) == .malformed(Self.noJSON))
     }
 
-    @Test func `a message of more values than any has is refused`() {
+    @Test func `a message with too many values is refused`() {
         let text = { (count: Int) in
             #"{"kind":"invalidate","extra":["# + Array(repeating: "1", count: count).joined(separator: ",") + "]}"
         }
@@ -241,7 +241,7 @@ import Testing
         #expect(Self.failure(text(1 << 20 - 2)) == .malformed(Self.noJSON))
     }
 
-    @Test func `bytes that are no text are refused`() {
+    @Test func `bytes that are not text are refused`() {
         for bytes in [[0xFF], [0xFE, 0xFF], [0xFF, 0xFE, 0, 0], [0, 0, 0, 0], [0xEF, 0xBB, 0xBF], [0x22, 0xFF, 0x22]] as [[UInt8]]
         {
             #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(bytes) }
@@ -252,7 +252,7 @@ import Testing
         #expect(throws: MessageFailure.self) { try MessageCoding.decodeClientMessage(name) }
     }
 
-    @Test func `a message that is cut anywhere is refused`() throws {
+    @Test func `a truncated message is refused`() throws {
         let client = try MessageCoding.encode(.submit(try Samples.order()), version: 1)
         for count in 0..<client.count {
             #expect(throws: MessageFailure.malformed(Self.noJSON)) {
@@ -264,7 +264,7 @@ import Testing
     private static let signs = Array("\"\\{}[],:0-9e".utf8)
 
     @Test(arguments: 0..<8 as Range<UInt64>)
-    func `messages with bytes changed at random are read or refused, and what is read can be sent`(seed: UInt64) throws {
+    func `a message with random changes is read or refused, and what is read can be sent`(seed: UInt64) throws {
         var numbers = SeededNumbers(seed: seed)
         let clients = try (1...2).flatMap { version in
             try Samples.clientMessages().map { try MessageCoding.encode($0, version: version) }

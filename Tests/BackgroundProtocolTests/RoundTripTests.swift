@@ -16,7 +16,7 @@ import Testing
 @testable import BackgroundProtocol
 
 @Suite struct RoundTripTests {
-    /// Everything that is in a value, also in what it holds and what prints nothing of itself.
+    /// The complete content of a value, including nested values and those that hide in descriptions.
     private static func dumped(_ value: Any) -> String {
         switch value {
         case let data as Data: return data.base64EncodedString()
@@ -35,7 +35,7 @@ import Testing
         return "\(mirror.subjectType)(\((isOrdered ? children : children.sorted()).joined(separator: ", ")))"
     }
 
-    /// The fields that are as in another value, each with those that it is in.
+    /// The names of the fields that equal those of another value.
     private static func unchanged(_ value: Any, from other: Any) -> [String] {
         let (mirror, others) = (Mirror(reflecting: value), Mirror(reflecting: other))
         if let only = mirror.children.first, mirror.children.count == 1, ["box", "facts"].contains(only.label),
@@ -47,10 +47,11 @@ import Testing
     }
 
     @Test func `the samples differ from the defaults in every field`() throws {
-        // For caches in the process alone.
+        // Only caches within the process use it.
         #expect(Self.unchanged(try Samples.request(), from: LoadRequest(url: nil)) == ["sentFields"])
         #expect(Self.unchanged(try Samples.error(), from: LoadError(.unknown, "")) == [])
-        // No background session speaks FTP; retries and trust roots are the daemon's own. What observes is in the process, and there with traits.
+        // No background session uses FTP. Retries and trust roots are chosen by the daemon. Observers stay in the process, and
+        // exist only with traits.
         let observers = ["observer", "connectionObserver"]
         #expect(
             Self.unchanged(Samples.policy, from: SessionPolicy()).filter { !observers.contains($0) } == [
@@ -70,7 +71,7 @@ import Testing
         #expect(Self.unchanged(try Samples.timeline(), from: TransactionTimeline(request: LoadRequest(url: nil))) == [])
         let plain = BackgroundOrder(TaskOrder(id: 1, request: LoadRequest(url: nil), delivery: .collect), created: 0)
         #expect(Self.unchanged(try Samples.order(), from: plain) == [])
-        // Uploads alone have the first; none of the others is carried.
+        // Only uploads have the first; the others are not encoded.
         #expect(
             Self.unchanged(try Samples.order().task, from: plain.task).filter { !observers.contains($0) } == [
                 "connectionHolder", "bodyFile", "upload", "isForProxies", "leftOrigin", "endsUpload",
@@ -81,7 +82,7 @@ import Testing
             localAddress: nil, localPort: nil, remoteAddress: nil, remotePort: nil, tlsVersion: nil, tlsCipherSuite: nil,
             domainLookupStart: nil, domainLookupEnd: nil, connectStart: nil, secureConnectionStart: nil, secureConnectionEnd: nil,
             connectEnd: nil)
-        // What decides about stored responses stays in the process; it is in TLS's stead that the version says something else.
+        // Trust in stored responses stays in the process; a version stands for TLS.
         #expect(Self.unchanged(Samples.connection, from: facts) == ["trust", "isInTLS"])
     }
 
@@ -106,7 +107,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `what the daemon keeps survives`(version: Int) throws {
+    func `everything that the daemon stores survives`(version: Int) throws {
         var order = try Samples.order()
         order.task.request = try Samples.request(body: .file(path: "/a"))
         #expect(
@@ -126,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `settings survive, and what they hold that prints nothing`(version: Int) throws {
+    func `settings survive with their secrets`(version: Int) throws {
         var settings = try Samples.settings()
         for launch in [nil, .systemdUnit("a@b.service"), .dBusName("org.example.A"), settings.launch] {
             settings.launch = launch
@@ -154,7 +155,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `fields survive byte by byte`(version: Int) throws {
+    func `header fields survive byte by byte`(version: Int) throws {
         var block = HeaderBlock()
         for byte in UInt8.min...UInt8.max { [byte].withUnsafeBytes { block.append(name: $0, value: $0) } }
         var order = try Samples.order()
@@ -177,7 +178,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `of an error's cause the text is told, and no more than can be read`(version: Int) throws {
+    func `the text of an error's cause is sent, up to the limit`(version: Int) throws {
         struct Cause: Error, CustomStringConvertible {
             let description: String
         }
@@ -194,7 +195,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `a time without end stays one that nobody waits for`(version: Int) throws {
+    func `an infinite timeout becomes the largest finite one`(version: Int) throws {
         var settings = BackgroundSettings()
         settings.policy.resourceTimeout = .infinity
         let again = try MessageCoding.decodeSettings(try MessageCoding.encode(settings, version: version))
@@ -202,7 +203,7 @@ import Testing
     }
 
     @Test(arguments: 1...2)
-    func `a priority beyond its range is the nearest in it`(version: Int) throws {
+    func `a priority outside its range is clamped`(version: Int) throws {
         for (priority, expected) in [(7, 1), (-1, 0), (.infinity, 1), (.nan, 0.5), (0.25, 0.25)] as [(Float, Float)] {
             guard
                 case .command(.setPriority(let again), 1) = try MessageCoding.decodeClientMessage(
@@ -222,7 +223,7 @@ import Testing
     }
 
     @Test(arguments: [64, 8 << 20], 1...2)
-    func `an upload's response is carried, whatever is collected of it`(count: Int, version: Int) throws {
+    func `the collected response of an upload of any length is sent`(count: Int, version: Int) throws {
         let outcome = TaskOutcome(
             result: .success(.collected(Data(repeating: 1, count: count))), response: nil, timelines: [], redirectCount: 0)
         guard

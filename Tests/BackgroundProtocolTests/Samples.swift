@@ -14,14 +14,14 @@ import LoadingModel
 
 @testable import BackgroundProtocol
 
-/// Values of which every field is something else than its default.
+/// Values in which every field differs from its default.
 enum Samples {
     static func url(_ text: String = "https://example.com/a%20b?c=d#e") throws -> URL {
         guard let url = URL(string: text) else { throw MessageFailure.malformed(text) }
         return url
     }
 
-    /// With a repetition, both cases of a name, UTF-8, and bytes that are no UTF-8.
+    /// With a repeated name, a name in both cases, UTF-8, and bytes that are not UTF-8.
     static var headers: HeaderBlock {
         var headers = HeaderBlock([("Accept", "*/*"), ("X-Name", "Grüße 🌍"), ("accept", "text/html"), ("Empty", "")])
         Array("X-Bytes".utf8).withUnsafeBytes { name in

@@ -24,7 +24,7 @@ import Testing
         BackgroundOrder(TaskOrder(id: 1, request: try Samples.request(body: body), delivery: .collect), created: 0)
     }
 
-    @Test func `streams are not sent, and it is said what is`() throws {
+    @Test func `streams are refused, and the error names what can be sent`() throws {
         for body in [.stream(Stream()), .streamOnDemand] as [RequestBody] {
             let order = try Self.order(body)
             let failure = MessageFailure.malformed("a stream cannot be sent in the background, only a file or data")
@@ -33,14 +33,14 @@ import Testing
         }
     }
 
-    @Test func `a long body is sent from a file alone`() throws {
+    @Test func `a long body is sent only from a file`() throws {
         #expect(throws: MessageFailure.malformed("a body of 1048577 bytes can be sent in the background only from a file")) {
             try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20 + 1))))
         }
         #expect(throws: Never.self) { try MessageCoding.encode(try Self.order(.data(Data(count: 1 << 20)))) }
     }
 
-    @Test func `what the other side would refuse is not sent`() throws {
+    @Test func `a message that the receiver would refuse is not sent`() throws {
         #expect(throws: MessageFailure.malformed("a body's file is not absolute")) {
             try MessageCoding.encode(try Self.order(.file(path: "a")))
         }
@@ -54,14 +54,14 @@ import Testing
         #expect(throws: MessageFailure.malformed("a timeout is not a number")) { try MessageCoding.encode(settings) }
     }
 
-    @Test func `an app's own response is not carried`() throws {
+    @Test func `an app's own response is not sent`() throws {
         let response = LoadResponse(url: try Samples.url(), kind: .application(Stream()), expectedLength: 1)
         let failure = MessageFailure.malformed("an app's own response cannot be sent to another process")
         #expect(throws: failure) { try MessageCoding.encode(response) }
         #expect(throws: failure) { try MessageCoding.encode(.event(.response(response), 1)) }
     }
 
-    @Test func `commands, questions and answers of a program's own engine are not carried`() throws {
+    @Test func `commands, questions and answers for the program's own engine are not sent`() throws {
         let request = try Samples.request()
         for command in [.consumed(bytes: 1), .tellCounts] as [TaskCommand] {
             #expect(throws: MessageFailure.malformed("the command cannot be sent to the daemon")) {
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: [(1, 7), (2, 9)])
-    func `a message that is longer than the daemon takes is not sent`(version: Int, megabytes: Int) throws {
+    func `a message that exceeds the daemon's limit is not sent`(version: Int, megabytes: Int) throws {
         var attachment = try Samples.attachment()
         attachment.settings.policy.trustRoots = [Data(count: megabytes << 20)]
         #expect {

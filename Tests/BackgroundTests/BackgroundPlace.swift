@@ -15,12 +15,12 @@ import Testing
 import Glibc
 #endif
 
-/// A user of a test's own: folders, a daemon, and programs that share it.
+/// A user that exists for one test: folders, a daemon, and programs that share it.
 ///
-/// The programs, of whom each is this test program by another name, are in a folder with the daemon. Whatever runs from that folder is
-/// the test's, and is ended with it.
+/// Each program is this test program under another name, in a folder with the daemon. All processes that run from that folder
+/// belong to the test, and are killed when it ends.
 final class BackgroundPlace: Sendable {
-    /// Short, as the path of a socket has to be.
+    /// The path is short because paths of sockets are limited.
     let home: URL
     let bin: URL
     let journal: ProgramJournal
@@ -42,7 +42,8 @@ final class BackgroundPlace: Sendable {
         journal = try ProgramJournal(home.appendingPathComponent("journal"))
         try put(own.deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
         guard !daemonVariables.isEmpty else { return }
-        // Written by another process: a file that this one writes to may be open in a process that it is just starting.
+        // Written by another process: a file that this process has open for writing may be inherited by a process that it is just
+        // starting.
         let variables = daemonVariables.map { "\($0.key)='\($0.value)'" }.joined(separator: " ")
         let script = "#!/bin/sh\nexec env \(variables) '\(bin.path)/urlsessiond' \"$@\"\n"
         try ServerProcess.run(
@@ -61,12 +62,12 @@ final class BackgroundPlace: Sendable {
         }
     }
 
-    /// What the programs wrote, of all of them.
+    /// The lines that all programs have written.
     var lines: [String] { journal.lines.read { $0.map { "\($0.label): \($0.text)" } } }
 
     // MARK: Files
 
-    /// Where programs put what was downloaded.
+    /// Where programs put downloaded files.
     var out: URL { home.appendingPathComponent("out") }
 
     func downloaded(_ name: String) throws -> [UInt8] { Array(try Data(contentsOf: out.appendingPathComponent(name))) }
@@ -84,14 +85,14 @@ final class BackgroundPlace: Sendable {
         return URL(fileURLWithPath: named ?? state + "/urlloading/background/spool")
     }
 
-    /// The files that the daemon has of transfers.
+    /// The files of transfers in the daemon's spool.
     var spooled: [String] {
         (FileManager.default.enumerator(atPath: spool.path)?.allObjects ?? []).compactMap { $0 as? String }.filter {
             $0.contains("/")
         }
     }
 
-    /// How many bytes these have together.
+    /// Their total length.
     var spooledBytes: Int {
         spooled.reduce(0) { sum, name in
             let facts = try? FileManager.default.attributesOfItem(atPath: spool.appendingPathComponent(name).path)
@@ -99,7 +100,7 @@ final class BackgroundPlace: Sendable {
         }
     }
 
-    /// Every file that daemon and programs keep, but what was downloaded.
+    /// Every file that the daemon and programs store, except downloads.
     func kept() throws -> [(path: String, bytes: Data)] {
         var kept: [(path: String, bytes: Data)] = []
         for folder in ["state", "data", "cache", "tmp", "run"].map({ home.appendingPathComponent($0) }) {
@@ -126,10 +127,10 @@ final class BackgroundPlace: Sendable {
         return variables
     }
 
-    /// Starts a program that does as it is told, by a label of this start alone.
+    /// Starts a program that follows orders, under a label of this start only.
     ///
-    /// Its file's name is what tells one program from another. `launch` is what it does when it is started for its sessions' events; its
-    /// label is `launched` then. `wrapper` is a command that runs it, and so the daemon that it starts.
+    /// Programs are told apart by the names of their files. `launch` is the script that it follows when it is started for its
+    /// sessions' events; its label is then `launched`. `wrapper` is a command that runs it, and so the daemon that it starts.
     func start(
         _ label: String, as file: String = "program", launch: [String] = [], launchVariables: [String: String] = [:],
         variables additional: [String: String] = [:], wrapper: [String] = []
@@ -137,7 +138,7 @@ final class BackgroundPlace: Sendable {
         try put(OwnProcess.executable(), file)
         let fifo = home.appendingPathComponent("orders-\(label)")
         guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
-        // Not waiting for the other end.
+        // Does not wait for the other end.
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
         let command = OwnProcess.command("BackgroundProgram", by: bin.appendingPathComponent(file))
@@ -158,7 +159,7 @@ final class BackgroundPlace: Sendable {
     /// The user's tool, which sees the transfers of all programs.
     func manager() throws -> ProgramHandle { try start("manager", as: "urlsession") }
 
-    /// Has a program find the daemon in another runtime folder, as one that cron started has it.
+    /// Gives a program another runtime folder, like one that was started by cron.
     func elsewhere() throws -> [String: String] {
         let folder = home.appendingPathComponent("run2").path
         try FileManager.default.createDirectory(
@@ -166,12 +167,12 @@ final class BackgroundPlace: Sendable {
         return ["XDG_RUNTIME_DIR": folder]
     }
 
-    /// A program that the daemon starts.
+    /// The program that the daemon starts.
     var launched: ProgramHandle { ProgramHandle(label: "launched", process: nil, orders: -1, journal: journal) }
 
     // MARK: Processes
 
-    /// Those that run a file of the place.
+    /// The processes that run a file of the place.
     private func processes(of file: String? = nil) -> [pid_t] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? []
         return names.compactMap { pid_t($0) }.filter { process in
@@ -185,15 +186,15 @@ final class BackgroundPlace: Sendable {
 
     var daemons: [pid_t] { processes(of: "urlsessiond") }
 
-    /// No daemon can be started any more.
+    /// After this, no daemon can be started.
     func removeDaemon() throws { try FileManager.default.removeItem(at: bin.appendingPathComponent("urlsessiond")) }
 
-    /// It can be started again.
+    /// After this, it can be started again.
     func bringDaemon() throws {
         try put(OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("urlsessiond"), "urlsessiond")
     }
 
-    /// Starts a daemon by hand.
+    /// Starts a daemon directly.
     func startDaemon(_ arguments: [String]) throws -> ServerProcess {
         try ServerProcess.start(
             ServerProcess.Order(
@@ -201,14 +202,14 @@ final class BackgroundPlace: Sendable {
                 output: home.appendingPathComponent("daemon-\(UUID().uuidString).log")))
     }
 
-    /// Starts a command with the place's environment, and hears what it says.
+    /// Starts a command with the place's environment, and passes on its output.
     func run(_ arguments: [String], _ hear: @escaping @Sendable (String) -> Void) throws -> ServerProcess {
         try ServerProcess.start(
             ServerProcess.Order(
                 arguments, environment: variables("command"), output: .pipe { hear(String(decoding: $0, as: UTF8.self)) }))
     }
 
-    /// Kills the daemon, as for want of memory.
+    /// Kills the daemon, as the kernel does when memory runs out.
     func killDaemon() { for process in daemons { kill(process, SIGKILL) } }
 
     /// Kills the daemon and all programs, as a loss of power does, and returns when they are gone.
@@ -219,7 +220,7 @@ final class BackgroundPlace: Sendable {
         }
     }
 
-    /// Ends the daemon as the system does, and returns when it is gone; no program is there that would start another one.
+    /// Stops the daemon as the system does, and returns when it is gone. There is no program that would start another one.
     private func stopDaemon() async {
         let daemons = daemons
         for process in processes() where !daemons.contains(process) { kill(process, SIGKILL) }
@@ -228,7 +229,7 @@ final class BackgroundPlace: Sendable {
         let lock = home.path + "/run/urlloading/urlsessiond.lock"
         let isOver = Watched(false)
         Thread.detachNewThread {
-            // Held by the daemon for its life.
+            // The daemon holds this lock for its lifetime.
             let descriptor = open(lock, O_RDWR | O_CLOEXEC)
             if descriptor >= 0 {
                 while flock(descriptor, LOCK_EX) != 0, errno == EINTR {}
@@ -239,9 +240,9 @@ final class BackgroundPlace: Sendable {
         try? await isOver.value { $0 ? () : nil }
     }
 
-    /// The files of transfers that the daemon leaves when it ends.
+    /// The files of transfers that the daemon leaves when it exits.
     fileprivate func leftovers() async -> [String] {
-        // Everything that was begun is done when it has ended.
+        // All its work is finished once it has exited.
         await stopDaemon()
         return spooled
     }
@@ -254,7 +255,7 @@ final class BackgroundPlace: Sendable {
         if let named = daemonVariables["URLSESSIOND_SPOOL"] { try? FileManager.default.removeItem(atPath: named) }
     }
 
-    /// What helps to see what went wrong.
+    /// Information for the report of a failure.
     var report: String {
         let log = (try? String(contentsOfFile: home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)) ?? ""
         let outputs = ((try? FileManager.default.contentsOfDirectory(atPath: home.path)) ?? []).filter { $0.hasSuffix(".log") }
@@ -263,7 +264,7 @@ final class BackgroundPlace: Sendable {
     }
 }
 
-/// Runs a test in a place of its own, and expects that the daemon has no file of a transfer left at its end.
+/// Runs a test in a place of its own, and expects that the daemon leaves no files of transfers.
 func withBackgroundPlace(
     daemonVariables: [String: String] = [:], leaves: Int? = 0, sourceLocation: SourceLocation = #_sourceLocation,
     test: (BackgroundPlace) async throws -> Void
@@ -281,6 +282,6 @@ func withBackgroundPlace(
 }
 
 extension ScriptedReply {
-    /// The same, once the effect is done.
+    /// The same, after an effect.
     func after(_ effect: SocketEffect) -> ScriptedReply { ScriptedReply([effect] + effects) }
 }

@@ -20,10 +20,10 @@ import URLLoading
 import Glibc
 #endif
 
-/// A program that has background sessions, in a process of its own; what it does is told it by ``ProgramScript``.
+/// A program with background sessions, in a process of its own. It is controlled by ``ProgramScript``.
 @Suite(.enabled(if: OwnProcess.isHere("BackgroundProgram"), "it runs in a process of its own"))
 struct BackgroundProgram {
-    @Test(.timeLimit(.minutes(5))) func `does as it is told`() async throws {
+    @Test(.timeLimit(.minutes(5))) func `follows its script`() async throws {
         let journal = try ProgramVoice()
         journal.say("started")
         let work = ProgramWork(journal)
@@ -72,7 +72,7 @@ final class ProgramWork: Sendable {
 
     let journal: ProgramVoice
     let handlers = Mutex<[String: @Sendable () -> Void]>([:])
-    /// What becomes of what was downloaded.
+    /// What the delegate does with a downloaded file.
     let taking = Mutex("move")
     private let state = Mutex(State())
 
@@ -151,10 +151,10 @@ final class ProgramWork: Sendable {
         return session
     }
 
-    /// Has `continue` go on with it.
+    /// Stores resume data for `continue`.
     func keep(_ resumeData: Data) { state.withLock { $0.resumeData = resumeData } }
 
-    /// Has `answer` answer a challenge of a task.
+    /// Stores the handler of a task's challenge for `answer`.
     func keep(_ handler: @escaping ChallengeHandler, of task: String) { state.withLock { $0.challenges[task] = handler } }
 
     private func answer(_ task: String, _ pair: String) {
@@ -264,7 +264,7 @@ final class ProgramWork: Sendable {
         journal.say("did \(verb) \(words[0])")
     }
 
-    /// Waits until the daemon heard what was said, and the delegates what they are to hear.
+    /// Waits until the daemon has processed all messages, and the delegates all events.
     private func sync() async {
         for session in state.withLock({ Array($0.sessions.values) }) {
             await withCheckedContinuation { continuation in
@@ -274,7 +274,7 @@ final class ProgramWork: Sendable {
         }
     }
 
-    /// Begins what no background session has.
+    /// Starts tasks that background sessions do not support.
     private func wrong(_ words: [String]) async throws {
         let session = try session(words[1])
         guard let url = URL(string: words[2]) else { throw URLError(.badURL) }
@@ -305,7 +305,7 @@ final class ProgramWork: Sendable {
             task.readData(ofMinLength: 1, maxLength: 1, timeout: 0) { report($2) }
             task.resume()
         case "silent":
-            // Nobody is told; the task knows.
+            // There is no recipient; only the task has the error.
             let task = session.downloadTask(with: url)
             task.resume()
             while task.state != .completed { await Task.yield() }
@@ -319,7 +319,7 @@ final class ProgramWork: Sendable {
         }
     }
 
-    /// What the daemon has said that a process of this program's would take for its own.
+    /// Writes the daemon's variable that a child process inherits and would mistake for its own.
     private func tellChildren() async throws {
         let said = Watched((text: "", isOver: false))
         let process = try ServerProcess.start(
@@ -337,7 +337,7 @@ final class ProgramWork: Sendable {
     private func watch() async {
         guard let manager = ManagerConnection.open() else { return journal.say("no daemon") }
         let reports = manager.reports(.watch)
-        // It goes on for the life of the program.
+        // Runs for the lifetime of the program.
         Task { [journal] in
             for await page in reports {
                 for report in page.reports {
@@ -350,7 +350,7 @@ final class ProgramWork: Sendable {
         journal.say("watching")
     }
 
-    /// As a command of the tool's does.
+    /// Does what a command of the tool does.
     private func find() {
         do throws(LoadError) {
             let manager = try ManagerConnection.find()
@@ -393,7 +393,7 @@ final class ProgramWork: Sendable {
 }
 
 extension URLCredentialStorage {
-    /// That of a file in the home folder is shown to a server on loopback.
+    /// The identity in a file of the home folder is used for a server on loopback.
     fileprivate func setIdentity(in name: String, forPort port: Int) {
         let file = URL(fileURLWithPath: (ProgramScript.environment["HOME"] ?? "") + "/" + name)
         guard let identity = try? SecIdentity(pem: Data(contentsOf: file)) else { return }
@@ -404,7 +404,7 @@ extension URLCredentialStorage {
     }
 }
 
-/// Takes no request.
+/// Accepts no request.
 final class IdleProtocol: URLProtocol, @unchecked Sendable {
     override class func canInit(with request: URLRequest) -> Bool { false }
 }

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What a program says of TLS holds in the daemon, and what becomes of a server that shows another certificate meanwhile.
+/// The daemon applies the program's TLS settings, and handles a server that changes its certificate.
 @Suite(.timeLimit(.minutes(2)))
 struct BackgroundSecurityTests {
     private static let file = ScriptedFile(ScriptedFile.pattern(1_500_000, seed: 9))
@@ -19,7 +19,7 @@ struct BackgroundSecurityTests {
 
     init() throws { certificates = try TestCertificates.shared.get() }
 
-    /// A place whose programs trust the root, with a pause between attempts that is hardly one.
+    /// A place whose programs trust the root, with a very short pause between attempts.
     private func withTrustingPlace(_ test: (BackgroundPlace, [String: String]) async throws -> Void) async throws {
         let folder = try TemporaryDirectory()
         let root = try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
@@ -29,7 +29,7 @@ struct BackgroundSecurityTests {
     }
 
     @Test(arguments: ["-tls1_2", "-tls1_3"])
-    func `an identity of the session's storage is shown by the daemon when the program is gone`(version: String) async throws {
+    func `the daemon presents the identity of the session's storage when the program is gone`(version: String) async throws {
         let options = [version, "-Verify", "3", "-verify_return_error"]
         try await withOpenSSL(certificates.valid, root: certificates.rootPEM, options) { (server) async throws in
             try await withTrustingPlace { (place, variables) async throws in
@@ -38,7 +38,7 @@ struct BackgroundSecurityTests {
                 let (identity, url) = ("identity=\(file.lastPathComponent)", try server.url().absoluteString)
                 let program = try place.start("one", variables: variables)
                 program.tell("session", "main", identity, "port=\(server.port)")
-                // By then it has left, or leaves.
+                // By then the program has left, or is leaving.
                 program.tell("download", "main", url, "a", "begin=0.3")
                 try await program.line("ordered main.1")
                 try await program.leave()
@@ -47,7 +47,7 @@ struct BackgroundSecurityTests {
                 try await after.line("completed main.1 ok gone status=200")
                 #expect(String(decoding: try place.downloaded("a"), as: UTF8.self).contains("Test Client"))
                 try await after.leave()
-                // A program without one is not let in.
+                // A program without an identity is refused.
                 let stranger = try place.start("stranger", as: "stranger", variables: variables)
                 stranger.tell("session", "main")
                 stranger.tell("download", "main", url, "b")
@@ -59,7 +59,7 @@ struct BackgroundSecurityTests {
         }
     }
 
-    @Test func `the lowest version of TLS that a configuration allows holds in the daemon`() async throws {
+    @Test func `the daemon applies the minimum TLS version of a configuration`() async throws {
         let server = try await ScriptedServer.start(identity: certificates.valid, tls: .v1_2 ... .v1_2, reply: { .ok($0.path) })
         try await withTrustingPlace { (place, variables) async throws in
             let program = try place.start("one", variables: variables)
@@ -77,9 +77,9 @@ struct BackgroundSecurityTests {
         try await server.close()
     }
 
-    // MARK: What the daemon keeps
+    // MARK: What the daemon stores
 
-    @Test func `Authorization of the session and of a request are sent by the next daemon, and are in none of its files`()
+    @Test func `the next daemon sends Authorization of session and request, and no file contains it`()
         async throws
     {
         let (session, own) = ("Bearer-session-4711", "Bearer-own-0815")
@@ -94,7 +94,7 @@ struct BackgroundSecurityTests {
                 try await program.line("wrote main.1 200000/500000")
                 program.tell("download", "main", server.url("/b").absoluteString, "b", "header=Authorization:\(own)")
                 try await program.line("wrote main.2 200000/500000")
-                // With the resume data of both, and with the journal of the database before it is closed.
+                // Includes the resume data of both, and the database's journal before it is closed.
                 let kept = try place.kept()
                 #expect(kept.contains { $0.path.contains("/state/urlloading/background/") && $0.bytes.count > 4096 })
                 for (path, bytes) in kept {
@@ -113,9 +113,9 @@ struct BackgroundSecurityTests {
         }
     }
 
-    // MARK: Another certificate
+    // MARK: Changed certificates
 
-    /// Its first answer breaks off in the middle; the n-th connection is shown the n-th certificate.
+    /// The first response breaks off halfway; the n-th connection gets the n-th certificate.
     private func withServer(
         _ identities: [TestCertificates.Identity],
         _ test: (BackgroundPlace, [String: String], ScriptedServer) async throws -> Void
@@ -127,7 +127,7 @@ struct BackgroundSecurityTests {
         try await server.close()
     }
 
-    @Test func `a certificate that expires meanwhile ends the download, which another one goes on with`() async throws {
+    @Test func `an expired certificate ends a download, and another one resumes it`() async throws {
         try await withServer([certificates.valid, certificates.expired, certificates.valid]) {
             (place, variables, server) async throws in
             let program = try place.start("one", variables: variables)
@@ -144,7 +144,7 @@ struct BackgroundSecurityTests {
         }
     }
 
-    @Test func `a certificate that is renewed meanwhile is none of the download's concern`() async throws {
+    @Test func `a download continues when the server's certificate is renewed`() async throws {
         try await withServer([certificates.valid, certificates.nameConstraintKept]) { (place, variables, server) async throws in
             let program = try place.start("one", variables: variables)
             program.tell("session", "main")

@@ -16,7 +16,8 @@ import Glibc
 #endif
 
 extension BackgroundPlace {
-    /// Writes a script, by another process: a file that this one writes to may be open in a process that it is just starting.
+    /// Writes a script, in another process: a file that this process has open for writing may be inherited by a process that it
+    /// is just starting.
     @discardableResult
     func script(_ text: String, as name: String) throws -> String {
         let path = home.path + "/" + name
@@ -27,16 +28,16 @@ extension BackgroundPlace {
         return path
     }
 
-    /// The daemons that `counting` started.
+    /// The daemons started by `counting`.
     fileprivate var counted: ProgramHandle { ProgramHandle(label: "counted", process: nil, orders: -1, journal: journal) }
 
-    /// What programs start in place of the daemon: says that it was, and becomes the daemon.
+    /// A script that programs start as the daemon: it writes a line and becomes the daemon.
     fileprivate func counting() throws -> [String: String] {
         let text = "printf 'counted\\tstarted\\n' > '\(home.path)/journal'\nexec '\(bin.path)/urlsessiond' \"$@\""
         return ["URLSESSIOND": try script(text, as: "counting")]
     }
 
-    /// Has the lock that a daemon holds for its life, until it is closed.
+    /// Takes the lock that a daemon holds for its lifetime; closing the descriptor releases it.
     fileprivate func lock() throws -> CInt {
         let folder = home.path + "/run/urlloading"
         mkdir(folder, 0o700)
@@ -46,16 +47,16 @@ extension BackgroundPlace {
     }
 }
 
-/// Daemons that come late, or come back when nobody waited for them any more.
+/// Daemons that are late, or return when programs have given up on them.
 @Suite(.timeLimit(.minutes(2)))
 struct ComebackTests {
-    @Test func `while a daemon takes its time to end, another one is tried again and again`() async throws {
+    @Test func `a program retries while an old daemon is still exiting`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let lock = try place.lock()
                 let program = try place.start("one", variables: try place.counting())
                 program.tell("session", "main")
-                // It ends after a while, as there is one already.
+                // It exits after a while because the lock is taken.
                 try await place.counted.line("started", number: 1)
                 close(lock)
                 program.tell("download", "main", server.url("/a").absoluteString, "a")
@@ -67,14 +68,14 @@ struct ComebackTests {
     }
 
     @Test(arguments: ["same", "next", "elsewhere"])
-    func `a task that failed for want of a daemon is over, also for the daemon that has it`(life: String) async throws {
+    func `a task that failed for lack of a daemon is also removed from the returning daemon`(life: String) async throws {
         try await withScriptedServer(reply: { $0.path == "/lost" ? .raw("").then(.gate("never")) : .ok($0.path) }) {
             (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let first = try place.start("one")
                 first.tell("session", "main")
                 first.tell("download", "main", server.url("/lost").absoluteString, "lost")
-                // The daemon has its end, and nobody knows.
+                // The daemon knows its end, and no program was told.
                 first.tell("take", "block")
                 try await server.reached("never")
                 try place.removeDaemon()
@@ -100,7 +101,7 @@ struct ComebackTests {
         }
     }
 
-    @Test func `a program that comes back to an answer of any length hears how far its download is`() async throws {
+    @Test func `a returning program learns the progress of a download of any length`() async throws {
         try await withScriptedServer(reply: { _ in
             [.write(ScriptedReply.head(200, [("Content-Length", "\(Int64.max)")])), .write("some"), .gate("end"), .close]
         }) { (server) async throws in
@@ -112,7 +113,7 @@ struct ComebackTests {
                         program.tell("download", "main", server.url("/download").absoluteString, "a", "body=10")
                         try await server.reached("end")
                     }
-                    // Counts come ten times a second.
+                    // Counts are sent ten times a second.
                     for number in 0... {
                         program.tell("tasks", "main")
                         let line = try await program.line("tasks main:", number: number)
@@ -124,7 +125,7 @@ struct ComebackTests {
         }
     }
 
-    @Test func `what the daemon is about is said in words and as JSON`() async throws {
+    @Test func `the daemon's status is available as text and as JSON`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 func status(_ arguments: String...) async throws -> (code: Int32, text: String) {

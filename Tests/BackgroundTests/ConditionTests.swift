@@ -11,18 +11,18 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What the machine is like: its power, its network's costs, its disk and its clock.
+/// Conditions of the machine: power, metered networks, disk and clock.
 @Suite(.timeLimit(.minutes(2)))
 struct ConditionTests {
     // MARK: Discretionary transfers
 
-    /// A machine's power supplies, as sysfs shows them.
+    /// A machine's power supplies, as in sysfs.
     private struct Power {
         let root = URL(fileURLWithPath: "/tmp/sys-\(UUID().uuidString.prefix(8).lowercased())")
 
         init(isOnline: Bool) throws {
             try write("Battery", "BAT0/type")
-            // That of a mouse says nothing.
+            // A mouse's battery does not count.
             try write("Battery", "hid0/type")
             try write("Device", "hid0/scope")
             try write("Mains", "AC/type")
@@ -58,7 +58,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `on battery discretionary transfers wait, and begin when there is power`() async throws {
+    @Test func `discretionary transfers wait on battery, and begin on external power`() async throws {
         try await withMachine(isOnline: false, isMetered: false) { (place, server, power) async throws in
             let program = try place.start("one")
             program.tell("session", "later", "discretionary=1")
@@ -78,7 +78,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `a discretionary transfer stops when the power goes, and goes on where it was`() async throws {
+    @Test func `a discretionary transfer stops when external power is lost, and resumes later`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withMachine(
             isOnline: true, isMetered: false,
@@ -102,7 +102,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `what a program orders that the daemon started is discretionary`() async throws {
+    @Test func `orders of a program that the daemon started are discretionary`() async throws {
         try await withMachine(isOnline: true, isMetered: true, reply: { .ok($0.path).after(.gate($0.path)) }) {
             (place, server, _) async throws in
             let url = server.url("/second").absoluteString
@@ -137,7 +137,7 @@ struct ConditionTests {
 
     private static let file = ScriptedFile(ScriptedFile.pattern(400_000))
 
-    /// A disk that is full while the test says so, for what is in a part of the daemon's folder.
+    /// A disk that is full on demand, for a part of the daemon's folder.
     private func withFullDisk(
         _ part: String, reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
         _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
@@ -156,7 +156,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `with a full disk downloads wait and say so, and nothing is lost`() async throws {
+    @Test func `with a full disk downloads wait with a reason, and nothing is lost`() async throws {
         try await withFullDisk("/spool", reply: { Self.file.reply(to: $0) }) { (place, server, faults) async throws in
             try faults.fillDisk()
             let program = try place.start("one")
@@ -167,7 +167,7 @@ struct ConditionTests {
             manager.tell("watch")
             let line = try await manager.line("transfer main.1 waiting ")
             #expect(line.contains("(disk space: ") && line.contains("no space left on device"), "\(line)")
-            // Uploads need no room.
+            // Uploads need no disk space.
             let upload = try place.write("an upload".utf8, to: "upload")
             program.tell("upload", "main", server.url().absoluteString, upload.path)
             try await program.line("completed main.2 ok")
@@ -179,7 +179,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `a pause that the full disk cannot store fails, and one after it has space is confirmed`() async throws {
+    @Test func `a pause fails while the disk is full, and succeeds when it has space`() async throws {
         try await withFullDisk("", reply: { _ in .ok("taken").after(.gate("g")) }) { (place, server, faults) async throws in
             let program = try place.start("one")
             program.tell("session", "main")
@@ -197,7 +197,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `an end that finds no room is told when there is some, and an order that finds none fails after a while`()
+    @Test func `with a full disk an end is told later, and an order fails after a while`()
         async throws
     {
         try await withFullDisk("", reply: { _ in .ok("taken").after(.gate("g")) }) { (place, server, faults) async throws in
@@ -224,7 +224,7 @@ struct ConditionTests {
 
     // MARK: Origins
 
-    @Test func `those that wait for an origin go together once it answered one of them`() async throws {
+    @Test func `transfers that wait for an origin begin together once it answers one of them`() async throws {
         let file = ScriptedFile([UInt8](repeating: 7, count: 100_000))
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             $0.order == 0 ? [.reset] : file.reply(to: $0, cutAfter: 1000, ending: .gate("g"))
@@ -235,7 +235,7 @@ struct ConditionTests {
                 let program = try place.start("one")
                 program.tell("session", "main")
                 for name in ["a", "b", "c"] { program.tell("download", "main", server.url("/\(name)").absoluteString, name) }
-                // All are under way at a time.
+                // All are in flight at the same time.
                 try await server.reached("g", times: 3)
                 place.killAll()
             }
@@ -258,7 +258,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `a clock that is set forward ends no transfer before its time`() async throws {
+    @Test func `a clock that is set forward does not expire transfers`() async throws {
         try await withClock(reply: { .ok($0.path).after(.gate($0.path)) }) { (place, server, faults) async throws in
             let program = try place.start("one")
             program.tell("session", "main", "resource=1000")
@@ -274,7 +274,7 @@ struct ConditionTests {
         }
     }
 
-    @Test func `a clock that is set back does not make a pause longer`() async throws {
+    @Test func `a clock that is set back does not extend a pause`() async throws {
         let isSet = Watched(false)
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in isSet.read { $0 } ? .ok("content") : [.reset] }
         try await withClock(reply: reply) { (place, server, faults) async throws in
@@ -285,7 +285,7 @@ struct ConditionTests {
             manager.tell("watch")
             try await manager.line("watching")
             program.tell("download", "main", server.url().absoluteString, "a")
-            // A pause may be too short to be seen; then another one comes.
+            // A pause may be too short to be observed; another one follows.
             try await manager.line("transfer main.1 waiting 0 (retry in")
             try faults.setClock(by: -100_000)
             isSet.change { $0 = true }

@@ -10,32 +10,32 @@
 import Foundation
 import LoadingTestKit
 
-/// A library to preload into the daemon: its disk has no room, or its clock is set, while the test says so.
+/// A library to preload into the daemon, which makes its disk full or sets its clock on demand.
 struct DaemonFaults: Sendable {
     private let library: PreloadedLibrary
     private var folder: URL { library.folder.url }
 
     init() throws { library = try PreloadedLibrary(source: Self.source) }
 
-    /// What the daemon's environment needs; the disk is what is below `disk`.
+    /// The daemon's environment; the disk is everything below `disk`.
     func environment(disk: String) -> [String: String] {
         library.environment.merging(["DAEMON_FAULTS": folder.path, "DAEMON_FAULTS_DISK": disk]) { $1 }
     }
 
     func fillDisk() throws { try Data().write(to: folder.appendingPathComponent("full")) }
-    /// So many bytes of the disk are free, as far as anybody asks.
+    /// Makes the disk report this many free bytes.
     func setFree(_ bytes: Int) throws {
         try Data("\(bytes)".utf8).write(to: folder.appendingPathComponent("free"), options: .atomic)
     }
     func emptyDisk() throws { try FileManager.default.removeItem(at: folder.appendingPathComponent("full")) }
 
-    /// The disk loses something of the file that is next brought to it, and says so once.
+    /// The disk loses part of the next file that is synced, and reports it once.
     func loseOnce() throws { try Data().write(to: folder.appendingPathComponent("loses")) }
 
-    /// The daemon dies when it would have sent the next signal.
+    /// The daemon dies instead of sending the next signal.
     func dieAtKill() throws { try Data().write(to: folder.appendingPathComponent("dies")) }
 
-    /// The daemon's clock shows so much more than the machine's.
+    /// Sets the daemon's clock ahead of the machine's.
     func setClock(by seconds: Int) throws {
         try Data("\(seconds)".utf8).write(to: folder.appendingPathComponent("clock"), options: .atomic)
     }
@@ -138,7 +138,7 @@ struct DaemonFaults: Sendable {
             return is_full(out) ? -1 : original(in, from, out, to, count, flags);
         }
 
-        // The number that a file of the test's holds, or 0.
+        // The number in a file of the test, or 0.
         static long number(const char *name) {
             char path[PATH_MAX], text[32];
             int saved = errno;

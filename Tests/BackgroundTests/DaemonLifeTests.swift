@@ -15,10 +15,10 @@ import Testing
 import Glibc
 #endif
 
-/// How a daemon comes to be the one, and how another one takes its place.
+/// How one daemon is chosen, and how another replaces it.
 @Suite(.timeLimit(.minutes(3)))
 struct DaemonLifeTests {
-    @Test func `programs that find none all at once end on one daemon`() async throws {
+    @Test func `programs that start daemons at the same time end up with one`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let programs = try (1...12).map { try place.start("racer\($0)", as: "racer\($0)") }
@@ -31,7 +31,7 @@ struct DaemonLifeTests {
                     try await program.line("completed main.1 ok")
                     #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8))
                 }
-                // All others found that there is one, and end.
+                // The others found it running and exited.
                 let log = try String(contentsOfFile: place.home.path + "/run/urlloading/urlsessiond.log", encoding: .utf8)
                 #expect(log.components(separatedBy: " listens, ").count == 2, "\(log)")
                 for program in programs { try await program.leave() }
@@ -39,7 +39,7 @@ struct DaemonLifeTests {
         }
     }
 
-    @Test func `a daemon that takes another's place has all its transfers, and nothing is lost`() async throws {
+    @Test func `a daemon that replaces another takes over all transfers without loss`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(900_000))
         try await withScriptedServer(reply: { request in
             file.reply(to: request, cutAfter: request.header("Range") == nil ? 400_000 : nil, ending: .gate("never"))
@@ -91,7 +91,7 @@ struct DaemonLifeTests {
         }
     }
 
-    @Test func `a daemon that does not answer is waited for, and leaves the session free`() async throws {
+    @Test func `a daemon that does not answer times out, and the session remains available`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let first = try place.start("first")
@@ -102,7 +102,7 @@ struct DaemonLifeTests {
                 let second = try place.start("second", as: "other")
                 second.tell("session", "main")
                 #expect(try await second.line("invalid main").hasPrefix("invalid main -997 {"))
-                // What is not durable is not ordered.
+                // An order that is not durable is not reported as accepted.
                 #expect(!first.lines.contains { $0.hasPrefix("ordered") })
                 for process in place.daemons { kill(process, SIGCONT) }
                 try await first.line("completed main.1 ok")
@@ -116,7 +116,7 @@ struct DaemonLifeTests {
         }
     }
 
-    @Test func `a daemon that is asked to end is followed by another one`() async throws {
+    @Test func `a terminated daemon is followed by another one`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withScriptedServer(reply: { request in
             request.path == "/quick"
@@ -135,14 +135,14 @@ struct DaemonLifeTests {
                 }
                 try await program.line("completed main.1 ok")
                 #expect(try place.downloaded("a") == file.content)
-                // Nothing was fetched twice.
+                // Nothing was received twice.
                 #expect(server.requests.filter { $0.path == "/long" }.map { $0.header("Range") } == [nil, "bytes=200000-"])
                 try await program.leave()
             }
         }
     }
 
-    @Test func `a daemon whose socket is gone makes room for another one`() async throws {
+    @Test func `a daemon whose socket was removed is replaced`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let program = try place.start("one")
@@ -150,7 +150,7 @@ struct DaemonLifeTests {
                 program.tell("download", "main", server.url("/a").absoluteString, "a", "begin=3")
                 try await program.line("ordered main.1")
                 try await program.leave()
-                // As with the last login of a user's.
+                // As at the user's last logout.
                 let old = place.daemons
                 try FileManager.default.removeItem(at: place.home.appendingPathComponent("run/urlloading"))
                 let again = try place.start("again")
@@ -163,7 +163,7 @@ struct DaemonLifeTests {
         }
     }
 
-    @Test func `a log that has become long is begun anew`() async throws {
+    @Test func `a long log is started over`() async throws {
         try await withBackgroundPlace { (place) async throws in
             let folder = place.home.appendingPathComponent("run/urlloading")
             try FileManager.default.createDirectory(
@@ -179,7 +179,7 @@ struct DaemonLifeTests {
         }
     }
 
-    @Test func `a daemon that ends leaves the socket of a service manager alone`() async throws {
+    @Test func `a daemon that exits leaves the socket of a service manager alone`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let program = try place.start("one")
@@ -192,7 +192,7 @@ struct DaemonLifeTests {
                     ["/usr/bin/env", "python3", "-c", Self.activator, socket, place.bin.path + "/urlsessiond"]
                 ) { text in said.change { $0 += text } }
                 try await said.value { $0.contains("listening") ? () : nil }
-                // Another program comes by the new socket, and the service manager starts the daemon that takes over.
+                // Another program connects to the new socket, and the service manager starts the daemon that takes over.
                 let other = try place.start("two", as: "other")
                 other.tell("session", "main")
                 other.tell("download", "main", server.url("/b").absoluteString, "b")
@@ -208,7 +208,7 @@ struct DaemonLifeTests {
         }
     }
 
-    /// A service manager that listens for the daemon, and starts it when somebody comes (sd_listen_fds(3)).
+    /// A service manager that listens for the daemon and starts it on the first connection (sd_listen_fds(3)).
     static let activator = """
         import os, select, socket, sys
         path, program = sys.argv[1], sys.argv[2]
@@ -227,7 +227,7 @@ struct DaemonLifeTests {
         os.execv(program, [program, "--idle-exit", "1"])
         """
 
-    @Test func `a daemon whose socket has lost its path to another one listens at the path as well`() async throws {
+    @Test func `a daemon whose socket lost its path to another one also listens at the path`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
@@ -244,13 +244,13 @@ struct DaemonLifeTests {
                 #expect(place.daemons == running)
                 try await program.leave()
                 #expect(try await daemon.end() == 0)
-                // It was its own.
+                // The daemon removed its own socket.
                 #expect(!FileManager.default.fileExists(atPath: socket))
             }
         }
     }
 
-    @Test func `a daemon that a service manager starts has its socket, and ends when it is idle`() async throws {
+    @Test func `a daemon started by a service manager uses its socket, and exits when idle`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let socket = place.home.path + "/run/urlloading/urlsessiond.socket"
@@ -267,7 +267,7 @@ struct DaemonLifeTests {
                 try await program.leave()
                 #expect(try await daemon.end() == 0)
                 #expect(said.read { $0 }.contains("nobody needs it"))
-                // It is the service manager's.
+                // It belongs to the service manager.
                 #expect(FileManager.default.fileExists(atPath: socket))
                 #expect(try place.downloaded("a") == Array("/a".utf8))
             }

@@ -16,10 +16,10 @@ import Testing
 import Glibc
 #endif
 
-/// Programs of one user whose runtime folders differ, as of a login, of cron and of a service: they have one daemon.
+/// Programs of a user with different runtime folders, as under a login, cron and a service, share one daemon.
 @Suite(.timeLimit(.minutes(2)))
 struct DaemonPlaceTests {
-    @Test func `programs whose runtime folders differ share the daemon of their home`() async throws {
+    @Test func `programs with different runtime folders share the daemon of their home`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let first = try place.start("first")
@@ -32,7 +32,7 @@ struct DaemonPlaceTests {
                 second.tell("session", "main")
                 second.tell("download", "main", server.url("/b").absoluteString, "b")
                 try await server.reached("/b")
-                // The tool sees what is there.
+                // The tool sees all transfers.
                 let manager = try place.start("manager", as: "urlsession", variables: elsewhere)
                 manager.tell("manage", "list")
                 #expect(try await manager.line("list: ") == #"list: ["main.1 running", "main.1 running"]"#)
@@ -43,7 +43,7 @@ struct DaemonPlaceTests {
                 try await first.line("completed main.1 ok")
                 try await second.line("completed main.1 ok")
                 #expect(place.daemons == daemons && daemons.count == 1)
-                // What it leaves when it is killed leads nowhere.
+                // The note of a killed daemon leads nowhere.
                 place.killDaemon()
                 second.tell("download", "main", server.url("/b").absoluteString, "c")
                 try await second.line("completed main.2 ok")
@@ -56,7 +56,7 @@ struct DaemonPlaceTests {
         }
     }
 
-    @Test func `daemons that begin at once in different runtime folders come down to one`() async throws {
+    @Test func `of daemons that begin at the same time in different runtime folders, one remains`() async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let elsewhere = try place.elsewhere()
@@ -79,7 +79,7 @@ struct DaemonPlaceTests {
         }
     }
 
-    // MARK: What is not believed
+    // MARK: Untrusted notes
 
     private func noted(_ make: (String) throws -> Void) throws -> String? {
         let folder = try TemporaryDirectory()
@@ -94,7 +94,7 @@ struct DaemonPlaceTests {
         }
     }
 
-    @Test func `the note of where the daemon listens is believed only where it can be the daemon's`() throws {
+    @Test func `the note of the daemon's socket is ignored unless the daemon can have written it`() throws {
         #expect(try noted(write("/run/user/7/urlloading/urlsessiond.socket")) == "/run/user/7/urlloading/urlsessiond.socket")
         #expect(try noted { _ in } == nil)
         for text in ["", "relative/path", "/a\0b", "/a\nb", "/" + String(repeating: "x", count: 107)] {
@@ -106,7 +106,7 @@ struct DaemonPlaceTests {
                 try write("/a")(path + ".other")
                 symlink(path + ".other", path)
             } == nil)
-        // Nothing is waited for.
+        // Must not block.
         #expect(try noted { mkfifo($0, 0o600) } == nil)
         #expect(try noted { mkdir($0, 0o700) } == nil)
         guard geteuid() == 0 else { return }
@@ -117,9 +117,9 @@ struct DaemonPlaceTests {
             } == nil)
     }
 
-    // MARK: What was left
+    // MARK: Leftovers
 
-    @Test func `what killed processes left beside the socket and the state is removed`() async throws {
+    @Test func `files that killed processes left next to the socket and the state are removed`() async throws {
         try await withBackgroundPlace { (place) async throws in
             let folders = ["run/urlloading", "state/urlloading/background"].map { place.home.path + "/" + $0 }
             for folder in folders {

@@ -16,19 +16,19 @@ import Testing
 import Glibc
 #endif
 
-/// Daemons that cannot begin, or cannot yet: who waits for one is told why.
+/// Daemons that cannot begin, or not yet: waiting programs are told the reason.
 @Suite(.timeLimit(.minutes(2)))
 struct DaemonStartTests {
     private struct Obstacle: Sendable, CustomTestStringConvertible {
         let testDescription: String
-        /// What the program is told, in parts.
+        /// Parts of the error that the program receives.
         let reasons: [String]
         let make: @Sendable (BackgroundPlace) throws -> [String: String]
     }
 
     private static func state(_ place: BackgroundPlace) -> String { place.home.path + "/state/urlloading/background" }
 
-    /// A program that is run in place of the daemon.
+    /// A script that is run instead of the daemon.
     private static func stand(_ text: String) -> @Sendable (BackgroundPlace) throws -> [String: String] {
         { ["URLSESSIOND": try $0.script(text, as: "stand")] }
     }
@@ -62,7 +62,7 @@ struct DaemonStartTests {
         """
 
     @Test(arguments: obstacles)
-    private func `a daemon that cannot begin says why, and is not waited for`(_ obstacle: Obstacle) async throws {
+    private func `a daemon that cannot begin reports the reason, and no program waits for it`(_ obstacle: Obstacle) async throws {
         try await withBackgroundPlace(leaves: nil) { (place) async throws in
             let first = try place.start("first")
             first.tell("session", "main")
@@ -84,7 +84,7 @@ struct DaemonStartTests {
         }
     }
 
-    @Test func `one that was killed as it began is followed by another`() async throws {
+    @Test func `a daemon that was killed as it began is followed by another`() async throws {
         try await withBackgroundPlace { (place) async throws in
             let once = "[ -e '\(place.home.path)/once' ] || { : > '\(place.home.path)/once'; kill -9 $$; }"
             let variables = try Self.stand("\(once)\nexec '\(place.bin.path)/urlsessiond' \"$@\"")(place)
@@ -101,7 +101,7 @@ struct DaemonStartTests {
     // MARK: A full disk
 
     @Test(arguments: [false, true])
-    func `a daemon that finds no room as it begins waits for some, and says so`(isServiceManagers: Bool) async throws {
+    func `a daemon that begins on a full disk waits for space and reports it`(isServiceManagers: Bool) async throws {
         let faults = try DaemonFaults()
         let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
         defer { try? FileManager.default.removeItem(atPath: state) }
@@ -120,7 +120,7 @@ struct DaemonStartTests {
                 let daemon = try place.run(arguments) { text in said.change { $0 += text } }
                 if isServiceManagers { try await said.value { $0.contains("listening") ? () : nil } }
                 if !isServiceManagers { try await said.value { $0.contains("waits for disk space: ") ? () : nil } }
-                // Who comes meanwhile is told.
+                // Programs that connect meanwhile are told.
                 let tool = try place.start("tool", as: "urlsession", variables: ["XDG_STATE_HOME": state])
                 if isServiceManagers {
                     tool.tell("session", "main")
@@ -149,7 +149,7 @@ struct DaemonStartTests {
         }
     }
 
-    @Test func `a daemon that waits for room ends when it is told to`() async throws {
+    @Test func `a daemon that waits for space exits when it is terminated`() async throws {
         let faults = try DaemonFaults()
         let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
         defer { try? FileManager.default.removeItem(atPath: state) }
@@ -170,7 +170,7 @@ struct DaemonStartTests {
 
     private static let objection = "urlsessiond supports protocol version 1, but the program needs 2"
 
-    /// An older daemon that has taken the socket's path.
+    /// An older daemon that has taken over the socket's path.
     private func older(_ place: BackgroundPlace) throws -> FakeDaemon {
         try FakeDaemon(in: place.home.path + "/run") { _, _ in [.refused(.version, Self.objection)] }
     }
@@ -184,7 +184,7 @@ struct DaemonStartTests {
                 for number in 1...3 {
                     program.tell("download", "main", server.url("/\(number)").absoluteString, "f\(number)")
                     try await program.line("completed main.\(number) ok")
-                    // As by a downgrade.
+                    // As after a downgrade.
                     olds.append(try older(place))
                     place.killDaemon()
                     try await olds[number].hears(0) { $0.isOver || !$0.messages.isEmpty ? () : nil }
@@ -197,7 +197,7 @@ struct DaemonStartTests {
         }
     }
 
-    @Test func `an older daemon in whose place comes another one is the reason why there is none`() async throws {
+    @Test func `an older daemon that returns after its replacement is reported as the reason`() async throws {
         try await withBackgroundPlace(leaves: nil) { (place) async throws in
             let old = try older(place)
             let program = try place.start("one", variables: try Self.stand("echo listens")(place))
@@ -205,7 +205,7 @@ struct DaemonStartTests {
             let line = try await program.line("invalid main")
             #expect(line.hasPrefix("invalid main -997 {") && line.contains(Self.objection), "\(line)")
             try await program.leave()
-            // And one that cannot take it.
+            // And one that fails to take over.
             let other = try place.start("two", as: "other", variables: try Self.stand("echo failed the reason")(place))
             other.tell("session", "main")
             let failed = try await other.line("invalid main")
@@ -215,7 +215,7 @@ struct DaemonStartTests {
         }
     }
 
-    @Test func `the tool has an older daemon replaced, and says how where it does not`() async throws {
+    @Test func `the tool replaces an older daemon, and otherwise tells how to`() async throws {
         try await withBackgroundPlace { (place) async throws in
             let old = try older(place)
             let tool = try place.start("tool", as: "urlsession")

@@ -12,7 +12,7 @@ import GRDB
 import LoadingTestKit
 import Testing
 
-/// What the daemon's list of transfers says of tasks that an earlier daemon had.
+/// The daemon reads its database after a row was damaged, or after a restart.
 @Suite(.timeLimit(.minutes(2)))
 struct DamagedRowTests {
     private func change(_ place: BackgroundPlace, _ statement: String) throws {
@@ -28,7 +28,7 @@ struct DamagedRowTests {
         ("DELETE FROM orders WHERE id = 1", false),
         ("UPDATE sessions SET settings = x'00'", true),
     ])
-    func `a task whose row was damaged fails, and the others go on`(statement: String, isAll: Bool) async throws {
+    func `a task whose row was damaged fails, and the others continue`(statement: String, isAll: Bool) async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let program = try place.start("one")
@@ -45,7 +45,7 @@ struct DamagedRowTests {
                 #expect(line.hasPrefix("completed main.1 -3001 {"), "\(line)")
                 #expect(line.contains("can no longer be read"), "\(line)")
                 try await again.line(isAll ? "completed main.2 -3001 {" : "completed main.2 ok")
-                // The session is as any other.
+                // The session still works.
                 again.tell("download", "main", server.url("/c").absoluteString, "c")
                 try await again.line("completed main.3 ok")
                 again.tell("tasks", "main")
@@ -55,7 +55,7 @@ struct DamagedRowTests {
         }
     }
 
-    @Test func `how many bytes an ended transfer has is known after a restart`() async throws {
+    @Test func `the length of an ended transfer is known after a restart`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace(leaves: nil) { (place) async throws in
                 let program = try place.start("one")

@@ -15,9 +15,9 @@ import LoadingTestKit
 import Glibc
 #endif
 
-/// Listens where the daemon would, and says what a test has it say.
+/// Listens in place of the daemon, and sends what a test tells it to.
 final class FakeDaemon: Sendable {
-    /// A connection as the daemon has it.
+    /// A connection as the daemon sees it.
     struct Visit: Sendable {
         var messages: [ClientMessage] = []
         var isOver = false
@@ -29,9 +29,9 @@ final class FakeDaemon: Sendable {
     private let visits = Watched<[Visit]>([])
     private let sockets = Watched<[CInt]>([])
 
-    /// What is said to a message, by the number of its connection; the connection ends where that is nil.
+    /// `answer` returns the replies to a message on a connection, by number; nil ends the connection.
     ///
-    /// It takes the path from whoever listens in that runtime folder, or in one of its own.
+    /// It takes over the path of any daemon in that runtime folder, or has a folder of its own.
     init(in runtime: String? = nil, _ answer: @escaping @Sendable (ClientMessage, Int) -> [DaemonMessage]?) throws {
         folder = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         place = DaemonPlace(environment: ["XDG_RUNTIME_DIR": runtime ?? folder.path, "XDG_STATE_HOME": folder.path])
@@ -97,7 +97,7 @@ final class FakeDaemon: Sendable {
     /// Ends a connection.
     func end(_ number: Int) { _ = shutdown(sockets.read { $0[number] }, Int32(SHUT_RDWR)) }
 
-    /// Waits for something that it is told on a connection, or for that connection's end.
+    /// Waits for a message on a connection, or for that connection's end.
     @discardableResult
     func hears<Found: Sendable>(_ number: Int, _ pick: @escaping @Sendable (Visit) -> Found?) async throws -> Found {
         try await visits.value { $0.count > number ? pick($0[number]) : nil }

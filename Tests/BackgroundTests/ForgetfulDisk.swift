@@ -10,9 +10,10 @@
 import Foundation
 import LoadingTestKit
 
-/// A disk that forgets, at a loss of power, which names files were given, where the folder was not synced after that.
+/// A disk that loses names at a loss of power: those given to files since their folder was last synced.
 ///
-/// A library that the daemon and its programs are started with writes down what happens to names. What is in files it leaves as it is.
+/// A library that is preloaded into the daemon and its programs records changes of names. It does not change the content of
+/// files.
 struct ForgetfulDisk: Sendable {
     private let library: PreloadedLibrary
     private var folder: URL { library.folder.url }
@@ -26,16 +27,16 @@ struct ForgetfulDisk: Sendable {
         try startMachine()
     }
 
-    /// What the environment of the daemon and of its programs needs; the disk is what is below `disk`.
+    /// The environment of the daemon and of its programs; the disk is everything below `disk`.
     func environment(disk: String) -> [String: String] {
         library.environment.merging(["FORGETFUL_DISK": disk, "FORGETFUL_FOLDER": folder.path]) { $1 }
     }
 
     private func startMachine() throws { try Data(UUID().uuidString.lowercased().utf8).write(to: bootID) }
 
-    /// Every process has been killed: takes back what the disk has not.
+    /// After every process was killed: undoes the changes that were not synced.
     ///
-    /// - Returns: How many changes that were.
+    /// - Returns: The number of undone changes.
     @discardableResult
     func losePower() throws -> Int {
         let lines = (try? String(contentsOf: journal, encoding: .utf8))?.split(separator: "\n") ?? []
@@ -49,7 +50,7 @@ struct ForgetfulDisk: Sendable {
                 synced.insert(old)
                 continue
             }
-            // One transaction, whichever of the folders was synced.
+            // One transaction: syncing either folder makes it durable.
             guard !synced.contains(Self.parent(old)), new.isEmpty || !synced.contains(Self.parent(new)) else { continue }
             count += 1
             switch kind {
@@ -86,7 +87,7 @@ struct ForgetfulDisk: Sendable {
             static __typeof__(&name) original; \
             if (original == NULL) original = (__typeof__(&name))dlsym(RTLD_NEXT, #name)
 
-        // Files of the database are synced by whoever has them, and keep their names.
+        // The files of the database are synced by their users, and keep their names.
         static int is_on_disk(const char *path) {
             const char *disk = getenv("FORGETFUL_DISK");
             return disk && strncmp(path, disk, strlen(disk)) == 0 && !strstr(path, ".sqlite");
@@ -105,7 +106,7 @@ struct ForgetfulDisk: Sendable {
             errno = saved;
         }
 
-        // Keeps a file that is about to lose its name.
+        // Preserves a file that is about to lose its name.
         static void bury(const char *path, char *grave) {
             static int count;
             int saved = errno;
@@ -155,7 +156,7 @@ struct ForgetfulDisk: Sendable {
             return result;
         }
 
-        // A machine that lost its power has started anew.
+        // After a loss of power the machine has a new boot identifier.
         static const char *placed(const char *path, char *own) {
             if (strcmp(path, "/proc/sys/kernel/random/boot_id") != 0) return path;
             snprintf(own, PATH_MAX, "%s/boot_id", getenv("FORGETFUL_FOLDER"));

@@ -16,10 +16,10 @@ import Testing
 import Glibc
 #endif
 
-/// Downloads for which the disk has no room: they keep what is there, say why they wait, and go on when there is room.
+/// Downloads that do not fit on the disk: they keep their bytes, report why they wait, and continue when there is space.
 @Suite(.timeLimit(.minutes(2)))
 struct FullDiskTests {
-    /// Sends half of a file, and the rest when the gate `rest` opens; all later requests are answered as they ask.
+    /// Sends half of a file, and the rest when the gate `rest` opens; later requests get the ranges that they ask for.
     private static func half(_ file: ScriptedFile, _ request: RecordedRequest) -> ScriptedReply {
         let middle = file.content.count / 2
         guard request.method == "GET" else { return .ok("taken") }
@@ -46,7 +46,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test func `a request that the program replaced is the one that is sent though the disk does not take it`() async throws {
+    @Test func `a request replaced by the program is sent even if the disk cannot store it`() async throws {
         let faults = try DaemonFaults()
         let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
         defer { try? FileManager.default.removeItem(atPath: state) }
@@ -54,7 +54,7 @@ struct FullDiskTests {
         variables["XDG_STATE_HOME"] = state
         try await withScriptedServer(reply: { _ in ScriptedReply.ok("late").after(.gate("end")) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: variables) { (place) async throws in
-                // It has the daemon run.
+                // It starts the daemon.
                 let program = try place.start("one")
                 program.tell("session", "main")
                 program.tell("download", "main", server.url("/other").absoluteString, "a")
@@ -83,16 +83,16 @@ struct FullDiskTests {
         }
     }
 
-    /// Where each request but the first wants to go on.
+    /// The first byte that each request but the first asks for.
     private func starts(_ server: ScriptedServer) -> [Int] {
         server.requests.dropFirst().map { request in
             request.header("Range")?.firstMatch(of: /^bytes=(\d+)-$/).flatMap { Int($0.1) } ?? 0
         }
     }
 
-    /// In pieces, and past us by splice(2); the daemon stays, or is killed while the download waits.
+    /// Received in pieces, and with splice(2); the daemon stays, or is killed while the download waits.
     @Test(arguments: [2_000_000, 12_000_000], [false, true])
-    func `a download that fills the disk goes on where it was when there is room`(size: Int, isKilled: Bool) async throws {
+    func `a download that fills the disk resumes when there is space`(size: Int, isKilled: Bool) async throws {
         let file = ScriptedFile(ScriptedFile.pattern(size, seed: 7))
         try await withDisk(file) { (place, server, faults) async throws in
             let program = try place.start("one")
@@ -120,7 +120,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test func `a download waits until there is as much as it needs, and asks nobody meanwhile`() async throws {
+    @Test func `a download waits until there is enough space, without any request`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(3_000_000, seed: 8))
         try await withDisk(file) { (place, server, faults) async throws in
             try faults.setFree(2_000_000)
@@ -133,7 +133,7 @@ struct FullDiskTests {
             program.tell("download", "main", server.url("/large").absoluteString, "a")
             let line = try await manager.line("transfer main.1 waiting 0 (disk space: ")
             #expect(line.contains("3000000 bytes are needed, and 2000000 are free"), "\(line)")
-            // There is room enough for this one.
+            // This one fits.
             let small = try place.write("small".utf8, to: "upload")
             program.tell("upload", "main", server.url("/small").absoluteString, small.path)
             try await program.line("completed main.2 ok")
@@ -148,7 +148,7 @@ struct FullDiskTests {
         }
     }
 
-    @Test func `a download of which the disk lost something begins anew`() async throws {
+    @Test func `a download restarts if the disk lost part of it`() async throws {
         let file = ScriptedFile([UInt8](repeating: 7, count: 67 << 20))
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             $0.order == 0 ? file.reply(to: $0, cutAfter: 66 << 20, ending: .gate("never")) : .ok("content")
@@ -166,7 +166,7 @@ struct FullDiskTests {
     }
 }
 
-/// A disk of a few megabytes, in a namespace of mounts that a program and the daemon that it starts have for themselves.
+/// A disk of a few megabytes, mounted in a namespace of the program and the daemon that it starts.
 private struct SmallDisk: Sendable {
     let path = "/tmp/bg-disk-\(UUID().uuidString.prefix(8).lowercased())"
 
@@ -180,12 +180,12 @@ private struct SmallDisk: Sendable {
         return ["/usr/bin/unshare", geteuid() == 0 ? "-m" : "-rm", "/bin/sh", "-c", mount, path]
     }
 
-    /// A file on it, as who is elsewhere reaches it.
+    /// A file on it, as reached from outside the namespace.
     func file(_ name: String, of process: pid_t) -> URL { URL(fileURLWithPath: "/proc/\(process)/root\(path)/\(name)") }
 
     func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-    /// Whether the system lets this user mount one.
+    /// Whether this user may mount one.
     static let isPossible: Bool = {
         let order = ServerProcess.Order(wrapper("/tmp", 1) + ["/bin/true"], output: .nothing)
         do { try ServerProcess.run(order) } catch { return false }
@@ -195,12 +195,12 @@ private struct SmallDisk: Sendable {
 
 extension FullDiskTests {
     @Test(.enabled(if: SmallDisk.isPossible, "it mounts a disk"))
-    func `a real disk that is too small has the download wait, and go on where it was`() async throws {
+    func `a download waits for space on a real disk that is too small, and resumes`() async throws {
         let mebibyte = 1 << 20
         let file = ScriptedFile(ScriptedFile.pattern(3 * mebibyte, seed: 10), entityTag: "\"v1\"")
         let disk = try SmallDisk()
         defer { disk.remove() }
-        // Nobody knows at first how long it will be.
+        // The length is unknown at first.
         let chunk = Array("\(String(mebibyte, radix: 16))\r\n".utf8)
         let pieces = (0..<3).map { chunk + Array(file.content[$0 * mebibyte..<($0 + 1) * mebibyte]) + Array("\r\n".utf8) }
         let head = ScriptedReply.head(200, [("Transfer-Encoding", "chunked"), ("ETag", "\"v1\""), ("Accept-Ranges", "bytes")])

@@ -15,7 +15,7 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// What a program that floods, stalls or lies can do: nothing to others.
+/// A program that floods, stalls or lies does not harm others.
 @Suite(.timeLimit(.minutes(3)))
 struct HostileProgramTests {
     private static let flood = 1000
@@ -45,7 +45,7 @@ struct HostileProgramTests {
             created: Date.timeIntervalSinceReferenceDate)
     }
 
-    @Test func `messages that are never finished take so much memory together and no more`() async throws {
+    @Test func `incomplete messages share one limit of memory`() async throws {
         try await withVictim { (place, program, server) async throws in
             let watcher = try place.start("watcher", as: "urlsession")
             var count = 0
@@ -64,10 +64,10 @@ struct HostileProgramTests {
                 client.send(begun)
                 most = max(most, try await resident())
             }
-            // 64 MiB have room for nine of them.
+            // 64 MiB have space for nine of them.
             repeat { most = max(most, try await resident()) } while clients.count(where: \.isOver) < 15
             #expect(most - before < 72 << 20, "\(before) \(most)")
-            // Others are heard.
+            // Other programs are served.
             program.tell("download", "main", server.url("/b").absoluteString, "b")
             try await program.line("ordered main.2")
             #expect(clients.count(where: \.isOver) == 15)
@@ -78,7 +78,7 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `an answer counts though the task is suspended in the same breath`() async throws {
+    @Test func `an answer counts even if the task is suspended at the same time`() async throws {
         try await withVictim { (place, _, server) async throws in
             let client = try RawClient(place)
             try client.attach("own")
@@ -107,13 +107,13 @@ struct HostileProgramTests {
             try client.say(.told(1))
             try await client.hears { if case .forgotten(1) = $0 { true } else { nil } }
             #expect(client.all(isQuestion) == [number])
-            // Where it was on its way when it was suspended, it is sent again.
+            // A request that was in flight when the task was suspended is sent again.
             #expect(Set(server.requests.map(\.path).filter { $0 != "/a" }) == ["/after"])
             client.end()
         }
     }
 
-    @Test func `what is no message ends its connection, with a word why`() async throws {
+    @Test func `a malformed message ends its connection with the reason`() async throws {
         try await withVictim { (place, _, server) async throws in
             let order = Self.order(server.url("/never"))
             let lies: [(String, (RawClient) throws -> Void)] = [
@@ -156,14 +156,14 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `programs that stall and flood hold nobody up`() async throws {
+    @Test func `programs that stall and flood do not delay others`() async throws {
         try await withVictim { (place, program, server) async throws in
-            // One has thousands of tasks and does not read what it is told of them; another one talks without end.
+            // One has thousands of tasks and does not read its events; another one never stops sending.
             let deaf = try RawClient(place, reads: false)
             try deaf.attach("deaf")
             let talker = try RawClient(place)
             try talker.attach("talker")
-            // Some say nothing, others half a message; there are more of them than one program may have.
+            // Some send nothing, others half a message; there are more of them than one program may have.
             let silent = try (0..<280).map { number in
                 let client = try RawClient(place)
                 if number % 2 == 0 { client.send([0, 0, 1, 0, 0x7B]) }
@@ -184,12 +184,12 @@ struct HostileProgramTests {
                 try await program.line("completed main.\(number) ok")
                 #expect(try place.downloaded("f\(number)") == Array("/\(number)".utf8))
             }
-            // Nobody has to wait for those that never said hello.
+            // Connections without a hello are closed.
             for client in silent { #expect(try await client.refusal().hasPrefix("closed")) }
             isOver.change { $0 = true }
             talker.end()
             deaf.end()
-            // What it ordered is there for the next one.
+            // Its orders are there for the next connection.
             let heir = try RawClient(place)
             try heir.attach("deaf")
             #expect(try await heir.hears { if case .attached(let last) = $0 { last } else { nil } } == Self.flood)
@@ -203,8 +203,8 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `connections without number leave descriptors to the transfers`() async throws {
-        // The daemon inherits that, and cannot raise it.
+    @Test func `endless connections leave descriptors for transfers`() async throws {
+        // The daemon inherits the limit and cannot raise it.
         try await withVictim(wrapper: ["/bin/sh", "-c", "ulimit -n 128; exec \"$@\"", "sh"]) {
             (place, program, server) async throws in
             let clients = try (0..<200).map { number in
@@ -224,7 +224,7 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `messages that never end have a limit together`() async throws {
+    @Test func `connections with incomplete messages beyond the limit are refused`() async throws {
         try await withVictim { (place, program, server) async throws in
             let clients = try (0..<10).map { _ in try RawClient(place) }
             let half = [0, 0x7A, 0x12, 0] + [UInt8](repeating: 0x20, count: 7_500_000)
@@ -239,7 +239,7 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `a program that lies about tasks and questions reaches its own alone`() async throws {
+    @Test func `a program that lies about tasks and questions affects only its own`() async throws {
         try await withVictim(reply: { request in
             if request.path == "/own" { return .ok("own") }
             return request.header("Authorization") == "Basic YWRhOmxvdmVsYWNl"
@@ -247,7 +247,7 @@ struct HostileProgramTests {
         }) { (place, program, server) async throws in
             try await server.reached("g")
             let liar = try RawClient(place)
-            // The same identifier, of another program.
+            // The same identifier in another program.
             try liar.attach("main")
             #expect(try await liar.hears { if case .attached(let last) = $0 { last } else { nil } } == 0)
             for task in 1...3 {
@@ -269,7 +269,7 @@ struct HostileProgramTests {
         }
     }
 
-    @Test func `resume data names files of its own session alone`() async throws {
+    @Test func `resume data can only name files of its own session`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(300_000))
         let own = ScriptedFile(ScriptedFile.pattern(300_000, seed: 9))
         try await withVictim(reply: { request in

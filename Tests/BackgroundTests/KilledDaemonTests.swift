@@ -11,12 +11,12 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Transfers whose daemon is killed in their middle go on by the next one.
+/// Transfers continue in the next daemon when theirs is killed.
 @Suite(.timeLimit(.minutes(3)))
 struct KilledDaemonTests {
     private static let content = ScriptedFile.pattern(3_000_000, seed: 3)
 
-    /// The first answer stops after 2 000 000 bytes until the gate `never` opens, later ones are whole.
+    /// The first response stops after 2 000 000 bytes until the gate `never` opens; later ones are complete.
     private func reply(_ file: ScriptedFile, _ later: ScriptedFile, _ request: RecordedRequest) -> ScriptedReply {
         request.order == 0 ? file.reply(to: request, cutAfter: 2_000_000, ending: .gate("never")) : later.reply(to: request)
     }
@@ -48,18 +48,18 @@ struct KilledDaemonTests {
     }
 
     @Test(arguments: [true, false])
-    func `a download with a strong validator goes on where it was`(programStays: Bool) async throws {
+    func `a download with a strong validator resumes`(programStays: Bool) async throws {
         let file = ScriptedFile(Self.content, entityTag: "\"v1\"")
         try await withDownload(file, later: file, programStays: programStays) { _, server in
             #expect(server.requests.count == 2)
-            // What came last may not have been written yet.
+            // The last received bytes may not have been written.
             let start = try #require(server.requests[1].header("Range")?.firstMatch(of: /^bytes=(\d+)-$/)?.1)
             #expect(Int(start).map { 1...2_000_000 ~= $0 } == true)
             #expect(server.requests[1].header("If-Range") == "\"v1\"")
         }
     }
 
-    @Test(arguments: [true, false]) func `a download of which nothing was missing is told with the response it came with`(
+    @Test(arguments: [true, false]) func `a download that was complete is reported with its original response`(
         hasValidator: Bool
     ) async throws {
         let fields = [("ETag", "\"v1\""), ("Content-Disposition", "attachment; filename=named")]
@@ -83,7 +83,7 @@ struct KilledDaemonTests {
                 program.tell("session", "main")
                 program.tell("download", "main", server.url("/file").absoluteString, "a")
                 try await program.line("wrote main.1 \(Self.content.count)/")
-                // What came is at the disk a moment later.
+                // Received bytes are on disk a moment later.
                 try await FileChanges.waitBelow(place.home) { place.spooledBytes == Self.content.count }
                 place.killDaemon()
                 try await program.line("completed main.1 ok gone status=200")
@@ -95,7 +95,7 @@ struct KilledDaemonTests {
         }
     }
 
-    @Test(arguments: [206, 416]) func `a server that makes nothing of ranges is asked for all at once`(status: Int) async throws {
+    @Test(arguments: [206, 416]) func `a server that cannot handle ranges is asked for the whole file`(status: Int) async throws {
         let file = ScriptedFile(Self.content, entityTag: "\"v1\"")
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { request in
             switch request.order {
@@ -119,7 +119,7 @@ struct KilledDaemonTests {
         }
     }
 
-    @Test func `a download of what changed meanwhile begins anew`() async throws {
+    @Test func `a download of a changed file restarts`() async throws {
         let later = ScriptedFile(ScriptedFile.pattern(2_500_000, seed: 4), entityTag: "\"v2\"")
         try await withDownload(ScriptedFile(Self.content, entityTag: "\"v1\""), later: later, programStays: true) { _, server in
             #expect(server.requests.count == 2)
@@ -128,7 +128,7 @@ struct KilledDaemonTests {
     }
 
     @Test(arguments: ["W/\"weak\"", nil])
-    func `a download without a strong validator begins anew`(entityTag: String?) async throws {
+    func `a download without a strong validator restarts`(entityTag: String?) async throws {
         let file = ScriptedFile(Self.content, entityTag: entityTag)
         try await withDownload(file, later: file, programStays: true) { _, server in
             #expect(server.requests.count == 2)
@@ -158,7 +158,7 @@ struct KilledDaemonTests {
         }
     }
 
-    @Test func `what was ordered is there after a kill, whatever came of it`() async throws {
+    @Test func `orders exist after a kill, whatever their state was`() async throws {
         try await withScriptedServer(reply: { ScriptedFile(Array($0.path.utf8)).reply(to: $0) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let program = try place.start("one")
@@ -179,13 +179,13 @@ struct KilledDaemonTests {
         }
     }
 
-    @Test func `an answer that comes after a kill goes to no other task`() async throws {
+    @Test func `an answer that arrives after a kill is not given to another task`() async throws {
         @Sendable func asks(_ request: RecordedRequest, _ user: String) -> ScriptedReply {
             let given = request.header("Authorization")
             if given == "Basic " + Data("\(user):word".utf8).base64EncodedString() { return .ok(user) }
             return .status(401, [("WWW-Authenticate", "Basic realm=\"\(user)\"")])
         }
-        // The first one is asked for its password again only when the second one was.
+        // The first task is challenged again only after the second one was challenged.
         try await withScriptedServer(reply: { $0.order == 1 ? asks($0, "ada").after(.gate("again")) : asks($0, "ada") }) {
             (first) async throws in
             try await withScriptedServer(reply: { asks($0, "eve") }) { (second) async throws in
@@ -213,7 +213,7 @@ struct KilledDaemonTests {
         }
     }
 
-    @Test func `what ended while the program was away is told after a kill`() async throws {
+    @Test func `ends from while the program was away are told after a kill`() async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let before = try place.start("before")

@@ -15,7 +15,7 @@ import Testing
 import Glibc
 #endif
 
-/// Programs that the daemon starts, and programs that the user ends by force.
+/// Programs that the daemon starts, and programs that the user force-quits.
 @Suite(.timeLimit(.minutes(2)))
 struct LaunchTests {
     private static let script = ["session main launch=1", "await told main", "handled main", "leave"]
@@ -58,7 +58,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that is there, or does not want it, is not started`() async throws {
+    @Test func `a program that runs, or does not want to be started, is not started`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one", launch: Self.script)
             program.tell("session", "main", "launch=1")
@@ -107,7 +107,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that dies when it is started is started again, later`() async throws {
+    @Test func `a program that dies when it is started is started again later`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one", launch: ["take dieOnce"] + Self.script)
             program.tell("session", "main", "launch=1")
@@ -148,7 +148,7 @@ struct LaunchTests {
             try await place.launched.line("finished main.1", number: 1)
             manager.tell("manage", "log")
             let log = try await manager.line("log")
-            // It is started twice by now, and between the two the daemon waited.
+            // By now it was started twice, and the daemon waited in between.
             #expect(log.contains("is not started for main before"), "\(log)")
             manager.tell("manage", "quit", place.bin.path + "/program")
             try await manager.line("quit ")
@@ -162,7 +162,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program is started once for all of its sessions that are done`() async throws {
+    @Test func `one start of a program serves all of its ended sessions`() async throws {
         try await withPlace { (place, server) async throws in
             let script = ["session main launch=1", "session side launch=1", "await told main", "await told side", "handled main"]
             let program = try place.start("one", launch: script + ["handled side", "leave"])
@@ -183,13 +183,13 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a challenge that nobody answers is answered by default after a while`() async throws {
+    @Test func `an unanswered challenge gets the default answer after a while`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
             .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
         }
         try await withScriptedServer(reply: reply) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PATIENCE": "1"]) { (place) async throws in
-                // Started, it does nothing of what it is there for.
+                // Once started, it does not answer.
                 let program = try place.start("one", launch: ["await never"])
                 program.tell("session", "main", "launch=1", "delegate=credential")
                 program.tell("download", "main", server.url().absoluteString, "a")
@@ -209,7 +209,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a challenge of a program that nobody can start is answered by default at once`() async throws {
+    @Test func `a challenge of a program that cannot be started gets the default answer at once`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
             .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
         }
@@ -232,7 +232,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that the user ends by force loses its transfers, and is not started`() async throws {
+    @Test func `a program that the user force-quits loses its transfers, and is not started`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(300_000))
         try await withPlace(reply: { request in
             request.path == "/done"
@@ -258,7 +258,7 @@ struct LaunchTests {
             try await manager.line("transfer main.2 ended")
             manager.tell("manage", "log")
             #expect(try await !manager.line("log").contains("starting "))
-            // Another program is none of its concern.
+            // Other programs are not affected.
             #expect(!other.lines.contains { $0.hasPrefix("completed") })
             other.tell("cancel", "main.1")
             try await other.line("completed main.1 -999 {")
@@ -269,7 +269,7 @@ struct LaunchTests {
             #expect(again.lines.contains { $0.hasPrefix("completed main.1 ok gone status=200") })
             #expect(again.lines.contains { $0.hasPrefix("completed main.2 -999 reason=0") })
             #expect(try place.downloaded("done") == Array("done".utf8))
-            // What is there of it can be gone on with.
+            // Its partial download can be resumed.
             server.open("never")
             again.tell("continue", "main", "rest")
             try await again.line("completed main.3 ok")
@@ -279,7 +279,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that the user has started again is started by the daemon again, also by the next one`() async throws {
+    @Test func `a program that the user has started again may be started by this and the next daemon`() async throws {
         try await withPlace { (place, server) async throws in
             let first = try place.start("one", launch: Self.script)
             first.tell("session", "main", "launch=1")
@@ -306,7 +306,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a challenge to a session that has no delegate any more is answered by default`() async throws {
+    @Test func `a challenge to a session without a delegate gets the default answer`() async throws {
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = { _ in
             .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?").after(.gate("g"))
         }
@@ -332,7 +332,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that is not the user's tool sees nothing of other programs`() async throws {
+    @Test func `a program that is not the user's tool cannot see other programs`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one")
             program.tell("session", "main")

@@ -15,12 +15,12 @@ import Testing
 import Glibc
 #endif
 
-/// The ways to start a program, and what holds of one that was started.
+/// The ways to start a program, and the rules for one that was started.
 @Suite(.timeLimit(.minutes(2)))
 struct LaunchWayTests {
     private static let script = ["session main", "await told main", "handled main", "leave"]
 
-    /// What a bus or a service manager starts: the program as the daemon would have it, without a word of the daemon's in its environment.
+    /// A script for a bus or a service manager: starts the program as the daemon would, without variables of the daemon.
     private func activation(_ place: BackgroundPlace) throws -> String {
         let launch = try String(contentsOf: place.home.appendingPathComponent("launch"), encoding: .utf8)
         let arguments = launch.split(separator: "\u{1}")
@@ -66,7 +66,7 @@ struct LaunchWayTests {
         }
     }
 
-    /// Whether a service manager of the user's can be had here, which is nobody's: mounts of a process's own are needed.
+    /// Whether a private service manager can run here; it needs mounts of its own.
     private static let hasServiceManager =
         FileManager.default.isExecutableFile(atPath: "/usr/bin/systemctl")
         && FileManager.default.isExecutableFile(atPath: "/lib/systemd/systemd")
@@ -80,7 +80,7 @@ struct LaunchWayTests {
                 try FileManager.default.createDirectory(atPath: units, withIntermediateDirectories: true)
                 try Data("[Service]\nExecStart=\(place.home.path)/\(ProgramScript.scriptName)\n".utf8)
                     .write(to: URL(fileURLWithPath: units + "/taker.service"))
-                // As if the machine had been started by it (sd_booted(3)).
+                // As if the machine had been booted with it (sd_booted(3)).
                 let manager = try place.run([
                     "/usr/bin/env", "XDG_CONFIG_HOME=\(place.home.path)/config", "/usr/bin/unshare", "-m", "/bin/sh", "-c",
                     "mount --make-rprivate / && mount -t tmpfs none /run/systemd && mkdir /run/systemd/system"
@@ -94,7 +94,7 @@ struct LaunchWayTests {
                 try await server.reached("g")
                 try await first.leave()
                 try await blocking {
-                    // Its folder is made beside that of the daemon's socket, and it within that.
+                    // Its folder is created next to that of the daemon's socket, and `private` in it.
                     for name in ["systemd", "systemd/private"] {
                         let path = place.home.appendingPathComponent("run/" + name)
                         guard let changes = try? FileChanges(below: path.deletingLastPathComponent()) else { return }
@@ -111,7 +111,7 @@ struct LaunchWayTests {
     }
 
     @Test(arguments: [("bus", "org.example.Missing"), ("unit", "missing.service")])
-    func `a program that cannot be started is said to be so`(way: String, name: String) async throws {
+    func `a program that cannot be started is reported`(way: String, name: String) async throws {
         let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         let address = "unix:path=\(bus.path)/bus"
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
@@ -145,7 +145,7 @@ struct LaunchWayTests {
         }
     }
 
-    @Test func `what is done while a program is started for the last is not kept waiting`() async throws {
+    @Test func `an end that comes while a program runs for another one is not delayed`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let names = ["a", "b", "c", "d", "e"]
@@ -157,7 +157,7 @@ struct LaunchWayTests {
                     try await server.reached("/\(name)")
                 }
                 try await first.leave()
-                // Each is a start of its own; delays that double, 10, 20, 40 and 80 s, would be more than the test has.
+                // Each needs a start of its own; doubling delays of 10, 20, 40 and 80 s would exceed the time limit.
                 for (number, name) in names.enumerated() {
                     server.open("/\(name)")
                     try await place.launched.line("completed \(name).1 ok")
@@ -177,7 +177,7 @@ struct LaunchWayTests {
         try await isOver.value { $0 ? () : nil }
     }
 
-    @Test func `a program that does nothing for its events counts as hung, and is started again`() async throws {
+    @Test func `a program that ignores its events is considered hung and started again`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_PATIENCE": "1"]) { (place) async throws in
                 let first = try place.start("one", launch: ["await never"])
@@ -196,7 +196,7 @@ struct LaunchWayTests {
         }
     }
 
-    @Test func `what a program that was started orders is discretionary, whatever session it is of`() async throws {
+    @Test func `orders of a started program are discretionary in every session`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate($0.path)) }) { (server) async throws in
             try await withBackgroundPlace(daemonVariables: ["URLSESSIOND_METERED": "1"]) { (place) async throws in
                 let order = ProgramScript.line(["download", "side", server.url("/second").absoluteString, "b"])
@@ -223,7 +223,7 @@ struct LaunchWayTests {
         }
     }
 
-    @Test func `what a started program starts itself was not started by the daemon`() async throws {
+    @Test func `children of a started program do not count as started by the daemon`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let script = ["session main launch=1", "children", "await told main", "handled main", "leave"]

@@ -15,7 +15,7 @@ import Testing
 import Glibc
 #endif
 
-/// A machine with a network and no way to others: what is near is reached, as by a load of the program's own.
+/// Without a default route, background transfers reach local hosts just as loads within the program do.
 @Suite(.enabled(if: geteuid() == 0, "it needs a network of its own"), .timeLimit(.minutes(2)))
 struct NearNetworkTests {
     @Test func `background transfers begin without a default route`() async throws {
@@ -24,7 +24,7 @@ struct NearNetworkTests {
             wrapper: ["/usr/bin/env", "unshare", "-n", "-m", "/bin/sh", "-c", Self.setUp, "sh"])
     }
 
-    /// 10.77.1.1 is a host of this network, and called near.
+    /// 10.77.1.1 is a host of this network with the name `near`.
     private static let setUp = #"""
         set -e
         ip link set lo up

@@ -15,7 +15,7 @@ import Testing
 import Glibc
 #endif
 
-/// In a network of its own that leads nowhere else; see ``NearNetworkTests``.
+/// Runs in a network of its own without a route to others; see ``NearNetworkTests``.
 @Suite(.enabled(if: OwnProcess.isHere("NoDefaultRouteTests")), .timeLimit(.minutes(2)))
 struct NoDefaultRouteTests {
     private func withServer(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {
@@ -33,7 +33,7 @@ struct NoDefaultRouteTests {
         try ServerProcess.run(ServerProcess.Order(["/usr/bin/env", "ip"] + arguments, output: .nothing))
     }
 
-    @Test func `a host that is near is reached by its address and by its name`() async throws {
+    @Test func `a local host is reached by its address and by its name`() async throws {
         try await withServer { (place, server) async throws in
             let program = try place.start("one")
             program.tell("session", "main")
@@ -46,9 +46,9 @@ struct NoDefaultRouteTests {
         }
     }
 
-    @Test func `a proxy that is near is asked for what is far`() async throws {
+    @Test func `a local proxy is used for a remote host`() async throws {
         try await withServer { (place, server) async throws in
-            // It is the proxy, which is sent the whole URL.
+            // The proxy, which receives the whole URL.
             let relay = try await ScriptedServer.start { .ok("by the proxy: \($0.path)") }
             let program = try place.start("one")
             program.tell("session", "main", "proxy=\(relay.port)")
@@ -60,7 +60,7 @@ struct NoDefaultRouteTests {
         }
     }
 
-    @Test func `what is far waits, has no place, and begins when there is a way`() async throws {
+    @Test func `a transfer to a remote host waits without a place, and begins when there is a route`() async throws {
         try await withServer { (place, server) async throws in
             let far = try await ScriptedServer.start(address: "0.0.0.0") { .ok($0.path) }
             let program = try place.start("one")

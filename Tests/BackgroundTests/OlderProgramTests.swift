@@ -13,10 +13,10 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// A program that was built with the version before: it speaks JSON, and knows nothing else.
+/// A program built with the previous version, which speaks only JSON.
 @Suite(.timeLimit(.minutes(2)))
 struct OlderProgramTests {
-    /// A daemon runs that a program of this version has started.
+    /// Runs a daemon that a program of this version has started.
     private func withDaemon(_ test: (BackgroundPlace, ScriptedServer) async throws -> Void) async throws {
         try await withScriptedServer(reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
@@ -29,7 +29,7 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `it is answered in its own version, from the first word to the last`() async throws {
+    @Test func `it is answered in its own version, from the first message to the last`() async throws {
         try await withDaemon { (place, server) async throws in
             let client = try RawClient(place)
             client.say(text: #"{"kind":"hello","role":"session","version":1}"#)
@@ -59,7 +59,7 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `one of this version hears no JSON but a refusal`() async throws {
+    @Test func `a program of this version receives JSON only as a refusal`() async throws {
         try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             try client.attach("new")
@@ -72,7 +72,7 @@ struct OlderProgramTests {
         }
     }
 
-    @Test func `what a newer program says of its version is refused so that it can be read`() async throws {
+    @Test func `a newer program's version is refused with a message that it can read`() async throws {
         try await withDaemon { (place, _) async throws in
             let client = try RawClient(place)
             try client.say(.hello(version: MessageCoding.version + 1, role: .session))

@@ -12,7 +12,7 @@ import LoadingTestKit
 import SeededNumbers
 import Testing
 
-/// Machines that lose their power while, and after, programs are given what was downloaded.
+/// Loss of power while, and after, programs receive their downloads.
 @Suite(.timeLimit(.minutes(4)))
 struct PowerLossTests {
     private func withDisk(
@@ -23,7 +23,7 @@ struct PowerLossTests {
         try FileManager.default.createDirectory(atPath: folder + "/out", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         var variables = disk.environment(disk: folder)
-        // What a program is given is on the disk that it is moved on.
+        // The spool is on the disk that programs move their files to.
         variables["URLSESSIOND_SPOOL"] = folder
         let daemons = variables
         variables[ProgramScript.folderKey] = folder + "/out"
@@ -40,13 +40,13 @@ struct PowerLossTests {
         return try String(contentsOfFile: "\(folder)/\(name)", encoding: .utf8)
     }
 
-    @Test func `a file is there after a loss of power, as soon as its end is not told again`() async throws {
+    @Test func `a file survives a loss of power once its end is no longer told`() async throws {
         try await withDisk { (place, server, disk, variables) async throws in
             let program = try place.start("one", variables: variables)
             program.tell("session", "main")
             program.tell("download", "main", server.url("/a").absoluteString, "a")
             try await program.line("completed main.1 ok")
-            // All that it said is known.
+            // The daemon has processed all its messages.
             try await program.leave()
             place.killAll()
             try #expect(disk.losePower() > 0)
@@ -60,7 +60,7 @@ struct PowerLossTests {
         }
     }
 
-    @Test func `whenever power is lost, a file is in its place or its end is told again`() async throws {
+    @Test func `after a loss of power at any moment, a file is in its place or its end is told again`() async throws {
         let seed = UInt64.random(in: 0...(.max))
         var numbers = SeededNumbers(seed: seed)
         let losses = Int(ProcessInfo.processInfo.environment["POWER_LOSSES"] ?? "") ?? 6
@@ -87,7 +87,7 @@ struct PowerLossTests {
             last.tell("download", "main", server.url("/last").absoluteString, "last")
             for number in 1...(losses * names) {
                 let name = "\((number - 1) / names).\((number - 1) % names)"
-                // Told now, or before and then its file is there.
+                // Told now, or told before and then its file is there.
                 if (try? file(name, variables)) == nil { try await last.line("completed main.\(number) ok") }
                 #expect(try file(name, variables) == "/\(name)", "seed \(seed)")
             }

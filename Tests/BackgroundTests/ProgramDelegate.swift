@@ -16,7 +16,7 @@ import URLLoading
 import Glibc
 #endif
 
-/// Writes down what a program is told of a session.
+/// Writes the delegate calls of a session to the journal.
 final class ProgramDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate {
     private let name: String
     private let work: ProgramWork

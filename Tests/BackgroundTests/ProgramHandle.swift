@@ -20,7 +20,7 @@ struct PlaceFailure: Error, CustomStringConvertible {
     init(_ description: String) { self.description = description }
 }
 
-/// What programs write as things happen to them: each line in one piece, there as soon as it is written, whatever becomes of the program.
+/// Lines that programs write about their events: each is written at once and as a whole, whatever happens to the program.
 final class ProgramJournal: Sendable {
     struct Line: Sendable {
         var label: String
@@ -32,7 +32,7 @@ final class ProgramJournal: Sendable {
 
     init(_ fifo: URL) throws {
         guard mkfifo(fifo.path, 0o600) == 0 else { throw PlaceFailure("mkfifo: errno \(errno)") }
-        // Open for writing, too, so that it never ends.
+        // Also open for writing, so that it never ends.
         descriptor = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard descriptor >= 0 else { throw PlaceFailure("\(fifo.path): errno \(errno)") }
         Thread.detachNewThread { [descriptor, lines] in
@@ -61,10 +61,10 @@ final class ProgramJournal: Sendable {
     func close() { _ = write(descriptor, "end\n", 4) }
 }
 
-/// A program of a test's, as the test sees it.
+/// A program as seen by its test.
 final class ProgramHandle: Sendable {
     let label: String
-    /// Nil for one that the daemon starts.
+    /// Nil if the daemon starts it.
     private let process: ServerProcess?
     private let orders: CInt
     private let journal: ProgramJournal
@@ -78,7 +78,7 @@ final class ProgramHandle: Sendable {
 
     deinit { if orders >= 0 { close(orders) } }
 
-    /// Tells it what to do next; see ``ProgramScript``.
+    /// Gives it its next order; see ``ProgramScript``.
     func tell(_ words: String...) { tell(words) }
     func tell(_ words: [String]) { write(ProgramScript.line(words)) }
 
@@ -87,10 +87,10 @@ final class ProgramHandle: Sendable {
         _ = Glibc.write(orders, bytes, bytes.count)
     }
 
-    /// All that it wrote so far.
+    /// All lines that it has written so far.
     var lines: [String] { journal.lines.read { [label] in $0.filter { $0.label == label }.map(\.text) } }
 
-    /// Waits for a line that begins like that, and has a part; the first one, or a later one of them.
+    /// Waits for a line with this beginning and part; the first one, or a later one.
     @discardableResult
     func line(_ start: String, _ part: String = "", number: Int = 0) async throws -> String {
         try await journal.lines.value { [label] lines in
@@ -99,13 +99,13 @@ final class ProgramHandle: Sendable {
         }
     }
 
-    /// Tells it to end normally, once everything was said that it has to say, and waits until it has.
+    /// Tells it to exit normally once it has sent all its messages, and waits until it has.
     func leave() async throws {
         tell("leave")
         _ = try await process?.end()
     }
 
-    /// Ends it at once.
+    /// Kills it.
     func kill() async throws {
         process?.signal(SIGKILL)
         try await ended()

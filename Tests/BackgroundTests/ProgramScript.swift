@@ -9,19 +9,19 @@
 
 import Foundation
 
-/// How a test and its programs speak: lines of words, each of which is percent-encoded.
+/// The orders that a test gives to its programs: lines of words, each of which is percent-encoded.
 ///
-///     session NAME [KEY=VALUE ...]    makes a background session
+///     session NAME [KEY=VALUE ...]    creates a background session
 ///     download NAME URL [TEXT] [KEY=VALUE ...]
 ///     upload NAME URL FILE [TEXT]
-///     tasks NAME                      says what getAllTasks has
+///     tasks NAME                      writes the result of getAllTasks
 ///     cancel, suspend, resume, produce TASK       a task is NAME.NUMBER
-///     continue NAME                   downloads on with what `produce` had
-///     continueUpload NAME             uploads on with it
-///     take move|leave|die|...        what becomes of what was downloaded
-///     await LINE                      waits until it has written such a line itself
-///     sync                            waits until the daemon heard all that was said
-///     leave                           that, and ends
+///     continue NAME                   downloads with the resume data of `produce`
+///     continueUpload NAME             uploads with it
+///     take move|leave|die|...        what the delegate does with a downloaded file
+///     await LINE                      waits until the program has written such a line itself
+///     sync                            waits until the daemon has processed all messages
+///     leave                           sync, then exit
 enum ProgramScript {
     static let labelKey = "BACKGROUND_PROGRAM_LABEL"
     static let journalKey = "BACKGROUND_PROGRAM_JOURNAL"
@@ -39,12 +39,12 @@ enum ProgramScript {
         line.split(separator: " ").map { $0.removingPercentEncoding ?? "" }
     }
 
-    /// For what is to be started by another means than the daemon's.
+    /// For programs that are not started by the daemon itself.
     static let scriptName = "activate"
 
     static let environment = ProcessInfo.processInfo.environment
 
-    /// What this process is told, first by its environment and then by its input.
+    /// The orders of this process, first from its environment and then from its input.
     static var lines: AsyncStream<String> {
         AsyncStream { continuation in
             for line in (environment[scriptKey] ?? "").split(separator: ";") { continuation.yield(String(line)) }

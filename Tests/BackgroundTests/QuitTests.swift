@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// A daemon that is killed between the user's order to quit a program and what comes of it.
+/// A daemon that is killed between the user's order to quit a program and its effects.
 @Suite(.timeLimit(.minutes(2)))
 struct QuitTests {
     private func withPlace(
@@ -29,7 +29,7 @@ struct QuitTests {
                 try await program.line("ordered side.1")
                 try await server.reached("g")
                 try await test(place, server, faults, program)
-                // Neither goes on, whoever waits for it.
+                // Neither continues, even if a program waits for it.
                 server.open("g")
                 let again = try place.start("again", as: file)
                 again.tell("session", "main")
@@ -38,7 +38,7 @@ struct QuitTests {
                 try await again.line("completed side.1 -999 reason=0")
                 #expect(server.requests.count == 1)
                 #expect(!program.lines.contains { $0.hasPrefix("completed") })
-                // What the user started is not quit any more.
+                // Once the user has started the program, it is no longer quit.
                 again.tell("download", "main", server.url("/c").absoluteString, "c")
                 try await again.line("completed main.2 ok")
                 try await again.leave()
@@ -46,7 +46,7 @@ struct QuitTests {
         }
     }
 
-    @Test func `a quit that was said to be done is one after a kill`() async throws {
+    @Test func `a confirmed quit is still one after a kill`() async throws {
         try await withPlace { (place, _, _, program) async throws in
             let manager = try place.manager()
             manager.tell("manage", "quit", place.bin.path + "/program")
@@ -63,14 +63,14 @@ struct QuitTests {
             let manager = try place.manager()
             manager.tell("manage", "quit", place.bin.path + "/program")
             try await manager.line("refused quit ")
-            // It starts the next daemon itself, to have its sessions again.
+            // The program itself starts the next daemon, to get its sessions back.
             try await program.ended()
             try await manager.kill()
         }
     }
 
-    /// The system cuts the name off in the middle of a character.
-    @Test func `a process whose name is no text is ended`() async throws {
+    /// The system truncates the name within a character.
+    @Test func `a process whose name is not text is ended`() async throws {
         let name = String(repeating: "a", count: 14) + "\u{e9}"
         try await withPlace(as: name) { (place, _, _, program) async throws in
             let manager = try place.manager()
@@ -81,7 +81,7 @@ struct QuitTests {
         }
     }
 
-    @Test func `a program is not ended before the disk has its quit, and orders nothing meanwhile`() async throws {
+    @Test func `a program is ended only after its quit is durable, and cannot order anything meanwhile`() async throws {
         let faults = try DaemonFaults()
         let state = "/tmp/bg-state-\(UUID().uuidString.prefix(8).lowercased())"
         defer { try? FileManager.default.removeItem(atPath: state) }

@@ -15,11 +15,11 @@ import LoadingTestKit
 import Glibc
 #endif
 
-/// A program that says to the daemon what it likes.
+/// A program that sends arbitrary messages to the daemon.
 final class RawClient: Sendable {
     private struct State {
         var messages: [DaemonMessage] = []
-        /// What all of them begin with.
+        /// The first bytes of all received messages.
         var firstBytes: Set<UInt8> = []
         var isOver = false
     }
@@ -27,7 +27,7 @@ final class RawClient: Sendable {
     private let descriptor: CInt
     private let state = Watched(State())
 
-    /// One that is not to read what it is told says so.
+    /// `reads` is false for one that does not read its messages.
     init(_ place: BackgroundPlace, reads: Bool = true) throws {
         descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_un()
@@ -59,7 +59,7 @@ final class RawClient: Sendable {
 
     deinit { close(descriptor) }
 
-    /// - Returns: Whether the system took all of it.
+    /// - Returns: Whether the system accepted all bytes.
     @discardableResult
     func send(_ bytes: some Collection<UInt8>) -> Bool {
         var rest = Array(bytes)[...]
@@ -74,15 +74,15 @@ final class RawClient: Sendable {
     @discardableResult
     func say(_ message: ClientMessage) throws -> Bool { send(FrameReader.frame(try MessageCoding.encode(message))) }
 
-    /// Says a text of version 1.
+    /// Sends a message of version 1.
     func say(text: String) { send(FrameReader.frame(Array(text.utf8))) }
 
-    /// What the messages that it was told begin with.
+    /// The first bytes of the received messages.
     var firstBytes: Set<UInt8> { state.read(\.firstBytes) }
 
     func hello(_ role: ClientMessage.Role = .session) throws { try say(.hello(version: MessageCoding.version, role: role)) }
 
-    /// Has a session of its own.
+    /// Attaches a session of its own.
     func attach(_ identifier: String) throws {
         try hello()
         let attachment = ClientMessage.Attachment(
@@ -90,18 +90,18 @@ final class RawClient: Sendable {
         try say(.attach(attachment))
     }
 
-    /// Waits for something that it is told.
+    /// Waits for a message.
     @discardableResult
     func hears<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) async throws -> Found {
         try await state.value { $0.messages.lazy.compactMap(pick).first }
     }
 
-    /// What it was told so far.
+    /// All messages so far that match.
     func all<Found: Sendable>(_ pick: @escaping @Sendable (DaemonMessage) -> Found?) -> [Found] {
         state.read { $0.messages.compactMap(pick) }
     }
 
-    /// Waits until the daemon has ended the connection, and says why that was.
+    /// Waits until the daemon has ended the connection, and returns the reason.
     func refusal() async throws -> String {
         let messages = try await state.value { $0.isOver ? $0.messages : nil }
         for case .refused(let kind, let reason) in messages { return "\(kind): \(reason)" }
@@ -111,6 +111,6 @@ final class RawClient: Sendable {
     /// Whether the daemon has ended the connection.
     var isOver: Bool { state.read(\.isOver) }
 
-    /// As if its process ended.
+    /// As if its process had exited.
     func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }

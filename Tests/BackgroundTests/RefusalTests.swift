@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// What background sessions do not do, and say so at once.
+/// What background sessions do not support fails at once with a reason.
 @Suite(.timeLimit(.minutes(2)))
 struct RefusalTests {
     private func withProgram(
@@ -34,7 +34,7 @@ struct RefusalTests {
         ("data", "do not support data tasks"), ("uploadData", "background sessions can only upload files"),
         ("uploadStream", "background sessions can only upload files"), ("taskDelegate", "task-specific delegates"),
     ])
-    func `a task that is told by the delegate fails with a reason`(kind: String, reason: String) async throws {
+    func `an unsupported task with a delegate fails with a reason`(kind: String, reason: String) async throws {
         try await withProgram { (program, server) async throws in
             program.tell("wrong", kind, "main", server.url().absoluteString)
             let line = try await program.line("completed ")
@@ -44,7 +44,7 @@ struct RefusalTests {
     }
 
     @Test(arguments: ["dataHandler", "handler", "uploadHandler", "async", "asyncDownload"])
-    func `a task that is told otherwise fails with a reason`(kind: String) async throws {
+    func `an unsupported task with a completion handler or an async method fails with a reason`(kind: String) async throws {
         try await withProgram { (program, server) async throws in
             program.tell("wrong", kind, "main", server.url().absoluteString)
             let line = try await program.line("failed ")
@@ -95,7 +95,7 @@ struct RefusalTests {
     // MARK: Sessions
 
     @Test(arguments: ["empty", "long", "zero"])
-    func `an identifier is neither empty nor without bounds`(kind: String) async throws {
+    func `an invalid identifier is refused`(kind: String) async throws {
         let identifier = ["empty": "", "long": String(repeating: "x", count: 1025)][kind] ?? "nul\u{0}"
         try await withProgram("identifier=\(identifier)") { (program, server) async throws in
             let line = try await program.line("invalid main")
@@ -107,7 +107,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a shared container without a name is none`() async throws {
+    @Test func `a shared container without a name is refused`() async throws {
         try await withProgram("container=") { (program, _) async throws in
             #expect(try await program.line("invalid main").hasPrefix("invalid main -995 {"))
             try await program.leave()
@@ -119,7 +119,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `an identifier has one session in one process, and the first goes on`() async throws {
+    @Test func `a second session with an identifier in a process is refused, and the first continues`() async throws {
         try await withProgram(requests: 1) { (program, server) async throws in
             program.tell("session", "second", "identifier=main")
             #expect(try await program.line("invalid second").hasPrefix("invalid second -996 {"))
@@ -133,7 +133,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `an identifier of a program is in use by one process, and free when that is gone`() async throws {
+    @Test func `an identifier is in use by one process at a time, and free when that is gone`() async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let first = try place.start("first")
@@ -154,7 +154,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a session that was invalidated makes room for another one`() async throws {
+    @Test func `an invalidated session makes its identifier available`() async throws {
         try await withProgram(requests: 1) { (program, server) async throws in
             program.tell("invalidate", "main")
             #expect(try await program.line("invalid main") == "invalid main ok")
@@ -167,7 +167,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `without a daemon a session is disconnected, and says what is missing`() async throws {
+    @Test func `without a daemon a session is disconnected with the reason`() async throws {
         try await withProgram(variables: ["URLSESSIOND": "/nonexistent/urlsessiond"]) { (program, server) async throws in
             let line = try await program.line("invalid main")
             #expect(line.hasPrefix("invalid main -997 {") && line.contains("/nonexistent/urlsessiond"), "\(line)")
@@ -178,7 +178,7 @@ struct RefusalTests {
         }
     }
 
-    @Test func `a daemon that goes away and cannot be had again disconnects the session and its tasks`() async throws {
+    @Test func `losing the daemon for good disconnects the session and its tasks`() async throws {
         try await withScriptedServer(reply: { _ in .raw("").then(.gate("never")) }) { (server) async throws in
             try await withBackgroundPlace(leaves: nil) { (place) async throws in
                 let program = try place.start("one")

@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Sessions that were never good for anything, and sessions whose roots are the environment's.
+/// Sessions that are refused from the start, and sessions with trust roots from the environment.
 @Suite(.timeLimit(.minutes(2)))
 struct RefusedSessionTests {
     private final class Delegate: NSObject, URLSessionDownloadDelegate {
@@ -29,7 +29,7 @@ struct RefusedSessionTests {
         }
     }
 
-    @Test func `that it is invalid is a refused session's last message, whatever was made of it before`() async throws {
+    @Test func `the last call of a refused session is that it is invalid, whatever tasks it had`() async throws {
         let (delegate, queue) = (Delegate(), OperationQueue())
         queue.maxConcurrentOperationCount = 1
         queue.isSuspended = true
@@ -38,7 +38,7 @@ struct RefusedSessionTests {
         task.resume()
         queue.isSuspended = false
         while task.state != .completed { await Task.yield() }
-        // Behind whatever is said of it.
+        // After all other calls.
         await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
         await withCheckedContinuation { continuation in queue.addOperation { continuation.resume() } }
         #expect(delegate.calls.read { $0 } == ["invalid"])
@@ -46,7 +46,7 @@ struct RefusedSessionTests {
     }
 
     @Test(arguments: [true, false])
-    func `the roots that a program's environment names are its background sessions' as well`(isFile: Bool) async throws {
+    func `background sessions use the trust roots of their program's environment`(isFile: Bool) async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { .ok($0.path) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in

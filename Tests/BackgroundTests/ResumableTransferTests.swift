@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Uploads of background sessions that the server lets continue: whole in the end, and no byte twice that it has.
+/// Resumable uploads of background sessions: complete in the end, and no byte that the server has is sent again.
 @Suite(.timeLimit(.minutes(2)))
 struct ResumableTransferTests {
     private typealias Fault = UploadServer.Fault
@@ -27,10 +27,10 @@ struct ResumableTransferTests {
         return program
     }
 
-    /// Waits until the server stands in the midst of the upload, and the daemon has kept where it is.
+    /// Waits until the server has paused in the upload, and the daemon has stored the position.
     private static func middle(_ server: UploadServer, _ program: ProgramHandle, held: Int = 1) async throws {
         _ = try await server.requests { $0.filter { $0.isHeld == true }.count >= held }
-        // What is kept later is kept after it.
+        // Later changes are stored after it.
         program.tell("describe", "main.1", "held\(held)")
         program.tell("sync")
         try await program.line("synced", number: held - 1)
@@ -41,7 +41,7 @@ struct ResumableTransferTests {
         #expect(try server.content() == Data(content))
         let requests = server.requests
         if let methods { #expect(requests.map(\.method) == methods) }
-        #expect(requests.map(\.received).reduce(0, +) == content.count, "a byte was sent twice that the server had")
+        #expect(requests.map(\.received).reduce(0, +) == content.count, "a byte that the server had was sent again")
         #expect(!requests.contains { $0.method == "DELETE" })
     }
 
@@ -50,7 +50,7 @@ struct ResumableTransferTests {
         #expect(lines.filter { $0.hasPrefix("data \(task) ") } == ["data \(task) stored \(content.count)"])
     }
 
-    @Test func `an upload whose connection is cut continues`() async throws {
+    @Test func `an upload whose connection is lost continues`() async throws {
         let server = try UploadServer(
             UploadServer.Plan(faults: [Fault("PUT", cut: 1_000_000), Fault("PATCH", cut: 2_000_000)]))
         try await withBackgroundPlace { (place) async throws in
@@ -62,7 +62,7 @@ struct ResumableTransferTests {
         }
     }
 
-    @Test func `an upload whose daemon is killed, twice, continues`() async throws {
+    @Test func `an upload whose daemon is killed twice continues`() async throws {
         let server = try UploadServer(
             UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000), Fault("PATCH", holds: 2_000_000)]))
         try await withBackgroundPlace { (place) async throws in
@@ -86,7 +86,7 @@ struct ResumableTransferTests {
             let before = try Self.begin(server, place)
             try await Self.middle(server, before)
             try await before.kill()
-            // What is in the buffers of a connection that is lost is not read.
+            // Bytes in the buffers of a lost connection are not read.
             if daemonDies { place.killDaemon() } else { server.release() }
             let after = try place.start("after")
             after.tell("session", "main")
@@ -98,7 +98,7 @@ struct ResumableTransferTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `an upload that is suspended in the midst continues`(daemonDies: Bool) async throws {
+    @Test(arguments: [true, false]) func `a suspended upload continues`(daemonDies: Bool) async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
@@ -107,7 +107,7 @@ struct ResumableTransferTests {
             try await program.line("did suspend main.1")
             program.tell("sync")
             try await program.line("synced", number: 1)
-            // What is in the buffers of a connection that is given up is not read.
+            // Bytes in the buffers of an abandoned connection are not read.
             if daemonDies { place.killDaemon() }
             program.tell("resume", "main.1")
             try await program.line("completed main.1 ok status=200")
@@ -117,7 +117,7 @@ struct ResumableTransferTests {
         }
     }
 
-    @Test func `an upload that the program cancels is forgotten by the server`() async throws {
+    @Test func `the server forgets an upload that the program cancels`() async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
         try await withBackgroundPlace { (place) async throws in
             let program = try Self.begin(server, place)
@@ -131,7 +131,7 @@ struct ResumableTransferTests {
         }
     }
 
-    @Test(arguments: [true, false]) func `an upload that is cancelled with resume data continues as another task`(
+    @Test(arguments: [true, false]) func `an upload that is canceled with resume data continues as another task`(
         daemonDies: Bool
     ) async throws {
         let server = try UploadServer(UploadServer.Plan(faults: [Fault("PUT", holds: 1_000_000)]))
@@ -150,7 +150,7 @@ struct ResumableTransferTests {
         }
     }
 
-    @Test func `an upload that the server has forgotten begins anew`() async throws {
+    @Test func `an upload that the server has forgotten restarts`() async throws {
         let server = try UploadServer(
             UploadServer.Plan(faults: [Fault("PUT", cut: 1_000_000), Fault("HEAD", status: 404, fields: [])]))
         try await withBackgroundPlace { (place) async throws in

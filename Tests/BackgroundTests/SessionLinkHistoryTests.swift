@@ -13,7 +13,7 @@ import LoadingModel
 import SeededNumbers
 import Testing
 
-/// A session, its program, and daemons that come and go at any moment, one thing after another at random.
+/// A session, its program, and daemons that come and go, in random order.
 private struct SessionHistory {
     private var numbers: SeededNumbers
     private var link: SessionLink
@@ -23,23 +23,23 @@ private struct SessionHistory {
     private var next = 1
     private var submitted: Set<TaskID> = []
     private var ends: [TaskID: Int] = [:]
-    /// Ends that were told, of which the program has not said so yet.
+    /// Ends that the program was told of and has not confirmed.
     private var heard: [TaskID] = []
-    /// Said to be told, and not forgotten.
+    /// Confirmed and not yet forgotten.
     private var told: Set<TaskID> = []
     private var accepted: Set<TaskID> = []
 
     // The connection.
     private var isOpen = false
-    /// What was said on it, and not read.
+    /// Messages sent on it that are not yet read.
     private var wire: [ClientMessage] = []
-    /// What the daemon says next.
+    /// The daemon's next messages.
     private var words: [DaemonMessage] = []
     private var saidHere: Set<TaskID> = []
     private var known: Set<TaskID> = []
     private var greeted = false
 
-    // What is durable of the daemon.
+    // The daemon's durable tasks, and whether they have ended.
     private var kept: [TaskID: Bool] = [:]
 
     init(seed: UInt64) {
@@ -76,12 +76,12 @@ private struct SessionHistory {
     }
 
     private mutating func say(_ message: ClientMessage) {
-        check(isOpen, "\(message) is said to nobody")
+        check(isOpen, "\(message) is sent without a connection")
         switch message {
         case .submit(let order):
             let task = order.task.id
-            check(saidHere.insert(task).inserted, "task \(task) is said twice to one daemon")
-            check(!accepted.contains(task), "task \(task) is said again though it was accepted")
+            check(saidHere.insert(task).inserted, "task \(task) is submitted twice to one daemon")
+            check(!accepted.contains(task), "task \(task) is submitted again although it was accepted")
         case .attach(let attachment):
             check(attachment.told == told.sorted(), "\(attachment.told) and not \(told.sorted()) were told")
         default: break
@@ -98,10 +98,10 @@ private struct SessionHistory {
     private mutating func acknowledge() {
         guard !heard.isEmpty else { return }
         let task = heard.remove(at: numbers.next(below: heard.count))
-        // Of one that no daemon has for certain none is told.
+        // If no daemon is known to have the task, its end is not confirmed.
         if accepted.contains(task) { told.insert(task) }
         handle(.told(task))
-        check(link.waits(for: .forgotten(task)) == (told.contains(task) && link.loss == nil), "task \(task) is waited for")
+        check(link.waits(for: .forgotten(task)) == (told.contains(task) && link.loss == nil), "task \(task) has a wrong waiter")
         handle(.concluded(task))
     }
 
@@ -127,7 +127,7 @@ private struct SessionHistory {
     }
 
     private mutating func forget(_ task: TaskID) {
-        check(ends[task] != nil, "task \(task) is to be forgotten before it was told")
+        check(ends[task] != nil, "task \(task) is forgotten before its end was told")
         kept[task] = nil
         words.append(.forgotten(task))
     }
@@ -185,7 +185,7 @@ private struct SessionHistory {
         }
     }
 
-    /// - Returns: What was wrong first.
+    /// - Returns: The first fault.
     mutating func run() -> String? {
         for _ in 0..<1_500 {
             step()
@@ -194,7 +194,7 @@ private struct SessionHistory {
         return numbers.next(below: 2) == 0 ? comeToRest() : lose()
     }
 
-    /// Everything is said, heard and told.
+    /// Everything is sent, received and told.
     private mutating func comeToRest() -> String? {
         for _ in 0..<4 {
             open()
@@ -208,7 +208,7 @@ private struct SessionHistory {
         }
         check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) are lost")
         check(kept.isEmpty && told.isEmpty, "\(kept.keys.sorted()) are not forgotten")
-        check(!link.waits(for: .accepted(link.sequence)), "an order is waited for")
+        check(!link.waits(for: .accepted(link.sequence)), "there is still a waiter for an order")
         return fault
     }
 
@@ -218,14 +218,14 @@ private struct SessionHistory {
         check(Set(ends.keys) == submitted, "\(submitted.subtracting(ends.keys)) have no end")
         let waiters: [SessionLink.Waiter] =
             [.attached, .accepted(link.sequence), .question] + submitted.map { .forgotten($0) }
-        for waiter in waiters { check(!link.waits(for: waiter), "\(waiter) is waited for") }
+        for waiter in waiters { check(!link.waits(for: waiter), "\(waiter) is still waited for") }
         return fault
     }
 }
 
 @Suite struct SessionLinkHistoryTests {
     @Test(arguments: 0..<300 as Range<UInt64>)
-    func `nothing is lost, said twice, or forgotten before its time`(seed: UInt64) {
+    func `nothing is lost, told twice, or forgotten too early`(seed: UInt64) {
         var history = SessionHistory(seed: seed)
         let fault = history.run()
         #expect(fault == nil)

@@ -14,7 +14,7 @@ import LoadingModel
 import SeededNumbers
 import Testing
 
-/// What a session does with what happens to it, one thing after another.
+/// The actions of a session's link for sequences of events.
 @Suite struct SessionLinkTests {
     private static func order(_ task: TaskID, created: Double = 7) -> BackgroundOrder {
         BackgroundOrder(
@@ -58,7 +58,7 @@ import Testing
         return said(actions + link.handle(.heard(.attached(lastTask: last))))
     }
 
-    /// Actions as texts.
+    /// Actions as text.
     private static func said(_ actions: [SessionLink.Action]) -> [String] {
         actions.map { action in
             switch action {
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    /// One thing after another, and what follows from each.
+    /// Sends events and compares the resulting actions.
     private static func expect(_ link: inout SessionLink, _ steps: [(SessionLink.Event, [String])]) {
         for (index, (event, expected)) in steps.enumerated() {
             #expect(said(link.handle(event)) == expected, "step \(index)")
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: Joining
 
-    @Test func `a session says hello and joins, and its thread stays for as long as it is joined`() {
+    @Test func `a session says hello and attaches, and its thread stays while it is attached`() {
         var link = Self.link(isJoined: false)
         #expect(!link.isJoining && !link.waits(for: .attached))
         Self.expect(
@@ -118,13 +118,13 @@ import Testing
         #expect(link.isAttached && !link.waits(for: .attached) && link.lastTask == 5 && link.known.count == 1)
     }
 
-    @Test func `a daemon that was not said hello to does not have the session`() {
+    @Test func `a daemon that was not sent a hello does not have the session`() {
         var link = Self.link()
         Self.expect(&link, [(.closed, []), (.heard(.attached(lastTask: 1)), [])])
         #expect(link.isJoining)
     }
 
-    @Test func `an order that was not accepted is said to the next daemon, with what is wanted of it`() {
+    @Test func `an order that was not accepted is sent to the next daemon with its commands`() {
         var link = Self.link()
         var notes = BackgroundOrder.Notes()
         notes.description = "d"
@@ -133,7 +133,7 @@ import Testing
             [
                 (.submit(Self.order(1)), ["say submit 1"]), (.submit(Self.order(2)), ["say submit 2"]),
                 (.heard(.accepted([2])), []), (.closed, []),
-                // Nobody is there to hear it.
+                // There is no connection.
                 (.command(.suspend, 1), []), (.command(.setPriority(0.25), 1), []), (.note(notes, 1), []),
                 (.command(.cancel, 2), []), (.submit(Self.order(3)), []), (.command(.cancel, 4), []),
             ])
@@ -144,7 +144,7 @@ import Testing
             ])
     }
 
-    @Test func `an order that the daemon has already is not said again`() {
+    @Test func `an order that the daemon already has is not sent again`() {
         var link = Self.link()
         Self.expect(&link, [(.submit(Self.order(1)), ["say submit 1"]), (.closed, [])])
         #expect(link.waits(for: .accepted(1)))
@@ -152,7 +152,7 @@ import Testing
         #expect(!link.waits(for: .accepted(1)))
     }
 
-    @Test func `a task that the daemon has no more fails`() {
+    @Test func `a task that the daemon no longer has fails`() {
         var link = Self.link(known: [Self.known(1), Self.known(2)])
         Self.expect(&link, [(.closed, [])])
         #expect(
@@ -162,7 +162,7 @@ import Testing
         Self.expect(&link, [(.heard(Self.finished(1)), []), (.heard(Self.finished(2)), ["tell 2 finished"])])
     }
 
-    @Test func `a task that ended is wanted nothing of`() {
+    @Test func `no commands are sent for an ended task`() {
         var link = Self.link(known: [Self.known(1)])
         Self.expect(&link, [(.command(.cancel, 1), ["say cancel 1"]), (.closed, [])])
         #expect(Self.join(&link, [Self.known(1, .ended)]) == ["say hello", "say attach []", "endure"])
@@ -170,7 +170,7 @@ import Testing
 
     // MARK: Ends
 
-    @Test func `an end is told once, and said to be told until it is forgotten`() {
+    @Test func `an end is told once, and confirmed until it is forgotten`() {
         var link = Self.link()
         Self.expect(
             &link,
@@ -189,7 +189,7 @@ import Testing
         #expect(Self.join(&link) == ["say hello", "say attach []", "endure"])
     }
 
-    @Test func `who was made to wait too long for one that is forgotten does not wait for others`() {
+    @Test func `a program that waited too long for one task to be forgotten does not wait for others`() {
         var link = Self.link(known: [Self.known(1, .ended), Self.known(2, .ended)])
         _ = link.handle(.told(1))
         #expect(link.waits(for: .forgotten(1)))
@@ -200,7 +200,7 @@ import Testing
         #expect(link.waits(for: .forgotten(2)))
     }
 
-    @Test func `an upload's answer is told as data before its end`() {
+    @Test func `an upload's response is delivered as data before its end`() {
         let outcome = TaskOutcome(
             result: .success(.collected(Data([1]))),
             response: URL(string: "http://a/").map {
@@ -211,7 +211,7 @@ import Testing
         Self.expect(&link, [(.heard(.event(.finished(outcome), 1)), ["tell 1 response", "tell 1 data", "tell 1 finished"])])
     }
 
-    @Test func `a task that is not taken ends, and needs no word to the daemon`() {
+    @Test func `a rejected task ends without a message to the daemon`() {
         var link = Self.link()
         Self.expect(
             &link,
@@ -221,9 +221,9 @@ import Testing
         #expect(!link.waits(for: .accepted(1)))
     }
 
-    // MARK: What waited for the program
+    // MARK: Events held for the program
 
-    @Test func `what comes before the program has its tasks is held, and handed over in order`() {
+    @Test func `events that come before the program has its tasks are held and delivered in order`() {
         var link = Self.link(isAwaited: true, known: [Self.known(1, .ended), Self.known(2)], hasBegun: false)
         Self.expect(
             &link,
@@ -235,7 +235,7 @@ import Testing
             ])
     }
 
-    @Test func `a program that was started for a question is not told that this was all before it answered`() {
+    @Test func `a program that was started for a question gets its farewell after the answer`() {
         var link = Self.link(isAwaited: true, known: [Self.known(1)], hasBegun: false)
         Self.expect(&link, [(.begin, [])])
         #expect(link.waits(for: .question))
@@ -249,12 +249,12 @@ import Testing
             ])
     }
 
-    @Test func `one for which there is no question any more is told so`() {
+    @Test func `a program whose question no longer exists gets its farewell`() {
         var link = Self.link(isAwaited: true, hasBegun: false)
         Self.expect(&link, [(.begin, []), (.deliver, []), (.notAsked, ["farewell"]), (.notAsked, [])])
     }
 
-    @Test func `a question is answered to the connection alone that asked`() {
+    @Test func `an answer is sent only on the connection that asked`() {
         var link = Self.link(known: [Self.known(1)])
         Self.expect(&link, [(.heard(.question(Self.question, 1, question: 1)), ["ask 1 1 1"]), (.closed, [])])
         Self.join(&link, [Self.known(1)])
@@ -269,10 +269,10 @@ import Testing
 
     // MARK: Losses
 
-    @Test func `tasks of a session that was lost are given up, and their ends are nobody's`() {
+    @Test func `tasks of a lost session are canceled, and their ends are not delivered`() {
         var link = Self.link(losses: [1: 7, 2: 7, 3: 7], isJoined: false)
         _ = link.handle(.join(losses: [1: 7, 2: 7, 3: 7, 4: 7]))
-        // The third is another task by now; the fourth is not there.
+        // The third is another task by now; the fourth does not exist.
         let known = [Self.known(1), Self.known(2, .ended), Self.known(3, created: 8)]
         #expect(Self.join(&link, known) == ["say hello", "say attach []", "endure", "say cancel 1"])
         #expect(link.known.map(\.order.task.id) == [3])
@@ -287,7 +287,7 @@ import Testing
 
     // MARK: The end of it
 
-    @Test func `a session that is lost fails its tasks once, and whoever waits is let go`() {
+    @Test func `a lost session fails its tasks once and releases its waiters`() {
         var link = Self.link(known: [Self.known(1), Self.known(2)])
         Self.expect(
             &link,
@@ -304,14 +304,14 @@ import Testing
         }
     }
 
-    @Test func `another process that has the session has its tasks as well`() {
+    @Test func `a session in use by another process fails its tasks`() {
         var link = Self.link(known: [Self.known(1)])
         Self.expect(&link, [(.closed, [])])
         let inUse = LoadError(.backgroundSessionInUse, "in use")
         Self.expect(&link, [(.lose(inUse), ["close", "fail 1 in use", "report in use"])])
     }
 
-    @Test func `a session that was left takes nothing, and says nothing`() {
+    @Test func `a session that was left accepts nothing and sends nothing`() {
         var link = Self.link(known: [Self.known(1)])
         Self.expect(
             &link,
@@ -327,7 +327,7 @@ import Testing
         Self.expect(&refused, [(.refuse(Self.lost), ["close"]), (.submit(Self.order(1)), ["reject 1 gone"])])
     }
 
-    @Test func `a request is answered once, and by nothing where the connection ends or nobody wants it`() {
+    @Test func `a request gets one reply, which is empty if the connection ends or the caller gives up`() {
         let renew = { ClientMessage.renew(.flush, request: $0) }
         var link = Self.link()
         Self.expect(

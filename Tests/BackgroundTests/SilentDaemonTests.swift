@@ -14,10 +14,10 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// Daemons that listen and do not do their part: nobody waits for them without end, and nothing is said that is not so.
+/// Daemons that listen and do not answer: no caller waits forever, and no result is made up.
 @Suite(.timeLimit(.minutes(2)))
 struct SilentDaemonTests {
-    /// Hears what becomes of a task.
+    /// Receives the events of a task.
     private final class Client: LoadClient {
         let events = Watched<[TaskEvent]>([])
         let replies = Watched<[@Sendable (TaskAnswer) -> Void]>([])
@@ -53,7 +53,7 @@ struct SilentDaemonTests {
             created: 7)
     }
 
-    /// Greets, and lets a session in.
+    /// Sends a welcome, and lets a session attach.
     private static func greets(_ message: ClientMessage) -> [DaemonMessage] {
         switch message {
         case .hello: [.welcome(version: MessageCoding.version)]
@@ -62,7 +62,7 @@ struct SilentDaemonTests {
         }
     }
 
-    /// Calls what blocks from a thread of its own.
+    /// Runs blocking code on a thread of its own.
     private func blocking<Value: Sendable>(_ work: @escaping @Sendable () -> Value) async throws -> Value {
         let result = Watched<Value?>(nil)
         Thread.detachNewThread {
@@ -72,7 +72,7 @@ struct SilentDaemonTests {
         return try await result.value { $0 }
     }
 
-    /// Joins, or says why that is not possible.
+    /// Attaches, or returns the reason of the failure.
     private func join(_ session: RemoteSession) async throws -> LoadError.Kind? {
         try await blocking { () -> LoadError.Kind? in
             do throws(LoadError) {
@@ -84,16 +84,16 @@ struct SilentDaemonTests {
         }
     }
 
-    @Test func `a daemon that does not greet is given up, and its connection is ended`() async throws {
+    @Test func `a daemon without a welcome times out, and its connection is closed`() async throws {
         let daemon = try FakeDaemon { _, _ in [] }
         let session = Self.session(daemon)
         #expect(try await join(session) == .backgroundSessionDisconnected)
         try await daemon.hears(0) { $0.isOver ? () : nil }
     }
 
-    @Test func `a session that is let go while it is joined leaves no connection`() async throws {
+    @Test func `a session that is detached while it attaches leaves no connection`() async throws {
         let daemon = try FakeDaemon { _, _ in [] }
-        // It does not come to an end by itself.
+        // It does not time out.
         let session = Self.session(daemon, patience: 1000)
         let joined = Task { try await join(session) }
         try await daemon.hears(0) { $0.messages.count == 2 ? () : nil }
@@ -103,7 +103,7 @@ struct SilentDaemonTests {
         #expect(daemon.visitCount == 1)
     }
 
-    @Test func `an order that a daemon never takes fails, when it was said to another one, too`() async throws {
+    @Test func `an order that no daemon accepts fails after it was sent to two`() async throws {
         let daemon = try FakeDaemon { message, _ in Self.greets(message) }
         let session = Self.session(daemon)
         #expect(try await join(session) == nil)
@@ -120,7 +120,7 @@ struct SilentDaemonTests {
         #expect(session.loss?.kind == .backgroundSessionDisconnected)
     }
 
-    @Test func `a question that waited for the program is answered on the connection that asked it alone`() async throws {
+    @Test func `a held question is answered only on the connection that asked it`() async throws {
         let question = TaskQuestion.delayedRequest(LoadRequest(url: URL(string: "http://127.0.0.1:1/")))
         let daemon = try FakeDaemon { message, number in
             switch message {
@@ -143,7 +143,7 @@ struct SilentDaemonTests {
         try await first.value { $0 ? () : nil }
         daemon.end(0)
         try await daemon.hears(0) { $0.isOver ? () : nil }
-        // What is accepted now was so behind the question.
+        // The daemon accepts this order after it has sent the question.
         #expect(session.submit(Self.order(2), client: Client()))
         try await blocking { session.wake() }
         session.begin(eventsTold: {}, loss: { _ in })
@@ -157,7 +157,7 @@ struct SilentDaemonTests {
         #expect(answers == [[1, 1]])
     }
 
-    @Test func `who asks for proxies and gives up is told that it was cancelled`() async throws {
+    @Test func `a canceled request for proxies is reported as canceled`() async throws {
         let daemon = try FakeDaemon { message, _ in Self.greets(message) }
         let session = Self.session(daemon)
         #expect(try await join(session) == nil)
@@ -179,7 +179,7 @@ struct SilentDaemonTests {
 
     // MARK: The user's tool
 
-    /// What becomes of a request.
+    /// The result of a request.
     private func outcome(_ daemon: FakeDaemon) async throws -> String {
         let manager = try #require(ManagerConnection.open(daemon.place, patience: 1))
         do throws(LoadError) {
@@ -201,7 +201,7 @@ struct SilentDaemonTests {
                 }) == "answered")
     }
 
-    @Test func `a list that a daemon does not finish is none`() async throws {
+    @Test func `a list that a daemon does not finish is an error`() async throws {
         let daemon = try FakeDaemon { message, _ in
             if case .manage(_, let request) = message { return [.transfers([], request: request, isLast: false)] }
             return Self.greets(message)

@@ -13,14 +13,14 @@ import LoadingModel
 import LoadingTestKit
 import Testing
 
-/// What a program is told of its transfers, wherever it was while they went on.
+/// Events that a program receives of its transfers, whether or not it was running while they happened.
 @Suite(.timeLimit(.minutes(3)))
 struct SituationTests {
     private static let first = ScriptedFile.pattern(300_000, seed: 1)
     private static let second = ScriptedFile.pattern(200_000, seed: 2)
 
-    /// `/first` and `/second` are files; with `?gate=NAME` 100 000 bytes come, and the rest when the gate is open; `/upload` takes what
-    /// comes.
+    /// `/first` and `/second` are files; with `?gate=NAME` 100 000 bytes are sent, and the rest when the gate is open; `/upload`
+    /// accepts any body.
     private static func reply(_ request: RecordedRequest) -> ScriptedReply {
         if request.path == "/upload" { return .ok("taken \(request.bodyLength)") }
         let file = ScriptedFile(request.path == "/first" ? first : second, entityTag: "\"\(request.path)\"")
@@ -39,9 +39,9 @@ struct SituationTests {
         }
     }
 
-    // MARK: The four
+    // MARK: The four situations
 
-    @Test func `a program that is there all the time is told as by any session`() async throws {
+    @Test func `a program that keeps running gets the calls of any session`() async throws {
         try await withPlace { (place, server) async throws in
             let file = try place.write("an upload".utf8, to: "upload")
             let program = try place.start("one")
@@ -64,7 +64,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `a program that was gone until all was done is told of everything, then that this was all`() async throws {
+    @Test func `a program that was away until all transfers ended is told of everything, then gets the farewell`() async throws {
         try await withPlace { (place, server) async throws in
             let before = try place.start("before")
             before.tell("session", "main")
@@ -96,7 +96,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `a program that is back in the middle is told what ended, and the rest goes on`() async throws {
+    @Test func `a program that returns early is told what ended, and the rest continues`() async throws {
         try await withPlace { (place, server) async throws in
             let before = try place.start("before")
             before.tell("session", "main")
@@ -120,7 +120,7 @@ struct SituationTests {
         }
     }
 
-    /// One ends while the program is away, the other one when it is back.
+    /// One ends while the program is away, the other one after it has returned.
     private func proceed(_ place: BackgroundPlace, _ server: ScriptedServer) async throws {
         let manager = try place.manager()
         manager.tell("watch")
@@ -141,7 +141,7 @@ struct SituationTests {
         #expect(!after.lines.contains { $0.hasPrefix("completed main.2") })
         server.open("second")
         try await after.line("completed main.2 ok gone")
-        // Numbers go on where they were.
+        // The numbers of tasks continue.
         after.tell("download", "main", server.url("/first").absoluteString, "c")
         try await after.line("completed main.3 ok")
         try await after.leave()
@@ -152,7 +152,7 @@ struct SituationTests {
         #expect(server.requests.count == 3)
     }
 
-    @Test func `a program that comes back finds its tasks, however large they are together`() async throws {
+    @Test func `a returning program finds its tasks, however large they are together`() async throws {
         try await withPlace { (place, server) async throws in
             let count = 52
             let starter = try place.start("starter")
@@ -188,9 +188,9 @@ struct SituationTests {
         }
     }
 
-    // MARK: Whose it is
+    // MARK: Ownership
 
-    @Test func `another identifier and another program get nothing of it`() async throws {
+    @Test func `another identifier and another program have no access to the tasks`() async throws {
         try await withPlace { (place, server) async throws in
             let owner = try place.start("owner")
             owner.tell("take", "block")
@@ -206,7 +206,7 @@ struct SituationTests {
                 stranger.tell("session", name)
                 stranger.tell("tasks", name)
                 #expect(try await stranger.line("tasks") == "tasks \(name): ")
-                // Its tasks have numbers of their own.
+                // The numbers of its tasks start over.
                 stranger.tell("download", name, server.url("/second").absoluteString, label)
                 try await stranger.line("completed \(name).1 ok")
                 try await stranger.leave()
@@ -221,9 +221,9 @@ struct SituationTests {
         }
     }
 
-    // MARK: Files that are handed over
+    // MARK: Handing over files
 
-    @Test func `a program that dies with a file in its hands gets it again`() async throws {
+    @Test func `a program that dies while it handles a file gets it again`() async throws {
         try await withPlace { (place, server) async throws in
             var program = try place.start("first")
             program.tell("take", "die")
@@ -247,7 +247,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `a program that dies after it moved the file gets it again, and whole`() async throws {
+    @Test func `a program that dies after it moved the file gets it again, complete`() async throws {
         try await withPlace { (place, server) async throws in
             var program = try place.start("first")
             program.tell("take", "moveAndDie")
@@ -265,7 +265,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `a file that is not moved is gone when the callback returns`() async throws {
+    @Test func `a file that is not moved is removed when the callback returns`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one")
             program.tell("take", "leave")
@@ -276,7 +276,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `what a program did to its file in place does not come back: it is downloaded anew`() async throws {
+    @Test func `a file that its program modified in place is downloaded again`() async throws {
         try await withPlace { (place, server) async throws in
             var program = try place.start("first")
             program.tell("take", "scribbleAndDie")

@@ -11,13 +11,13 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Where files come to, and when transfers begin.
+/// Where received files are stored, and when transfers begin.
 @Suite(.timeLimit(.minutes(2)))
 struct SpoolTests {
-    @Test func `a spool on another file system than the program's works`() async throws {
+    @Test func `a spool on a different file system than the program's works`() async throws {
         let spool = "/dev/shm/bg-\(UUID().uuidString.prefix(8).lowercased())"
         let file = ScriptedFile(ScriptedFile.pattern(400_000))
-        // Which is not the daemon's alone.
+        // The folder also has files of others.
         let files = FileManager.default
         try files.createDirectory(atPath: spool + "/1", withIntermediateDirectories: true)
         try files.createDirectory(atPath: spool + "/photos", withIntermediateDirectories: true)
@@ -42,7 +42,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `what somebody else has in the daemon's folder stays there`() async throws {
+    @Test func `files of others in the daemon's folder are kept`() async throws {
         try await withScriptedServer(reply: { _ in .ok("content") }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let spool = place.home.appendingPathComponent("state/urlloading/background/spool")
@@ -57,7 +57,7 @@ struct SpoolTests {
                 }
                 try files.createDirectory(
                     at: spool, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                // Where a session's folder would be.
+                // The name that the folder of a session would have.
                 try files.createSymbolicLink(at: spool.appendingPathComponent("7"), withDestinationURL: folder)
                 let program = try place.start("one")
                 program.tell("session", "main")
@@ -69,7 +69,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `a file whose name has the highest number that there is stops no order`() async throws {
+    @Test func `a file with the highest possible number in its name does not prevent orders`() async throws {
         try await withScriptedServer(reply: { .ok($0.target) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in
                 let folder = place.home.appendingPathComponent("state/urlloading/background/spool/1")
@@ -113,7 +113,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `a task begins no earlier than it says, when its delegate was asked`() async throws {
+    @Test func `a task begins no earlier than its date, after its delegate was asked`() async throws {
         try await withDelayed("") { (place, program, server) async throws in
             try await program.line("completed main.1 ok")
             try await program.leave()
@@ -122,7 +122,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `a delegate has another request sent`() async throws {
+    @Test func `a delegate replaces the request`() async throws {
         try await withDelayed("?replace") { (place, program, server) async throws in
             #expect(try await program.line("completed main.1 ok").hasSuffix("url=/other"))
             try await program.leave()
@@ -130,7 +130,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `a delegate has the task cancelled`() async throws {
+    @Test func `a delegate cancels the task`() async throws {
         try await withDelayed("?cancel") { (_, program, server) async throws in
             #expect(try await program.line("completed main.1").hasPrefix("completed main.1 -999 {"))
             try await program.leave()
@@ -138,7 +138,7 @@ struct SpoolTests {
         }
     }
 
-    @Test func `a task begins at its time when its program is away`() async throws {
+    @Test func `a task begins at its date while its program is away`() async throws {
         try await withDelayed("", seconds: 5) { (place, program, server) async throws in
             try await program.leave()
             try await server.waitForRequests(1)

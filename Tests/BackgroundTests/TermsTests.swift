@@ -11,10 +11,10 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The user says when transfers may run, and how fast.
+/// The user's limits on when transfers run, and how fast.
 @Suite(.timeLimit(.minutes(2)))
 struct TermsTests {
-    /// The clock of the daemon's shows hours that are as far from the machine's as a test says.
+    /// The test can set the daemon's clock ahead.
     private func withClock(
         reply: @escaping @Sendable (RecordedRequest) throws -> ScriptedReply,
         _ test: (BackgroundPlace, ScriptedServer, DaemonFaults) async throws -> Void
@@ -30,7 +30,7 @@ struct TermsTests {
         }
     }
 
-    /// Three hours of each day that begin in so many from now, or somewhat earlier.
+    /// Three hours of each day that begin `hours` hours from now, or somewhat earlier.
     private static func hours(in hours: Int) -> String {
         let hour = Int(Date().timeIntervalSince1970 / 3600) + hours
         return "\(hour % 24)-\((hour + 3) % 24)"
@@ -48,7 +48,7 @@ struct TermsTests {
         return (program, manager)
     }
 
-    @Test func `out of the hours no transfer begins, and one that runs is paused and goes on where it was`() async throws {
+    @Test func `outside the hours no transfer begins, and a running one is paused and resumes later`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         let reply: @Sendable (RecordedRequest) -> ScriptedReply = {
             guard $0.path != "/other" else { return .ok("other") }
@@ -70,7 +70,7 @@ struct TermsTests {
             program.tell("download", "main", server.url("/other").absoluteString, "b")
             try await manager.line("transfer main.2 waiting 0 (the hours ")
             #expect(server.requests.count == 1)
-            // Nobody tells the daemon that the clock was set.
+            // The daemon is not notified of the change of the clock.
             try faults.setClock(by: 13 * 3600)
             try await program.line("completed main.1 ok")
             try await program.line("completed main.2 ok")
@@ -80,7 +80,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `an upload that only waits for its response ends out of the hours, and is sent once`() async throws {
+    @Test func `an upload that only waits for its response finishes outside the hours, and is sent once`() async throws {
         try await withClock(reply: { _ in .ok("taken").after(.gate("g")) }) { (place, server, _) async throws in
             let program = try place.start("one")
             program.tell("session", "main")
@@ -100,7 +100,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `the hours hold for the daemon that takes over, and end when they are taken back`() async throws {
+    @Test func `the hours apply to the next daemon, and end when they are removed`() async throws {
         try await withClock(reply: { .ok($0.path) }) { (place, server, _) async throws in
             let program = try place.start("one")
             program.tell("session", "main")
@@ -123,7 +123,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `in slow mode transfers wait for what any of them moved, and all go on when it ends`() async throws {
+    @Test func `in slow mode transfers share the rate, and all continue when it ends`() async throws {
         let content = ScriptedFile.pattern(3_000_000)
         try await withClock(reply: { $0.path == "/b" ? .ok("b") : .ok(content) }) { (place, server, _) async throws in
             let (program, manager) = try await startInSlowMode(place)
@@ -142,7 +142,7 @@ struct TermsTests {
         }
     }
 
-    @Test func `an upload is slow, too`() async throws {
+    @Test func `slow mode applies to uploads`() async throws {
         try await withClock(reply: { _ in .ok("taken") }) { (place, server, _) async throws in
             let (program, manager) = try await startInSlowMode(place)
             let upload = try place.write(ScriptedFile.pattern(3_000_000), to: "upload")

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// How single transfers go: what is carried over to the daemon, and what it does when servers and files are not as they should be.
+/// Single transfers: which settings reach the daemon, and how it handles failing servers and files.
 @Suite(.timeLimit(.minutes(2)))
 struct TransferTests {
     /// A program with a session `main`.
@@ -30,9 +30,9 @@ struct TransferTests {
         }
     }
 
-    // MARK: What is carried over
+    // MARK: Settings
 
-    @Test func `redirects are followed, and the delegate is not asked`() async throws {
+    @Test func `redirects are followed without asking the delegate`() async throws {
         try await withProgram(reply: { request in
             switch request.path {
             case "/one": .redirect(302, to: "/two")
@@ -67,7 +67,7 @@ struct TransferTests {
             program.tell("download", "main", server.url().absoluteString, "b")
             try await program.line("completed main.2 ok")
             #expect(server.requests[1].header("Cookie")?.split(separator: "; ").sorted() == ["fresh=1", "taste=sweet"])
-            // What a server sets is in the program's storage, too.
+            // Cookies set by a server also reach the program's storage.
             program.tell("sync")
             try await program.line("synced")
             let later = try place.start("later")
@@ -77,7 +77,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a cookie that is no UTF-8 goes back as it came`() async throws {
+    @Test func `a cookie that is not UTF-8 is sent back unchanged`() async throws {
         let value = Array("a=caf".utf8) + [0xE9]
         let rest = "; Max-Age=1000\r\nContent-Length: 2\r\n\r\nok"
         let answer = Array("HTTP/1.1 200 OK\r\nSet-Cookie: ".utf8) + value + Array(rest.utf8)
@@ -96,7 +96,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a challenge reaches the program that runs`() async throws {
+    @Test func `a running program receives challenges`() async throws {
         try await withProgram(
             ["delegate=credential"],
             reply: { request in
@@ -111,7 +111,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a delegate that leaves a challenge to the library has the refusal as the result`() async throws {
+    @Test func `a delegate that chooses default handling for a challenge gets the 401 response`() async throws {
         try await withProgram(reply: { _ in .status(401, [("WWW-Authenticate", "Basic realm=\"tower\"")], body: "who?") }) {
             (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
@@ -120,7 +120,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `the proxy of the session is used`() async throws {
+    @Test func `the session's proxy is used`() async throws {
         try await withScriptedServer(reply: { _ in .ok("by proxy") }) { (proxy) async throws in
             try await withProgram(["proxy=\(proxy.port)"], reply: { _ in .ok("direct") }) {
                 (place, program, server) async throws in
@@ -133,10 +133,10 @@ struct TransferTests {
         }
     }
 
-    @Test func `no more connections are made to a host than the session allows`() async throws {
+    @Test func `the session's limit on connections per host is observed`() async throws {
         try await withProgram(["connections=1"], reply: { _ in .ok("content").then(.reach("sent")) }) {
             (place, program, server) async throws in
-            // Behind a head that does not end, nothing else is at the host.
+            // While it waits for the head of a response, no other request reaches the host.
             try await withScriptedServer(reply: { request in .ok("content").after(.gate(request.path)) }) { (slow) async throws in
                 for number in 1...3 { program.tell("download", "main", slow.url("/\(number)").absoluteString) }
                 try await slow.reached("/1")
@@ -154,7 +154,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `what the program says of a task later is there after its end`() async throws {
+    @Test func `later changes to a task's description are kept until it has ended`() async throws {
         try await withProgram(reply: { _ in .ok("content").after(.gate("g")) }) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "first")
             try await server.reached("g")
@@ -174,9 +174,9 @@ struct TransferTests {
         }
     }
 
-    // MARK: Servers that fail
+    // MARK: Failing servers
 
-    @Test func `a download whose connection breaks goes on`() async throws {
+    @Test func `a download whose connection is lost resumes`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withProgram(reply: { file.reply(to: $0, cutAfter: $0.order == 0 ? 200_000 : nil, ending: .reset) }) {
             (place, program, server) async throws in
@@ -188,7 +188,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a download that is asked for a password in its middle goes on where it was`() async throws {
+    @Test func `a download that is challenged halfway resumes`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withProgram(
             ["delegate=credential"],
@@ -209,7 +209,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a download that is refused in its middle ends with the refusal, and is never mixed with it`() async throws {
+    @Test func `a download that is refused halfway ends with the refusal, and is never mixed with it`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withProgram(reply: { request in
             request.order == 0
@@ -222,20 +222,20 @@ struct TransferTests {
         }
     }
 
-    @Test func `a proxy that goes away is tried until it is back`() async throws {
+    @Test func `transfers are retried until an unreachable proxy is back`() async throws {
         try await withScriptedServer(reply: { $0.order < 2 ? [.reset] : .ok("by proxy") }) { (proxy) async throws in
             try await withProgram(["proxy=\(proxy.port)"], reply: { _ in .ok("direct") }) {
                 (place, program, server) async throws in
                 program.tell("download", "main", "http://127.0.0.1:\(server.port)/x", "a")
                 try await program.line("completed main.1 ok")
                 #expect(try place.downloaded("a") == Array("by proxy".utf8))
-                // Nothing goes past it meanwhile.
+                // No request bypasses the proxy.
                 #expect(server.requests.isEmpty)
             }
         }
     }
 
-    @Test func `a transfer that never got anywhere is tried again`() async throws {
+    @Test func `a transfer that made no progress is retried`() async throws {
         try await withProgram(reply: { $0.order < 2 ? [.reset] : .ok("content") }) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("completed main.1 ok")
@@ -243,7 +243,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `when a request times out it is made again`() async throws {
+    @Test func `a request that times out is sent again`() async throws {
         try await withProgram(["timeout=1"], reply: { $0.order == 0 ? [.stall] : .ok("content") }) {
             (_, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
@@ -252,7 +252,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a server that asks to come again later is`() async throws {
+    @Test func `a response with Retry-After is retried`() async throws {
         try await withProgram(reply: { request in
             request.order == 0 ? .status(503, [("Retry-After", "1")], body: "later") : .ok("content")
         }) { (place, program, server) async throws in
@@ -267,7 +267,7 @@ struct TransferTests {
     }
 
     @Test(arguments: [429, 502, 503])
-    func `a download whose server asks it to come again in its middle goes on where it was`(status: Int) async throws {
+    func `a download whose server is temporarily unavailable halfway resumes`(status: Int) async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withProgram(reply: { request in
             switch request.order {
@@ -284,7 +284,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a download that is refused in its middle for good leaves no file behind`() async throws {
+    @Test func `a download that is permanently refused halfway leaves no file behind`() async throws {
         let file = ScriptedFile(ScriptedFile.pattern(500_000))
         try await withProgram(reply: { request in
             if request.path == "/other" { return .ok("other") }
@@ -295,14 +295,14 @@ struct TransferTests {
             #expect(try place.downloaded("a") == Array("no".utf8))
             program.tell("download", "main", server.url("/other").absoluteString, "b")
             try await program.line("finished main.2")
-            // That of the other one at most.
+            // At most the file of the other one.
             let spooled = place.spooled.filter { $0.hasSuffix(".tmp") }
             #expect(spooled.count < 2, "\(spooled)")
             try await program.line("completed main.2 ok")
         }
     }
 
-    @Test func `a server that goes on refusing is left alone longer and longer`() async throws {
+    @Test func `a server that keeps failing is retried less and less often`() async throws {
         try await withProgram(reply: { request in
             request.order < 4 ? .status(503, body: "later, and this is no progress") : .ok("content")
         }) { (place, program, server) async throws in
@@ -319,7 +319,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `the time for the whole is the only end`() async throws {
+    @Test func `only the resource timeout ends a transfer`() async throws {
         try await withProgram(["timeout=1", "resource=4"], reply: { _ in [.stall] }) { (_, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             let line = try await program.line("completed main.1")
@@ -328,7 +328,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an answer that is an error is a result`() async throws {
+    @Test func `an error response is a result`() async throws {
         try await withProgram(reply: { _ in .status(404, body: "no such") }) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("completed main.1 ok gone status=404")
@@ -356,7 +356,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an upload whose file changes while it is sent fails, whatever the server says`() async throws {
+    @Test func `an upload whose file changes while it is sent fails, whatever the response`() async throws {
         let early: @Sendable (RecordedRequest) -> ScriptedReply? = { _ in
             [
                 .awaitBody(100_000), .stopReading, .gate("middle"), .startReading, .awaitRequestEnd,
@@ -382,7 +382,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `an upload of a file that is not there fails at once`() async throws {
+    @Test func `an upload of a missing file fails at once`() async throws {
         try await withProgram(reply: { _ in .ok() }) { (_, program, server) async throws in
             program.tell("upload", "main", server.url().absoluteString, "/nonexistent/file")
             #expect(try await program.line("completed main.1").hasPrefix("completed main.1 -1100 {"))
@@ -392,16 +392,16 @@ struct TransferTests {
         }
     }
 
-    // MARK: What the program does to its tasks
+    // MARK: Commands of the program
 
     private static let file = ScriptedFile(ScriptedFile.pattern(600_000))
 
-    /// The first answer stands still after 250 000 bytes.
+    /// The first response stalls after 250 000 bytes.
     private static func slowReply(_ request: RecordedRequest) -> ScriptedReply {
         file.reply(to: request, cutAfter: request.order == 0 ? 250_000 : nil, ending: .gate("never"))
     }
 
-    @Test func `a cancelled task ends, and nothing of it is left`() async throws {
+    @Test func `a canceled task ends, and leaves no files`() async throws {
         try await withProgram(reply: Self.slowReply) { (_, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("wrote main.1 250000")
@@ -412,7 +412,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a suspended task has no connection, and goes on where it was`() async throws {
+    @Test func `a suspended task has no connection, and resumes`() async throws {
         try await withProgram(reply: Self.slowReply) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("wrote main.1 250000")
@@ -425,7 +425,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `a task that was suspended when its program died is suspended in the next one`() async throws {
+    @Test func `a task that was suspended when its program died is still suspended in the next one`() async throws {
         try await withProgram(reply: Self.slowReply) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("wrote main.1 250000")
@@ -443,7 +443,7 @@ struct TransferTests {
         }
     }
 
-    @Test func `what cancelling left is gone on with by another task`() async throws {
+    @Test func `a task continues with the resume data of a canceled one`() async throws {
         try await withProgram(reply: Self.slowReply) { (place, program, server) async throws in
             program.tell("download", "main", server.url().absoluteString, "a")
             try await program.line("wrote main.1 250000")
