@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A list of dimensions; a row has a value of each, and the first one is the plain one.
+/// A list of dimensions. A row has one value of each; the first value is the plain one.
 package protocol RowDimension: RawRepresentable<Int>, CaseIterable, Hashable, Sendable where AllCases == [Self] {
     /// The names of its values, in order.
     var values: [String] { get }
-    /// What cannot meet, or is not made to, each with the reason.
+    /// Combinations that cannot occur or are excluded, each with the reason.
     static var impossibilities: [Impossibility<Self>] { get }
-    /// The groups of three whose combinations matter.
+    /// The groups of three dimensions whose combinations matter.
     static var triples: [[Self]] { get }
 }
 
@@ -25,15 +25,15 @@ extension RowDimension {
     }
 }
 
-/// One value of each dimension of a list.
+/// A row: one value of each dimension of a list.
 package struct Choice<List: RowDimension>: Hashable, Sendable, CustomStringConvertible {
-    /// The number of the value of each dimension.
+    /// The index of the value, for each dimension.
     package var numbers: [Int]
 
     /// The plain row.
     package init() { numbers = Array(repeating: 0, count: List.allCases.count) }
 
-    /// Reads what ``description`` writes: the values that are not plain, as `security=refused,end=reset`.
+    /// Parses a ``description``: the values that are not plain, such as `security=refused,end=reset`.
     package init(_ text: String) throws {
         self.init()
         for part in text.split(separator: ",") where part != "plain" {
@@ -58,7 +58,7 @@ package struct MalformedRow: Error, CustomStringConvertible {
     package init(_ description: String) { self.description = description }
 }
 
-/// Values that cannot meet, and why.
+/// Values that cannot occur together, and why.
 package struct Impossibility<List: RowDimension>: Sendable {
     package let conditions: [List: Set<Int>]
     package let reason: String
@@ -78,12 +78,12 @@ package struct Impossibility<List: RowDimension>: Sendable {
         self.conditions = result
     }
 
-    /// All values of a dimension but some.
+    /// All values of a dimension except some.
     package static func all(_ dimension: List, but names: [String]) -> [String] {
         dimension.values.filter { !names.contains($0) }
     }
 
-    /// Whether values that are chosen (nil: not yet) are those that cannot meet.
+    /// Whether the chosen values (nil: not yet chosen) are ones that cannot occur together.
     package func forbids(_ chosen: [Int?]) -> Bool {
         conditions.allSatisfy { dimension, numbers in chosen[dimension.rawValue].map(numbers.contains) ?? false }
     }

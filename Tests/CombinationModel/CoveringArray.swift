@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Rows in which all possible combinations of some dimensions occur, made from a seed by a greedy search.
+/// Rows that contain all possible combinations of some dimensions, generated from a seed by a greedy search.
 package struct CoveringArray<List: RowDimension> {
-    /// A choice of one value in each of some dimensions.
+    /// One value in each of some dimensions.
     package struct Combination: Hashable, Sendable, CustomStringConvertible {
         package let dimensions: [List]
         package let numbers: [Int]
@@ -23,24 +23,24 @@ package struct CoveringArray<List: RowDimension> {
     }
 
     package private(set) var rows: [Choice<List>] = []
-    /// What is in no possible row, directly or because of what it implies.
+    /// Combinations that no row can have, directly or because of several rules.
     package private(set) var impossible: [Combination] = []
 
-    /// Of each rule the dimensions by their numbers, and whether it is about a value.
+    /// For each rule its dimensions, and for each of their values whether the rule names it.
     private let rules: [[(dimension: Int, holds: [Bool])]]
-    /// How many values each dimension has.
+    /// The number of values of each dimension.
     private let counts: [Int]
     private let groups: [[List]]
-    /// What is not covered yet, for each group, at the number that its values make.
+    /// For each group, whether a combination is not covered yet; the index is computed from its values.
     private var missing: [[Bool]]
     private var random: any RandomNumberGenerator
 
-    /// Makes the rows.
+    /// Generates the rows.
     ///
     /// - Parameters:
-    ///   - groups: the dimensions of which all combinations are wanted.
-    ///   - rules: what cannot meet.
-    ///   - random: where choices come from.
+    ///   - groups: The dimensions whose combinations must be covered.
+    ///   - rules: Values that cannot occur together.
+    ///   - random: The source of choices.
     package init(of groups: [[List]], rules: [Impossibility<List>], random: some RandomNumberGenerator) {
         self.groups = groups
         counts = List.allCases.map(\.values.count)
@@ -70,10 +70,10 @@ package struct CoveringArray<List: RowDimension> {
         impossible.sort { $0.description < $1.description }
     }
 
-    /// Chooses the other values: the ones with most that is missing, the plain ones where none has.
+    /// Chooses the other values: those that cover most missing combinations, or plain ones.
     private mutating func complete(_ start: [Int?]) -> Choice<List>? {
         guard isAllowed(start) else { return nil }
-        // A few orders; then all there is, the plain values first.
+        // Tries a few orders, then searches exhaustively, the plain values first.
         for _ in 0..<5 {
             var chosen = start
             var isPossible = true
@@ -90,7 +90,8 @@ package struct CoveringArray<List: RowDimension> {
                     isPossible = false
                     break
                 }
-                // Where there is nothing to gain, plain as often as not, so that a failure shows what it comes from.
+                // If no value covers anything, choose the plain one half of the time, so that a failing row is easier to
+                // understand.
                 let isFree = best.score == 0 && best.numbers.contains(0) && Bool.random(using: &random)
                 chosen[dimension.rawValue] = isFree ? 0 : best.numbers.randomElement(using: &random)
             }
@@ -107,7 +108,7 @@ package struct CoveringArray<List: RowDimension> {
         return row
     }
 
-    /// The first allowed choice of the other values, if there is one among so many steps.
+    /// The first allowed choice of the other values, if one is found within the limit of steps.
     private func search(_ chosen: [Int?], _ open: ArraySlice<List>, _ stepsLeft: inout Int) -> [Int?]? {
         guard let dimension = open.first else { return chosen }
         var chosen = chosen
@@ -126,7 +127,7 @@ package struct CoveringArray<List: RowDimension> {
         }
     }
 
-    /// How many missing combinations a dimension's value would make with what is chosen.
+    /// How many missing combinations a dimension's value would cover.
     private func gain(of dimension: List, _ chosen: [Int?]) -> Int {
         var gain = 0
         for (group, dimensions) in groups.enumerated() where dimensions.contains(dimension) {

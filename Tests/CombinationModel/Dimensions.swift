@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The dimensions of a load that are combined; the first value of each is the plain one.
+/// The dimensions of a load that are combined. The first value of each is the plain one.
 package enum Dimension: Int, RowDimension {
     case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command,
         moment, uploads
@@ -50,7 +50,7 @@ package enum Security: String, CaseIterable, Sendable, Codable {
 
 package enum Route: String, CaseIterable, Sendable, Codable {
     case direct, proxy, proxyAsks
-    /// The same proxy, which the request's own `Proxy-Authorization` answers before it asks.
+    /// The same proxy, but the request has a `Proxy-Authorization` field before the proxy asks for it.
     case proxyTold
     case deadThenAlive, socks, unixSocket, otherAddress
 }
@@ -59,7 +59,7 @@ package enum SessionKind: String, CaseIterable, Sendable, Codable {
     case standard, ephemeral, ownCache, noCache, noCookies, noCredentials, twoSharing, twoProcesses, background
 }
 
-/// How the principal makes itself known.
+/// How the principal authenticates.
 package enum Login: String, CaseIterable, Sendable, Codable {
     case nobody, userInfo, storage, delegateAnswer, requestField, configurationField, cookie
 }
@@ -89,7 +89,7 @@ package enum Message: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    /// Whether its length is not known beforehand.
+    /// Whether its length is unknown when it is sent.
     package var isStream: Bool { self == .streamAgain || self == .streamOnce }
 }
 
@@ -99,7 +99,7 @@ package enum AnswerKind: String, CaseIterable, Sendable, Codable {
     case unauthorized, forbidden, notFound, rangeNotSatisfiable, misdirected, tooMany, unavailable, earlyHints, earlyFinal
     case earlySuccess
 
-    /// Whether it comes before the body of its request is read.
+    /// Whether it is sent before the body of the request is read.
     package var comesEarly: Bool { self == .earlyFinal || self == .earlySuccess }
 }
 
@@ -114,12 +114,12 @@ package enum Ending: String, CaseIterable, Sendable, Codable {
 
 package enum Way: String, CaseIterable, Sendable, Codable {
     case data, delegate, completion, bytes, download, upload, executor
-    /// A WebSocket task, whose server sends one message and closes.
+    /// A WebSocket task; the server sends one message and closes.
     case webSocket
-    /// A data task whose request asks for another protocol, and which becomes a stream task.
+    /// A data task that asks for another protocol and becomes a stream task.
     case becomesStream
 
-    /// The protocol that its request asks the server to switch to.
+    /// The protocol that the request asks the server to switch to.
     package var upgrade: String? {
         switch self {
         case .webSocket: "websocket"

@@ -117,7 +117,7 @@ extension Dimension {
             "the daemon is killed when the server knows that it is there",
             [.command: ["killDaemon"], .moment: but(.moment, "beforeHead")]),
         .init("left out: which uploads are sent again after a crash", [.command: ["killDaemon"], .way: ["upload"]]),
-        // Messages and answers.
+        // Requests and responses.
         .init("upload tasks have a body", [.way: ["upload"], .message: all(.message, but: bodies)]),
         .init("files are uploaded", [.message: ["file"], .way: but(.way, "upload")]),
         .init(
@@ -142,7 +142,7 @@ extension Dimension {
         .init(
             "left out: no outcome shows whether the body of a redirect is waited for",
             [.moment: ["withinBody"], .answer: ["redirectWithin", "redirectAcross", "redirectDown", "redirectKept", "circle"]]),
-        // Uploads that can be continued.
+        // Resumable uploads.
         .init(
             "upload tasks have a body",
             [.uploads: but(.uploads, "none"), .message: all(.message, but: bodies)]),

@@ -9,16 +9,16 @@
 
 import Foundation
 
-/// What is stored, and what it answers (RFC 9111), with the trust and the credential that it came by.
+/// Which responses are stored and reused (RFC 9111), depending on trust and credentials.
 extension Model {
-    /// Answers from the store, or sends, and stores what came.
+    /// Answers from the store, or sends the request and stores the response.
     mutating func throughCache(_ course: inout Course) -> Exchanged {
         let order = course.order
         var fields = fields(course)
         var policy = course.isMain ? order.policy : .useProtocol
-        // What asks how far an upload is has nothing to do with what is stored.
+        // Requests for an upload's offset do not use the cache.
         if course.upload != .creates { policy = .reloadIgnoringLocal }
-        // Downloads use no cache, nor does what asks for another protocol.
+        // Neither downloads nor requests for another protocol use the cache.
         let usesCache = !course.isMain || order.way != .download && !course.switches
         guard let store = cache(order.session), usesCache, course.isSafe else {
             if policy == .returnDontLoad, course.isSafe { return .ended(.failed(-1008)) }
@@ -31,10 +31,10 @@ extension Model {
             return sendAndKeep(&course, fields, cache(order.session))
         }
         var found = lookUp(store, course, fields)
-        // What another process has stored is seen when the folder is looked at again.
+        // A response stored by another process is seen only once the folder is read again.
         if found?.isOfOther == true, mayBe("not seen yet \(order.label) \(course.place.text)") { found = nil }
         if found == nil, order.login == .userInfo, let user = order.user, fields["authorization"] == nil {
-            // The credential that the URL brings may count before the server asks for it.
+            // A credential in the URL may be used before the server asks for it.
             var known = fields
             known["authorization"] = Origin.authorization(user)
             if let entry = lookUp(store, course, known), mayBe("known early \(order.label)") {
@@ -45,14 +45,14 @@ extension Model {
         if found?.isCoded == true, order.message == .range, course.isMain { found = nil }
         var usable = found
         if order.message == .range || order.message == .condition, course.isMain {
-            // A range or a condition of the app's own may go past the store.
+            // A range or a condition of the app may bypass the store.
             if found != nil, mayBe("past the store") { usable = nil }
         }
         if course.method == "HEAD", found != nil, mayBe("past the store") { usable = nil }
-        // What somebody else obtained may be used, where it may, and need not.
+        // A response for another credential may be used if allowed, but need not be.
         if let found, found.credential != fields["authorization"], mayBe("others' \(order.label)") { usable = nil }
 
-        // A credential that was just asked for is shown to the server before what it obtained is used.
+        // A credential that answered a challenge is sent to the server before a response stored for it is used.
         if course.answered != nil, let entry = usable, !entry.isPart,
             ![.reloadIgnoringLocal, .reloadIgnoringAll].contains(policy)
         {
@@ -85,7 +85,7 @@ extension Model {
         }
         guard let entry = usable else { return sendAndKeep(&course, fields, store) }
         if entry.isPart {
-            // The rest, or all of it anew.
+            // Request the rest, or the whole response again.
             if let tag = entry.tag, let length = entry.partLength, mayBe("the rest \(order.label)") {
                 fields["range"] = "bytes=\(length)-"
                 fields["if-range"] = tag
@@ -109,7 +109,7 @@ extension Model {
             scheme: course.place.scheme, host: course.place.host, method: course.method, name: course.place.name, fields: fields)
     }
 
-    /// What is stored, as the answer to a request.
+    /// A stored response as the answer to a request.
     private mutating func answer(_ entry: Entry, _ course: Course, _ fields: [String: String]) -> Exchanged {
         var answer = answer(entry, course)
         if course.order.message == .condition, course.isMain, entry.tag == conditionOfTheApp,
@@ -131,7 +131,7 @@ extension Model {
 
     // MARK: Looking up
 
-    /// The response that a request may be answered with, fresh or not.
+    /// The stored response that may answer a request, fresh or not.
     func lookUp(_ store: String, _ course: Course, _ fields: [String: String]) -> Entry? {
         caches[store, default: []].last { entry in
             guard entry.url == course.place.text, mayRead(entry, course) else { return false }
@@ -150,13 +150,13 @@ extension Model {
 
     // MARK: Storing
 
-    /// Sends a request, and does to the store what RFC 9111 says of the answer.
+    /// Sends a request, and updates the store as RFC 9111 requires.
     private mutating func sendAndKeep(_ course: inout Course, _ fields: [String: String], _ store: String?) -> Exchanged {
         let exchanged = send(&course, fields)
-        // What is stored stays as it is, but where something was changed by another method than GET.
+        // A request for another protocol does not change the store, unless its method is unsafe.
         if course.switches, course.isSafe { return exchanged }
         guard case .answer(var answer, let request) = exchanged, let store else {
-            // The head of an answer whose body was cut may have counted.
+            // The head of a response with a truncated body may have been processed.
             if let store, case .ended(let outcome) = exchanged, outcome.error != nil,
                 mayBe("the head counted \(course.order.label)")
             {
@@ -172,7 +172,7 @@ extension Model {
 
         if !course.isSafe {
             // Section 4.4.
-            // What this process has in memory it may keep when another one sent the request.
+            // This process may keep the response in memory if another process sent the request.
             if (200...399).contains(answer.status), !course.order.isInChild || mayBe("removed \(course.order.label)") {
                 caches[store, default: []].removeAll(where: isReach)
                 if let name = answer.field("location")?.split(separator: "/").last, mayBe("where it leads") {
@@ -184,7 +184,7 @@ extension Model {
             return exchanged
         }
         if answer.status == 304 {
-            // What may be answered from the store whatever the app's own condition says, may be so after the server was asked.
+            // If the policy ignores the app's own condition before the request, it may also do so after it.
             let mayCount = course.order.message != .condition || policy == .returnElseLoad && mayBe("the condition counts")
             guard let tag = request.fields["if-none-match"], mayCount,
                 let index = caches[store, default: []].lastIndex(where: { $0.tag == tag && $0.url == url && mayRead($0, course) })
@@ -195,7 +195,7 @@ extension Model {
                 if !entry.isPublic { entry.credential = entry.credential ?? request.fields["authorization"] }
                 caches[store, default: []][index] = entry
             }
-            // Its answer, with the status of what is stored.
+            // The stored response with its own status.
             var renewed = self.answer(entry, course)
             renewed.hints = answer.hints
             return .answer(renewed, request)
@@ -206,7 +206,7 @@ extension Model {
             return sendAndKeep(&course, whole, store)
         }
         if answer.status == 206, request.fields["if-range"] != nil {
-            // What is stored and what came are the whole.
+            // The stored part and the received one form the whole.
             guard let part = caches[store, default: []].last(where: { $0.isPart && $0.url == url }) else { return exchanged }
             answer.status = 200
             (answer.whole, answer.part) = (part.label, nil)
@@ -227,7 +227,7 @@ extension Model {
             policy != .noStore, course.method == "GET", answer.coding != .lying
         else {
             let isKnown = caches[store, default: []].contains { $0.url == url }
-            // An answer that is not stored leaves what there is, or makes it go; so does the head alone.
+            // A response that is not stored may invalidate the stored one or not; so may a response to HEAD.
             if isKnown, answer.status != 401, mayBe("made outdated \(course.order.label) \(url)") {
                 caches[store, default: []].removeAll { $0.url == url && ($0.trust == trust || trust == .shared) }
             }
@@ -244,7 +244,7 @@ extension Model {
         entry.isCoded = answer.coding != .none
         entry.isOfOther = course.order.isInChild
         if answer.status == 206 {
-            // A part that another one does not begin is of no use, and may be kept or not.
+            // A part that does not continue another one may be stored or not.
             guard request.fields["range"] == "bytes=0-9", course.order.phase == .seed else {
                 let reach = caches[store, default: []].lastIndex { $0.isPart && $0.url == url && $0.tag == entry.tag }
                 if let reach, request.fields["range"] == "bytes=5-14", mayBe("joined") {
@@ -263,11 +263,11 @@ extension Model {
             entry.label =
                 "v\(origin.version) doc for \(request.fields["authorization"].flatMap(user) ?? cookieUser(request) ?? "all")"
         }
-        // This process may keep what it has in memory when another one has stored something newer.
+        // This process may keep a response in memory when another process has stored a newer one.
         if course.order.isInChild, caches[store, default: []].contains(where: { $0.url == url }), mayBe("kept in memory") {
             return
         }
-        // What different credentials obtained may stand side by side.
+        // Responses for different credentials may be stored side by side.
         let mayStay = mayBe("side by side")
         caches[store, default: []].removeAll {
             $0.url == url && $0.trust == trust && $0.varied == entry.varied
@@ -275,7 +275,7 @@ extension Model {
                     || !entry.isPart && !(mayStay && $0.credential != nil && entry.credential != nil))
                 && $0.varied.keys == entry.varied.keys
         }
-        // What varies by other fields, a redirect say that the server has given up, may go.
+        // A response with another `Vary` may be removed, such as a redirect that the server no longer sends.
         func variesOtherwise(_ other: Entry) -> Bool {
             other.url == url && other.trust == trust && other.varied.keys != entry.varied.keys
         }

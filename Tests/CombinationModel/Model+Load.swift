@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// One load: redirects, challenges, and the exchange with the server.
+/// One load: redirects, challenges, and exchanges with the server.
 extension Model {
     struct Place: Equatable {
         var scheme: String
@@ -19,7 +19,7 @@ extension Model {
         func isOrigin(of other: Place) -> Bool { scheme == other.scheme && host == other.host }
     }
 
-    /// What is known of a load while it is under way.
+    /// The state of a load in progress.
     struct Course {
         let order: LoadOrder
         let start: Place
@@ -27,12 +27,12 @@ extension Model {
         var method: String
         var bodyLength: Int
         var isBodyGone = false
-        /// Whether it has been at another origin than the first.
+        /// Whether it has been redirected to another origin.
         var hasLeft = false
         /// The user whose credential answered a challenge of this load.
         var answered: String?
         var redirects = 0
-        /// What the daemon has of a download that it stopped.
+        /// The partial file of a download that the daemon stopped.
         let rest: Rest?
 
         init(_ order: LoadOrder, from rest: Rest? = nil) {
@@ -44,17 +44,17 @@ extension Model {
             bodyLength = order.bodyLength
         }
 
-        /// What it says of its upload next, and in the words of which version.
+        /// What its next request means for its upload, and the version of the protocol.
         var upload = UploadStep.creates
         var version = 8
-        /// Whether the server has said where the upload is continued.
+        /// Whether the server has announced the URL at which the upload is resumed.
         var isAnnounced = false
 
-        /// Whether the request went by an extended CONNECT (RFC 8441).
+        /// Whether the request was sent as an extended CONNECT (RFC 8441).
         var isConnect = false
-        /// Whether a connection that it was sent over has come to its end.
+        /// Whether a connection that carried it has ended.
         var wasLost = false
-        /// Whether that connection stood nevertheless; nil until it matters.
+        /// Whether the connection was usable nevertheless; nil until it matters.
         var standsAfterLoss: Bool?
 
         var isMain: Bool { order.phase == .main }
@@ -63,7 +63,7 @@ extension Model {
         var isSafe: Bool { method == "GET" || method == "HEAD" }
     }
 
-    /// Where a download continues, and the validator of what is there.
+    /// The offset at which a download resumes, and its validator.
     struct Rest {
         var offset: Int
         var tag: String
@@ -72,7 +72,7 @@ extension Model {
     enum Exchanged {
         case answer(Answer, SeenRequest)
         case ended(Outcome)
-        /// An upload that the server has a part of.
+        /// An upload of which the server has a part.
         case interrupted
         /// The daemon was killed, or has stopped the transfer.
         case begunAnew(Rest?)
@@ -106,7 +106,7 @@ extension Model {
             course.redirects += 1
             // 16 are documented, 20 were measured.
             if course.redirects > 20 || (course.redirects == 17 && mayBe("16 redirects")) {
-                // What leads round is forgotten.
+                // Responses of a redirect loop are removed.
                 if let store = cache(order.session), mayBe() {
                     caches[store, default: []].removeAll { $0.url == course.place.text }
                 }
@@ -122,15 +122,15 @@ extension Model {
                 course.method = "GET"
                 course.bodyLength = 0
             }
-            // The body is sent again, so the app has to give a new stream.
+            // The body is sent again, which needs a new stream from the app.
             if course.bodyLength > 0, order.message == .streamOnce { return .failed(Outcome.anyError) }
             course.answered = nil
         }
     }
 
-    /// What comes of a load that asked for another protocol: nothing without the switch.
+    /// The outcome of a load that asked for another protocol; it fails without the switch.
     private func switched(_ status: Int, _ label: String, _ course: Course) -> Outcome {
-        // RFC 8441, section 5: over HTTP/2 any success stands for 101.
+        // RFC 8441, section 5: over HTTP/2 any successful status replaces 101.
         if status == 101 { return Outcome(status: course.isConnect ? 200 : 101, body: label) }
         return .failed(course.order.way == .webSocket ? -1011 : -1002)
     }
@@ -139,9 +139,9 @@ extension Model {
         [.cancel, .cancelForResuming, .invalidate, .killProgram].contains(order.command)
     }
 
-    // MARK: Fields
+    // MARK: Header fields
 
-    /// The user whose credential goes with a request before anybody asks.
+    /// The user whose credential is sent before a challenge.
     func knownUser(_ course: Course) -> String? {
         let order = course.order
         let isHome = course.place.isOrigin(of: course.start) && !course.hasLeft
@@ -162,7 +162,7 @@ extension Model {
         return cookies.isEmpty ? nil : cookies.map { "\($0.name)=\($0.value)" }.sorted().joined(separator: "; ")
     }
 
-    /// The fields of a request as it would go out now, without those of a cache.
+    /// The header fields of the next request, without those of a cache.
     func fields(_ course: Course) -> [String: String] {
         var fields: [String: String] = [:]
         fields["authorization"] = knownUser(course).map(Origin.authorization)
@@ -170,7 +170,7 @@ extension Model {
         fields["x-language"] = course.order.language
         if course.order.message == .range { fields["range"] = course.order.phase == .seed ? "bytes=0-9" : "bytes=5-14" }
         if course.order.message == .condition { fields["if-none-match"] = conditionOfTheApp }
-        // The server to which a redirect leads was not chosen by the app.
+        // The app did not choose the server that a redirect leads to.
         if course.switches, course.order.way == .webSocket || !course.hasLeft { fields["upgrade"] = course.order.way.upgrade }
         if let rest = course.rest { (fields["range"], fields["if-range"]) = ("bytes=\(rest.offset)-", rest.tag) }
         return fields.merging(uploadFields(course)) { $1 }
@@ -180,9 +180,9 @@ extension Model {
 
     // MARK: The exchange
 
-    /// One request with its answer, from the store or a server, with the challenges in between.
+    /// One request with its response from the store or a server, including challenges.
     mutating func hop(_ course: inout Course) -> Exchanged {
-        // The daemon keeps no session's engine between its transfers.
+        // The daemon does not keep the engine of a session between transfers.
         if course.order.session.kind == .background, mayBe("forgotten \(course.order.label)") {
             accepted[course.order.session.name] = nil
         }
@@ -191,7 +191,7 @@ extension Model {
             let sent: String? = knownUser(course)
             let exchanged = throughCache(&course)
             guard case .answer(let answer, let request) = exchanged else {
-                // The head may have come before the end.
+                // The head may have been received before the end.
                 if let sent, course.answered != nil, course.place.host == "www", mayBe() {
                     accepted[course.order.session.name] = sent
                 }
@@ -215,7 +215,7 @@ extension Model {
             else { return exchanged }
             tried.insert(user)
             if course.bodyLength > 0, course.order.message == .streamOnce {
-                // The 401 is delivered, or the load fails for want of a stream.
+                // The 401 is delivered, or the load fails because there is no new stream.
                 return mayBe() ? exchanged : .ended(.failed(Outcome.anyError))
             }
             course.answered = user
@@ -224,7 +224,7 @@ extension Model {
 
     private func answerToChallenge(_ course: Course) -> String? {
         let order = course.order
-        // A delegate answers whatever it is asked.
+        // A delegate answers every challenge.
         if order.login == .delegateAnswer { return order.user }
         guard course.place.isOrigin(of: course.start), !course.hasLeft || order.login != .userInfo else { return nil }
         switch order.login {
@@ -246,13 +246,13 @@ extension Model {
             bodyLength: course.bodyLength)
         course.isConnect = goesByConnect(&course)
         if course.isConnect { request.method = "CONNECT" }
-        // The length of a stream is not known beforehand; of what is refused early nobody counts it.
+        // The length of a stream is unknown; that of a body whose response comes early is not recorded.
         let isStream = order.message == .streamAgain || order.message == .streamOnce
         if isStream || (row.answer.comesEarly && course.isMain) { request.bodyLength = 0 }
         seen.append(request)
         if [.http2, .http2Clear].contains(row.version), request.fields["upgrade"] == nil { standing.insert(connection(course)) }
         if row.end == .closedWhileIdle, order.phase != .seed, mayBe("over a connection that is being closed \(order.label)") {
-            // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
+            // RFC 9110, section 9.2.2: requests that are not idempotent are not retried.
             let isLost = course.method == "POST" || order.message == .streamOnce
             if isLost, mayBe() { seen.removeLast() }
             if isLost { return .ended(.failed(-1005)) }
@@ -261,11 +261,11 @@ extension Model {
         }
         var answer = Origin.answer(request, &origin, folder: folder)
         if let next = announced(answer, fields, &course) { return next }
-        // A switch is asked for by HTTP/1.1, or by CONNECT.
+        // A switch is requested over HTTP/1.1, or with CONNECT.
         let isOfHTTP2 = [.goAwayCovering, .goAwayNotCovering, .refusedStream].contains(answer.ending)
         if isOfHTTP2, request.fields["upgrade"] != nil, !course.isConnect { answer.ending = .stays }
         if answer.gate != nil, course.isMain, order.command == .killDaemon { return .begunAnew(nil) }
-        // The daemon stops what is suspended. An upload is sent again, a download continued from what it has noted of it.
+        // The daemon stops a suspended transfer. An upload is sent again; a download resumes from the last recorded position.
         let isStopped = order.session.kind == .background && order.command == .suspend
         if let gate = answer.gate, isStopped, course.isMain, mayBe() {
             guard gate == .withinBody, order.way == .download, answer.status == 200, answer.coding == .none,
@@ -279,15 +279,15 @@ extension Model {
             if gate == .beforeHead || gate == .sending { return .ended(.failed(-999)) }
             let hasHead = ![.cutInHead, .reset, .silence, .goAwayNotCovering, .refusedStream].contains(answer.ending)
             if gate == .withinBody, hasBody, hasHead {
-                // What is no switch ends the load, whatever its body.
+                // A response other than the switch ends the load, whatever its body.
                 if course.switches, !isSwitch, mayBe("refused before the command") {
                     takeCookies(of: answer, course)
                     return .answer(answer, request)
                 }
-                // The server has sent the head when the command is given; whether the load has it is another thing.
+                // The server has sent the head when the command is given; the load may or may not have received it.
                 guard mayBe("the head has come") else { return .ended(.failed(-999)) }
                 takeCookies(of: answer, course)
-                // All of it may be asked for before the command arrives.
+                // The whole response may be requested before the command arrives.
                 if isOtherPart(answer, request), mayBe() {
                     (request.fields["range"], request.fields["if-range"]) = (nil, nil)
                     seen.append(request)
@@ -298,7 +298,7 @@ extension Model {
         return disturbed(&answer, request, &course)
     }
 
-    /// Whether a WebSocket's request is a stream of an HTTP/2 connection, which stands already (RFC 8441).
+    /// Whether a WebSocket is opened as a stream of an existing HTTP/2 connection (RFC 8441).
     private mutating func goesByConnect(_ course: inout Course) -> Bool {
         let order = course.order
         guard course.isMain, order.way == .webSocket, standing.contains(connection(course)) else { return false }
@@ -307,7 +307,7 @@ extension Model {
         // The connection may be bound to a user.
         guard isPlain else { return mayBe() }
         guard course.wasLost else { return true }
-        // It may have ended with the request that was lost, and has then ended for all that follow.
+        // It may have ended together with the lost request; then it is gone for all later requests.
         let stands = course.standsAfterLoss ?? mayBe()
         course.standsAfterLoss = stands
         return stands
@@ -317,14 +317,14 @@ extension Model {
         "\(course.order.session.name) \(course.place.scheme)://\(course.place.host)"
     }
 
-    /// What the end of the connection makes of an answer.
+    /// The effect of the connection's end on a response.
     private mutating func disturbed(_ answer: inout Answer, _ request: SeenRequest, _ course: inout Course) -> Exchanged {
         let isIdempotent = course.method != "POST"
         let isSwitch = answer.status == 101
         let hasBody = (course.method != "HEAD" || isSwitch) && answer.hasBody
         let ending = answer.ending
         answer.ending = .stays
-        // The next request may meet the connection, or not.
+        // The next request may or may not find the connection open.
         if ending != .stays { (course.wasLost, course.standsAfterLoss) = (true, nil) }
         switch ending {
         case .cutInHead where course.isAnnounced, .reset where course.isAnnounced: return .interrupted
@@ -341,11 +341,11 @@ extension Model {
         if hasBody, answer.coding == .lying, !course.switches { return .ended(.failed(-1016)) }
         let isCut = hasBody && [.cutInBody, .cutBeforeLastChunk].contains(ending)
         if isSwitch, isCut {
-            // Of a WebSocket half a message, or no close frame; bytes alone end where their server ends them.
+            // A WebSocket gets half a message, or no close frame; a stream of bytes just ends.
             if course.order.way == .webSocket { return .ended(.failed(-1005)) }
             if ending == .cutInBody { answer.part = 0...(Body.length / 2 - 1) }
         } else if isCut, !course.switches {
-            // A redirect or a challenge whose body does not come is followed or answered all the same.
+            // A redirect or a challenge is processed even if its body is incomplete.
             let reply = answer.status == 401 ? answerToChallenge(course) : nil
             let isAnswered = reply != nil && !(knownUser(course) == reply && mayBe())
             if !isAnswered, ![301, 302, 307].contains(answer.status), !isOtherPart(answer, request) {
@@ -355,7 +355,7 @@ extension Model {
         return .answer(answer, request)
     }
 
-    /// Whether what comes does not complete what is stored, so that all of it is asked for.
+    /// Whether the received part does not complete the stored one, so that the whole is requested.
     func isOtherPart(_ answer: Answer, _ request: SeenRequest) -> Bool {
         guard request.fields["if-range"] != nil else { return false }
         guard answer.status == 206, let part = answer.part else { return answer.status == 416 }
@@ -370,7 +370,7 @@ extension Model {
             let parts = value.components(separatedBy: "; ")
             let pair = parts[0].split(separator: "=").map(String.init)
             let isSecure = parts.contains("Secure")
-            // RFC 6265bis, section 5.7: what is not secure sets no such cookie.
+            // RFC 6265bis, section 5.7: an insecure response sets no such cookie.
             if isSecure, course.place.scheme == "http" { continue }
             jars[place, default: []].removeAll { $0.name == pair[0] }
             if parts.contains("Max-Age=0") { continue }

@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Uploads that are continued, by draft-ietf-httpbis-resumable-upload.
+/// Resumable uploads (draft-ietf-httpbis-resumable-upload).
 extension Model {
-    /// What a request is to its upload.
+    /// The role of a request in its upload.
     enum UploadStep: Equatable {
         case creates, asks
         case appends(offset: Int, isLast: Bool)
     }
 
-    /// What a request says of its upload, in the words of its version.
+    /// The header fields of an upload request, in its version of the protocol.
     func uploadFields(_ course: Course) -> [String: String] {
         guard row.uploads != .none, course.isMain, course.order.way == .upload else { return [:] }
         let version = course.version
@@ -41,11 +41,11 @@ extension Model {
         return fields
     }
 
-    /// What follows from what the server says of an upload; nil where the answer is what it was without.
+    /// What follows from the server's announcement of an upload; nil if the response is processed as usual.
     mutating func announced(_ answer: Answer, _ fields: [String: String], _ course: inout Course) -> Exchanged? {
         if let announcement = answer.announcement {
             course.isAnnounced = true
-            // Who hears that it is too much asks, and does so when it is refused.
+            // An upload that is too large for one request continues after the announcement or the refusal.
             return announcement.cut != nil || answer.status == 413 ? .interrupted : nil
         }
         guard answer.status == 400, let version = answer.field("upload-draft-interop-version").flatMap({ Int($0) }),
@@ -57,7 +57,7 @@ extension Model {
         return send(&course, plain.merging(uploadFields(course)) { $1 })
     }
 
-    /// Asks how much the server has, and sends the rest, until it has all.
+    /// Asks for the offset and sends the rest until the server has everything.
     mutating func restOfUpload(_ first: Course) -> Exchanged {
         var course = first
         let total = first.bodyLength
@@ -82,7 +82,7 @@ extension Model {
             if course.order.message == .streamOnce { return .ended(.failed(Outcome.anyError)) }
             let limit = row.uploads.limit(of: total) ?? total
             let count = min(limit, total - start)
-            // Where a stream ends is known once it has.
+            // The end of a stream is known only once it was read.
             let isKnown = row.uploads != .parts || !course.order.message.isStream
             let isLast = isKnown ? start + count == total : count == 0
             (course.method, course.bodyLength, course.upload) = ("PATCH", count, .appends(offset: start, isLast: isLast))
@@ -92,7 +92,7 @@ extension Model {
                 continue
             }
             guard case .answer(let answer, _) = exchanged else {
-                // The head of an answer whose body cannot be read may have counted.
+                // The head of a response whose body cannot be read may have been processed.
                 if isLast, mayBe("the head counted \(course.order.label)") { makeOutdated(first) }
                 return exchanged
             }
@@ -110,7 +110,7 @@ extension Model {
         answer.field("upload-complete") == "?1" || answer.field("upload-incomplete") == "?0"
     }
 
-    /// What the app's request has changed is stored no longer (RFC 9111, section 4.4).
+    /// Responses that the app's request invalidates are removed (RFC 9111, section 4.4).
     private mutating func makeOutdated(_ course: Course) {
         guard let store = cache(course.order.session), !course.order.isInChild || mayBe("removed \(course.order.label)") else {
             return

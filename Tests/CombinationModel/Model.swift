@@ -9,13 +9,13 @@
 
 import Foundation
 
-/// What came of a load, as far as its caller sees it.
+/// The result of a load for its caller.
 package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
     package var status: Int?
-    /// ``Body``'s label of what was delivered; of a failed load nothing.
+    /// The ``Body`` label of the delivered bytes; nil for a failed load.
     package var body: String?
     package var error: Int?
-    /// What the error says, to be shown; it is not compared.
+    /// The text of the error, for display; it is not compared.
     package var note: String?
 
     package init(status: Int? = nil, body: String? = nil, error: Int? = nil, note: String? = nil) {
@@ -25,9 +25,9 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
         self.note = note
     }
 
-    /// A failure of whatever code.
+    /// A failure with any code.
     package static let anyError = 0
-    /// A failure of trust: untrusted, or of a root that is not known.
+    /// A failure of trust: an untrusted certificate or an unknown root.
     package static let untrusted = 1
     private static let trustCodes = [-1202, -1203]
 
@@ -46,12 +46,12 @@ package struct Outcome: Hashable, Sendable, Codable, CustomStringConvertible {
     }
 }
 
-/// What is expected of a step, or what was seen of it.
+/// The expected or observed result of a step.
 package struct Report: Hashable, Sendable, Codable, CustomStringConvertible {
     package var label: String
     package var outcome: Outcome
     package var seen: [SeenRequest]
-    /// What the storage has for the document then, by name; nil where there is none.
+    /// The storage's cookies for the document after the step, by name; nil without a storage.
     package var cookies: [String: String]?
 
     package init(label: String, outcome: Outcome, seen: [SeenRequest], cookies: [String: String]?) {
@@ -72,15 +72,15 @@ package struct Report: Hashable, Sendable, Codable, CustomStringConvertible {
     }
 }
 
-/// A plain model of what a program with this API sees, and of what its servers see, written from the RFCs and the documented behaviour.
+/// A simple model of what a program with this API and its servers observe, written from the RFCs and the documented behaviour.
 ///
-/// Where more than one thing may happen it chooses, and is run once for each choice.
+/// If several results are allowed, it chooses one, and is run once for each choice.
 package struct Model {
     enum Trust: Equatable { case shared, own(String), refused(Int) }
 
     struct Entry {
         var url: String
-        /// The fields that `Vary` named, as they were sent.
+        /// The fields named by `Vary`, as sent in the request.
         var varied: [String: String] = [:]
         var credential: String?
         var isPublic = false
@@ -89,11 +89,11 @@ package struct Model {
         var label: String
         var tag: String?
         var isFresh: Bool
-        /// How many bytes of the body there are, from its beginning; nil where it is whole.
+        /// The length of the stored beginning of the body; nil if it is complete.
         var partLength: Int?
         var isPart: Bool { partLength != nil }
         var location: String?
-        /// Whether its bytes are those of a coding, of which no range is cut out.
+        /// Whether its bytes are encoded, so that no range is taken from it.
         var isCoded = false
         /// Whether another process has stored it.
         var isOfOther = false
@@ -113,14 +113,14 @@ package struct Model {
     var jars: [String: [Cookie]] = [:]
     /// The default credential of each credential storage.
     var stored: [String: String] = [:]
-    /// What a server accepted in each session.
+    /// The user whose credential a server accepted, by session.
     var accepted: [String: String] = [:]
     var seen: [SeenRequest] = []
-    /// The HTTP/2 connections that sessions have.
+    /// The open HTTP/2 connections of sessions.
     var standing: Set<String> = []
     private var choices: [Int]
     private var taken: [(value: Int, count: Int)] = []
-    /// What was chosen for questions that have the same answer each time.
+    /// The choices for named questions, which have one answer per run.
     private var known: [String: Bool] = [:]
 
     init(row: Row, folder: String, choices: [Int]) {
@@ -130,7 +130,7 @@ package struct Model {
         origin = OriginState(row)
     }
 
-    /// Everything that may be seen of a row: the reports of its loads, in order.
+    /// All allowed observations of a row: the reports of its loads, in order.
     package static func traces(of row: Row, folder: String, limit: Int = 400) -> [[Report]] {
         var traces: [[Report]] = []
         var next: [Int]? = []
@@ -146,7 +146,7 @@ package struct Model {
         return traces
     }
 
-    /// One of several things that may happen.
+    /// Chooses one of several allowed results.
     mutating func pick(_ count: Int) -> Int {
         let value = taken.count < choices.count ? choices[taken.count] : 0
         taken.append((value, count))
@@ -155,7 +155,7 @@ package struct Model {
 
     mutating func mayBe() -> Bool { pick(2) == 1 }
 
-    /// The same answer each time that the same is asked in one run.
+    /// Returns the same answer for the same question throughout a run.
     mutating func mayBe(_ question: String) -> Bool {
         if let answer = known[question] { return answer }
         let answer = mayBe()
@@ -192,9 +192,9 @@ package struct Model {
         return reports
     }
 
-    // MARK: Where things are stored
+    // MARK: Stores
 
-    /// The name of a session's response store; nil where it has none.
+    /// The name of a session's response store, or nil.
     func cache(_ session: SessionOrder) -> String? {
         switch session.kind {
         case .noCache, .background: nil
@@ -222,10 +222,10 @@ package struct Model {
 
     // MARK: Trust
 
-    /// Whether the other end is named by the session's options and not by the URL.
+    /// Whether the server is named by the session's options instead of the URL.
     func isSubstituted(_ session: SessionOrder) -> Bool { session.route == .unixSocket || session.route == .otherAddress }
 
-    /// Who vouches for the server that a session meets.
+    /// What vouches for the server that a session connects to.
     func trust(_ session: SessionOrder, scheme: String) -> Trust {
         let own = Trust.own(session.name)
         let good = isSubstituted(session) ? own : .shared

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// A request as a server sees it; of the fields, those that the oracle has an opinion on, in lower case.
+/// A request as received by a server, with the header fields that are compared, in lower case.
 package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible {
     /// `http` or `https`.
     package var scheme: String
@@ -44,11 +44,11 @@ package struct SeenRequest: Hashable, Sendable, Codable, CustomStringConvertible
     }
 }
 
-/// A body by what it says: which version of which document, for whom.
+/// Bodies with a label: which version of which document, and for whom.
 package enum Body {
     package static let length = 3000
 
-    /// The bytes of a body: its label, and as much more that is its own.
+    /// The bytes of a body: its label, and a filling that is unique to it.
     package static func bytes(_ label: String) -> [UInt8] {
         var bytes = Array((label + ";").utf8)
         var state = UInt32(truncatingIfNeeded: label.utf8.reduce(7) { ($0 &* 31) &+ Int($1) })
@@ -59,12 +59,12 @@ package enum Body {
         return bytes
     }
 
-    /// What is sent, of which no part is like another.
+    /// The content of a request, in which no two parts are alike.
     package static func content(_ count: Int) -> [UInt8] {
         (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 >> 8 &* 7 &+ $0 >> 16) }
     }
 
-    /// What bytes are: a label if they are the whole body, and which part otherwise.
+    /// The label of bytes that are a whole body; otherwise a description of the part.
     package static func label(of bytes: [UInt8]) -> String {
         if bytes.isEmpty { return "" }
         let text = String(decoding: bytes.prefix(100), as: UTF8.self)
@@ -75,38 +75,38 @@ package enum Body {
     }
 }
 
-/// Where a story is.
+/// The phases of a story.
 package enum Phase: String, Sendable, Codable { case seed, main, probe }
 
-/// What the servers of a row know.
+/// The state of a row's servers.
 package struct OriginState: Sendable {
     package let row: Row
     package var phase = Phase.seed
-    /// How often something new was put on the server.
+    /// The number of deployments.
     package var version = 1
-    /// What there is of the upload that the main request began.
+    /// The upload that the main request began.
     package var upload: UploadState?
-    /// How often the answer with the row's ending and gate was given in the main phase.
+    /// How often the response with the row's ending and gate was sent in the main phase.
     package var disturbed = 0
 
     package init(_ row: Row) { self.row = row }
 }
 
-/// How a server answers.
+/// A server's response.
 package struct Answer: Sendable {
     package var status: Int
     package var fields: [(String, String)]
-    /// What the whole body is; empty where there is none.
+    /// The label of the whole body; empty if there is none.
     package var whole: String
-    /// What is sent of it; all if nil.
+    /// The part that is sent; nil for all of it.
     package var part: ClosedRange<Int>?
     package var coding = Coding.none
     package var hints = false
     package var ending = Ending.stays
     package var gate: Moment?
-    /// Answered when the head is there.
+    /// Sent once the head of the request was received.
     package var isEarly = false
-    /// What is said of an upload before the answer.
+    /// An upload's announcement before the response.
     package var announcement: Announcement?
 
     package init(_ status: Int, _ fields: [(String, String)] = [], label: String = "") {
@@ -117,20 +117,20 @@ package struct Answer: Sendable {
 
     package var hasBody: Bool { !whole.isEmpty }
 
-    /// As sent, before a coding of the connection.
+    /// As sent, before the connection applies a coding.
     package var body: [UInt8] {
         guard hasBody else { return [] }
         let bytes = Body.bytes(whole)
         return part.map { Array(bytes[$0]) } ?? bytes
     }
 
-    /// What the bytes are once they are decoded.
+    /// The label of the bytes after decoding.
     package var label: String { part == nil ? whole : Body.label(of: body) }
 
     package func field(_ name: String) -> String? { fields.first { $0.0.lowercased() == name }?.1 }
 }
 
-/// The row's server as a function: the scripted servers answer by it, and the model asks it.
+/// The row's server as a function; the scripted servers and the model both use it.
 package enum Origin {
     package static func authorization(_ user: String) -> String {
         "Basic " + Data("\(user):secret-of-\(user)".utf8).base64EncodedString()
@@ -143,7 +143,7 @@ package enum Origin {
         return users.first { request.fields["cookie"]?.contains("who=\($0)") == true }
     }
 
-    /// Answers a request, and notes what that changes.
+    /// Answers a request, and updates the state.
     package static func answer(_ request: SeenRequest, _ state: inout OriginState, folder: String) -> Answer {
         let row = state.row
         let isProtected = [.userInfo, .storage, .delegateAnswer, .requestField, .configurationField].contains(row.principal)
@@ -164,10 +164,10 @@ package enum Origin {
         return plain(request, &state, who, folder)
     }
 
-    /// What is answered where nothing is said of uploads.
+    /// The response apart from uploads.
     static func plain(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer {
         let row = state.row
-        // The other host, and what redirects lead to.
+        // The other host, and the targets of redirects.
         let isDocument = request.host == "www" && request.name == "doc"
         var answer: Answer
         if state.phase == .main, isDocument {
@@ -202,7 +202,7 @@ package enum Origin {
         }
     }
 
-    /// The answer of the row to its main load.
+    /// The row's response to its main load.
     static func main(_ request: SeenRequest, _ state: OriginState, _ who: String?, _ folder: String) -> Answer {
         let said = "v\(state.version)"
         func redirect(_ status: Int, _ place: String) -> Answer { Answer(status, [("Location", place)], label: "moved") }
@@ -241,7 +241,7 @@ package enum Origin {
         }
     }
 
-    /// A document, with conditions and ranges as RFC 9110 has them.
+    /// A document, with conditions and ranges as in RFC 9110.
     static func found(_ request: SeenRequest, _ state: OriginState, _ who: String?) -> Answer {
         let row = state.row
         let tag = "\"\(row.stored == .stale ? "" : "\(request.name)-v\(state.version)-\(who ?? "all")")\""

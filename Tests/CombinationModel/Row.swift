@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A load by HTTP.
+/// An HTTP load.
 package typealias Row = Choice<Dimension>
 
 extension Choice<Dimension> {

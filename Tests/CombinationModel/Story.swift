@@ -9,18 +9,18 @@
 
 import Foundation
 
-/// A session as a program makes it.
+/// A session as created by the program.
 package struct SessionOrder: Hashable, Sendable, Codable {
-    /// Loads that name the same session use one object.
+    /// Loads that name the same session use the same object.
     package var name: String
     package var kind: SessionKind
-    /// What it is ready to trust, or to show.
+    /// Whom it trusts, and which certificate it presents.
     package var trust: Security
     package var route: Route
     package var version: HTTPVersion
-    /// Whether a proxy in between leads it to a server of another certificate than the others meet.
+    /// Whether a proxy leads it to a server with a different certificate.
     package var isIntercepted = false
-    /// In `Authorization` of the configuration.
+    /// The user in the configuration's `Authorization` field.
     package var fieldUser: String?
     package var hasDelegate: Bool
     package var oneConnection = false
@@ -39,7 +39,7 @@ package struct SessionOrder: Hashable, Sendable, Codable {
     }
 }
 
-/// One load as a program asks for it.
+/// One load as requested by the program.
 package struct LoadOrder: Hashable, Sendable, Codable {
     package var label: String
     package var session: SessionOrder
@@ -50,7 +50,7 @@ package struct LoadOrder: Hashable, Sendable, Codable {
     package var login: Login
     package var policy = Policy.useProtocol
     package var message = Message.get
-    /// `X-Language`, which one stored response varies on.
+    /// The value of `X-Language`; one stored response varies by it.
     package var language: String?
     package var way = Way.data
     package var command = Command.none
@@ -83,14 +83,14 @@ package struct LoadOrder: Hashable, Sendable, Codable {
     package var bodyLength: Int { message.bodyLength }
 }
 
-/// What a row does, one after the other.
+/// One step of a row.
 package enum Step: Hashable, Sendable, Codable {
-    /// Another version is put on the server.
+    /// Puts a new version on the server.
     case deploy
     case enter(Phase)
-    /// The storages are given what a principal has: its credential, its cookie.
+    /// Adds a principal's credential or cookie to the storages.
     case signIn(SessionOrder, Login, String?)
-    /// A cookie is put in the storage before anything is loaded.
+    /// Adds a cookie to the storage before anything is loaded.
     case setCookie(SessionOrder, name: String, value: String)
     case load(LoadOrder)
 }
@@ -156,13 +156,13 @@ package enum Story {
         main.command = row.command
         main.moment = row.moment
         main.isInChild = row.command == .killProgram
-        // Another process has sessions of its own.
+        // Another process has its own sessions.
         if main.isInChild { main.session.name = "killed" }
         if row.stored == .varyField { main.language = "de" }
         steps.append(.load(main))
         steps += [.enter(.probe), .deploy]
 
-        // The same again; as somebody else; as nobody; and by a session that trusts nobody but the system's roots.
+        // The same load again; as another user; without a user; and in a session that trusts only the system's roots.
         let isOver = row.command == .invalidate || row.command == .killProgram
         var again = load("again", isOver ? another("next", as: user) : session, .probe, as: user)
         if row.stored == .varyField { again.language = "de" }
@@ -178,7 +178,7 @@ package enum Story {
             anonymous.trust = .system
             anonymous.route = .direct
             anonymous.hasDelegate = false
-            // A background session would ask the daemon; this one looks at what the program itself has stored.
+            // A background session would ask the daemon; this one reads what the program itself has stored.
             if row.session == .background { anonymous.kind = .standard }
             steps.append(.load(load("stranger", anonymous, .probe, as: nil)))
         }

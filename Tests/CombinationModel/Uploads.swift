@@ -7,17 +7,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a server does about uploads that can be continued (draft-ietf-httpbis-resumable-upload).
+/// How a server handles resumable uploads (draft-ietf-httpbis-resumable-upload).
 package enum Uploads: String, CaseIterable, Sendable, Codable {
-    /// It does not know of them.
+    /// Not at all.
     case none
-    /// It announces each, and nothing happens.
+    /// It announces each, and nothing goes wrong.
     case known
-    /// Its answer to a whole upload is lost.
+    /// The response to a complete upload is lost.
     case lost
-    /// It speaks that version, and the first connection ends somewhere in the content.
+    /// It supports that version, and the first connection ends somewhere in the content.
     case cut3, cut5, cut6, cut8
-    /// It takes less in one request than there is.
+    /// It accepts less than the whole content in one request.
     case parts
 
     package var version: Int {
@@ -29,37 +29,37 @@ package enum Uploads: String, CaseIterable, Sendable, Codable {
         }
     }
 
-    /// Bytes of one request, of a body that has so many.
+    /// The largest content of one request, for a body of this length.
     package func limit(of total: Int) -> Int? { self == .parts ? total / 2 - 10 : nil }
 }
 
 extension Choice<Dimension> {
-    /// After how many bytes the first connection ends: anywhere, and as the row has it.
+    /// After how many bytes the first connection ends: pseudorandom, but fixed for the row.
     package var cut: Int {
         let hash = description.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }
         return uploads == .lost ? message.bodyLength : Int(hash % UInt64(message.bodyLength + 1))
     }
 }
 
-/// What a server has of an upload.
+/// The server's state of an upload.
 package struct UploadState: Sendable {
-    /// The request that began it.
+    /// The request that created it.
     package var creation: SeenRequest
     package var offset: Int
     package var isComplete: Bool
 }
 
-/// What a server says of an upload before its answer (104), and what happens then.
+/// What a server announces about an upload (104) before its response, and what happens next.
 package struct Announcement: Sendable {
     package var fields: [(String, String)]
-    /// The connection ends after so many bytes of the content.
+    /// The connection ends after this many bytes of the content.
     package var cut: Int?
     package var isReset: Bool
 }
 
 /// Uploads of the row's server.
 extension Origin {
-    /// The answer to the first request of an upload; nil to another, and where the row has another answer than a success.
+    /// The response to the first request of an upload; nil for other requests, and if the row's response is not a success.
     static func creation(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer? {
         let row = state.row
         guard state.phase == .main, row.uploads != .none, let stated = request.fields["upload-draft-interop-version"] else {
@@ -92,7 +92,7 @@ extension Origin {
         return answer
     }
 
-    /// The answer to what is asked of an upload, or appended to it.
+    /// The response to a request for an upload's offset, or for appending to it.
     static func ofUpload(_ request: SeenRequest, _ state: inout OriginState, _ who: String?, _ folder: String) -> Answer {
         let row = state.row
         guard var upload = state.upload, upload.creation.host == request.host else { return Answer(404, label: "no such upload") }

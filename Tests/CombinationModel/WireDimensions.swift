@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The dimensions of a stream task or an FTP load, which have no messages of HTTP.
+/// The dimensions of a stream task or an FTP load, which have no HTTP messages.
 package enum WireDimension: Int, RowDimension {
     case kind, tls, trust, route, session, login, end, command, moment
 
@@ -56,7 +56,7 @@ package enum WireKind: String, CaseIterable, Sendable, Codable {
 
 package enum WireTLS: String, CaseIterable, Sendable, Codable {
     case none
-    /// Asked for in clear: `STARTTLS`, `AUTH TLS`.
+    /// Negotiated in clear: `STARTTLS`, `AUTH TLS`.
     case later
     /// From the first byte.
     case atOnce
@@ -65,7 +65,7 @@ package enum WireTLS: String, CaseIterable, Sendable, Codable {
 package enum WireTrust: String, CaseIterable, Sendable, Codable {
     case system, sessionRoots, delegateAccepts, delegateRefuses, untrusted, pinnedRight, pinnedWrong
 
-    /// Whether the server's certificate is of a root that the system does not know.
+    /// Whether the system does not know the root of the server's certificate.
     package var isStrange: Bool { [.sessionRoots, .delegateAccepts, .delegateRefuses, .untrusted].contains(self) }
 }
 
@@ -75,7 +75,7 @@ package enum WireRoute: String, CaseIterable, Sendable, Codable {
 
 package enum WireSession: String, CaseIterable, Sendable, Codable {
     case standard, ephemeral, noCredentials
-    /// It takes no more tasks once the task runs.
+    /// The session is invalidated with `finishTasksAndInvalidate` once the task runs.
     case finishing
 }
 
@@ -84,7 +84,7 @@ package enum WireLogin: String, CaseIterable, Sendable, Codable {
 }
 
 package enum WireEnding: String, CaseIterable, Sendable, Codable {
-    /// `ragged` is TLS without close_notify, `noReply` a control connection that ends in place of 226.
+    /// `ragged` is TLS without close_notify, `noReply` a control connection that ends instead of sending 226.
     case whole, cutData, noReply, reset, ragged, silence
 }
 
@@ -93,7 +93,7 @@ package enum WireCommand: String, CaseIterable, Sendable, Codable {
 }
 
 package enum WireMoment: String, CaseIterable, Sendable, Codable {
-    /// `greeting` is before the server says its first word, or its side of TLS.
+    /// `greeting` is before the server's first message or its side of the TLS handshake.
     case made, greeting, challenge, within, atEnd
 }
 

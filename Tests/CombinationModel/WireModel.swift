@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What came of a stream task or an FTP load, and what its server saw.
+/// The result of a stream task or an FTP load, and what its server received.
 package struct WireReport: Hashable, Sendable, CustomStringConvertible {
     package var outcome: Outcome
-    /// As whom it logged in, each with the password; of a stream the word that it said.
+    /// Each user with the password; for a stream, the greeting.
     package var logins: [String]
-    /// What of this the server was told in clear though there was to be TLS.
+    /// Those of them that the server received in clear although TLS was required.
     package var leaks: [String] = []
-    /// What an upload left, as its label; nil where that is not looked at.
+    /// The label of the uploaded file; nil if it is not examined.
     package var stored: String?
 
     package init(outcome: Outcome, logins: [String], stored: String? = nil) {
@@ -33,15 +33,15 @@ package struct WireReport: Hashable, Sendable, CustomStringConvertible {
     }
 }
 
-/// A plain model of a stream task or an FTP load: the one outcome that its user is owed.
+/// A simple model of a stream task or an FTP load; it allows exactly one outcome.
 package enum WireModel {
     package static let label = "the file"
     package static let anonymous = "anonymous", right = "ada:secret", wrong = "ada:wrong", greeting = "hello"
 
-    /// What a row's load comes to.
+    /// The expected report of a row.
     package static func report(of row: WireRow) -> WireReport {
         if row.command == .cancel || row.command == .invalidate, row.moment == .made { return failed(-999) }
-        // The server stands before its first word; in clear the client of a stream has said its own.
+        // The server has not sent anything; in clear the client of a stream has already sent its greeting.
         if isCut(row, .greeting) { return failed(-999, row.kind == .stream && row.tls == .none ? [greeting] : []) }
         if row.tls != .none {
             let isHeld = row.trust == .delegateAccepts || row.trust == .delegateRefuses
@@ -67,24 +67,25 @@ package enum WireModel {
         WireReport(outcome: .failed(code), logins: logins)
     }
 
-    /// What the server is told, whether that is enough, and whether the delegate is asked (when a question waits for its answer).
+    /// The logins that the server receives, whether the last one is accepted, and whether the delegate is asked while a question
+    /// is held.
     private static func logins(of row: WireRow) -> (told: [String], isIn: Bool, isAsked: Bool) {
         if row.kind == .stream { return ([greeting], true, false) }
         switch row.login {
         case .none: return ([anonymous], true, false)
         case .url: return ([right], true, false)
         case .storage where row.session != .noCredentials: return ([right], true, false)
-        // Who does not answer is not in.
+        // Without a credential the login fails.
         case .storage: return ([anonymous], false, false)
         case .delegateAnswer:
-            // One question is held, the first.
+            // Only the first question is held.
             let isHeldBefore = row.trust == .delegateAccepts
             return ([anonymous, right], true, !isHeldBefore)
         case .wrong: return ([wrong], false, false)
         }
     }
 
-    /// What the end of the connection makes of it.
+    /// The effect of the connection's end.
     private static func ended(_ row: WireRow, _ logins: [String]) -> WireReport {
         let whole = WireReport(
             outcome: Outcome(body: row.kind == .ftpUpload ? "" : label), logins: logins,
@@ -92,12 +93,12 @@ package enum WireModel {
         switch row.end {
         case .whole: return whole
         case .cutData:
-            // Neither a stream nor a listing has a length.
+            // Streams and listings have no known length.
             guard row.kind == .stream || row.kind == .ftpList else { return failed(-1005, logins) }
             return WireReport(
                 outcome: Outcome(body: Body.label(of: Array(Body.bytes(label).prefix(Body.length / 2)))), logins: logins)
         case .noReply, .reset: return failed(-1005, logins)
-        // The server's own end of what it was sent says nothing.
+        // For an upload, the server's ragged end does not matter.
         case .ragged: return row.kind == .ftpUpload ? whole : failed(-1005, logins)
         case .silence: return failed(-1001, logins)
         }
