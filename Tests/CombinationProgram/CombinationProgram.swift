@@ -12,7 +12,7 @@ import Foundation
 import LoadingTestKit
 import SeededNumbers
 
-/// Runs loads in which every two values of the dimensions meet, and some three, and holds them against a plain model.
+/// Runs loads that cover all pairs of values of the dimensions, and some triples, and compares them with a simple model.
 @main
 enum CombinationProgram {
     private static let usage = """
@@ -31,11 +31,11 @@ enum CombinationProgram {
         var atOnce = 4
         var rows: [String] = []
         var most = 12
-        /// Which lists are run: loads by HTTP, and stream tasks with FTP.
+        /// Which lists are run: HTTP loads, and stream tasks with FTP.
         var (loads, wire) = (true, true)
         /// The values that rows may have; a list without the dimension has no such rows.
         var filter: [(dimension: String, values: [String])] = []
-        /// Failing rows are listed as they are, not reduced.
+        /// Lists failing rows without reducing them.
         var isBrief = false
     }
 
@@ -98,14 +98,14 @@ enum CombinationProgram {
             default: return nil
             }
         }
-        // A row is a load unless it is said to be the other.
+        // Rows are HTTP loads unless `--wire` is given.
         if !options.rows.isEmpty, options.loads { options.wire = false }
         guard options.loads || options.wire else { return nil }
         if !options.pairs, !options.triples, !options.tenth { (options.pairs, options.triples) = (true, true) }
         return options
     }
 
-    /// Writes a line at once, whoever reads.
+    /// Writes a line without buffering.
     private static func say(_ text: some CustomStringConvertible) {
         FileHandle.standardOutput.write(Data("\(text)\n".utf8))
     }
@@ -146,7 +146,7 @@ enum CombinationProgram {
 
     // MARK: Running
 
-    /// What became of the rows of a list.
+    /// The results of the rows of a list.
     private struct Tally {
         var (count, failed) = (0, 0)
     }
@@ -156,7 +156,7 @@ enum CombinationProgram {
         let start = ContinuousClock.now
         var tally = Tally()
         if options.loads {
-            // Most of the time is theirs.
+            // HTTP loads get most of the time.
             let end = options.seconds.map { start + .seconds(options.wire ? $0 * 0.8 : $0) }
             try await run(Runner(town, home: home), options, until: end, &tally)
         }
@@ -172,7 +172,7 @@ enum CombinationProgram {
         return tally.failed == 0 && errors.isEmpty
     }
 
-    /// Runs the rows of a seed, and of more of them while there is time.
+    /// Runs the rows of a seed, and of further seeds while there is time.
     private static func run<Runner: RowRunner>(
         _ runner: Runner, _ options: Options, until end: ContinuousClock.Instant?, _ tally: inout Tally
     ) async throws {

@@ -13,13 +13,13 @@ import LoadingTestKit
 import Synchronization
 import URLLoading
 
-/// Carries out one load in the way that its order says, with its command at its moment.
+/// Performs one load as ordered, and executes its command at the right moment.
 ///
-/// `reach` waits until the server stands at the row's gate; `pass` opens the gate.
+/// `reach` waits until the server has stopped at the row's gate; `pass` opens the gate.
 struct Loader {
     struct Result: Sendable {
         var outcome: Outcome
-        /// What the delegate was told; nil where it is told nothing.
+        /// The delegate calls; nil without a delegate.
         var letters: String?
     }
 
@@ -70,7 +70,7 @@ struct Loader {
             }
         }
         let work = isAtOnce ? plainCall : call
-        // Told by a value and not by the task's, for which nobody waits who is cancelled.
+        // Stored in a value: waiting for the task's own value would not end for a canceled task.
         let ended = Watched<Outcome?>(nil)
         let told: @Sendable () async -> Void = {
             let outcome = await work()
@@ -132,7 +132,7 @@ struct Loader {
             let status = notes.status ?? (task.response as? HTTPURLResponse)?.statusCode
             return Outcome(status: status, body: Body.label(of: await message?.value ?? notes.body))
         }
-        // A data task may have become another.
+        // A data task may have become a stream task.
         let current: @Sendable () -> URLSessionTask = { recorder.notes(id).stream ?? task }
         let blocker = order.moment == .inLine ? try await block(session) : nil
         if order.moment == .challenge { recorder.hold() }
@@ -146,7 +146,7 @@ struct Loader {
         if isStanding {
             if order.command == .suspend { current().suspend() }
             await act(current(), session)
-            // What was said is done when the task has ended, or a load that came later has.
+            // The command has taken effect once the task, or a later load, has ended.
             switch order.command {
             case .cancel, .cancelForResuming, .invalidate: _ = try await wait()
             case .suspend where order.moment == .inLine:
@@ -155,7 +155,7 @@ struct Loader {
             }
         }
         if order.command == .suspend, let blocker {
-            // The line moves on without the task that is suspended: another load takes the connection.
+            // The queue continues without the suspended task: another load gets the connection.
             pass()
             _ = await blocker.value
             let passer = Loader.passer(order, program)
@@ -171,7 +171,7 @@ struct Loader {
         return Result(outcome: outcome, letters: isTold ? recorder.notes(id).letters : nil)
     }
 
-    /// The bytes of all messages until the connection's end.
+    /// The bytes of all messages until the connection ends.
     private static func message(of task: URLSessionWebSocketTask) -> Task<[UInt8], Never> {
         Task {
             var bytes: [UInt8] = []
@@ -199,7 +199,7 @@ struct Loader {
 
     // MARK: Moments
 
-    /// Waits for the command's moment; false where the load ended without it.
+    /// Waits for the command's moment; false if the load ended first.
     private func stand(_ recorder: Recorder, _ session: URLSession, until end: @escaping @Sendable () async -> Void) async -> Bool
     {
         guard order.command != .none else { return false }
@@ -207,7 +207,7 @@ struct Loader {
         switch moment {
         case .made, .atEnd: return false
         case .inLine:
-            // The session's loop has taken the load in when one that was asked for later has gone to another host and come back.
+            // The event loop has queued the load once a later load to another host has completed.
             _ = try? await session.data(for: Loader.passer(order, program, host: "img.shop.localhost"))
             return true
         case .challenge, .sending, .beforeHead, .withinBody:
@@ -236,7 +236,7 @@ struct Loader {
         await blocker?.value
     }
 
-    /// Takes the session's only connection until the gate is opened.
+    /// Occupies the session's only connection until the gate is opened.
     private func block(_ session: URLSession) async throws -> Task<Void, Never> {
         let request = Loader.passer(order, program, name: "blocker")
         let reach = reach

@@ -10,7 +10,7 @@
 import CombinationModel
 import Foundation
 
-/// Writes a failing row as a program that a reader can follow, and as the command that runs it again.
+/// Prints a failing row as a readable program, and as the command that runs it again.
 enum Printing {
     static func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
         var lines = [

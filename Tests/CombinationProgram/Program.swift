@@ -13,7 +13,7 @@ import LoadingTestKit
 import Synchronization
 import URLLoading
 
-/// The program's side of one row: its sessions, its stores, its loads.
+/// The program of one row: its sessions, stores and loads.
 final class Program {
     let row: Row
     let folder: String
@@ -36,17 +36,17 @@ final class Program {
         sessions = [:]
     }
 
-    /// What delegates were told after the end of a task.
+    /// Delegate calls that came after the end of a task.
     var faults: [String] { sessions.values.flatMap { $0.recorder.faults } }
 
-    /// Waits until what was stored is on the disk.
+    /// Waits until stored data is on disk.
     func flush() async { for (session, _) in sessions.values { await session.flush() } }
 
-    // MARK: Addresses
+    // MARK: URLs
 
     func url(_ order: LoadOrder, host: String = "www.shop.localhost") -> URL {
         let user = order.login == .userInfo ? order.user.map { "\($0):secret-of-\($0)@" } ?? "" : ""
-        // The scheme of a WebSocket's URL, whose loads are beside others of the same origin.
+        // A WebSocket's URL has its own scheme; the other loads of the origin do not.
         let isSocket = order.way == .webSocket && order.name == "doc"
         let scheme = isSocket ? (order.scheme == "http" ? "ws" : "wss") : order.scheme
         let text = "\(scheme)://\(user)\(host):\(map.port(row, scheme: order.scheme))/\(folder)/\(order.name)"
@@ -61,7 +61,7 @@ final class Program {
 
     // MARK: Sessions
 
-    /// The stores of a session, without what is its own.
+    /// The stores of a session, before its other settings are applied.
     private func stores(_ kind: SessionKind) -> URLSessionConfiguration {
         switch kind {
         case .ephemeral: return ephemeral
@@ -152,7 +152,7 @@ final class Program {
         storage(session)?.setCookie(cookie)
     }
 
-    /// What a session's storage has for the document.
+    /// The cookies for the document in a session's storage.
     func cookies(_ session: SessionOrder) -> [String: String]? {
         guard let storage = storage(session) else { return nil }
         let cookies = (storage.cookies(for: documentURL) ?? []).filter { $0.path == "/\(folder)" }
@@ -171,7 +171,7 @@ final class Program {
             request.setValue(TunnelMaker.authorization, forHTTPHeaderField: "Proxy-Authorization")
         }
         request.setValue(order.language, forHTTPHeaderField: "X-Language")
-        // A WebSocket task asks by itself.
+        // A WebSocket task sets this field itself.
         if order.way == .becomesStream, order.name == "doc" {
             request.setValue(order.way.upgrade, forHTTPHeaderField: "Upgrade")
         }
@@ -195,7 +195,7 @@ final class Program {
             request.setValue("\"doc-v1-\(user)\"", forHTTPHeaderField: "If-None-Match")
         case .postSmall, .postLarge, .putSmall, .putLarge: if order.way != .upload { request.httpBody = data }
         case .streamAgain, .streamOnce:
-            // A streamed upload asks for its first stream, too.
+            // A streamed upload also gets its first stream from the delegate.
             if order.way != .upload { request.httpBodyStream = InputStream(data: data) }
         }
         return request

@@ -11,7 +11,7 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A proxy that makes tunnels, by CONNECT or by SOCKS 5, with a thread for each connection, so that it shares nothing with what it tests.
+/// A proxy that opens tunnels with CONNECT or SOCKS 5. It uses a thread for each connection, and shares no code with the library.
 final class TunnelMaker: Sendable {
     enum Kind: Sendable { case connect, asking, socks }
 
@@ -21,9 +21,9 @@ final class TunnelMaker: Sendable {
     let port: Int
     private let kind: Kind
     private let listener: Int32
-    /// Where connections to a port lead in its place.
+    /// Ports that connections are redirected to, by the requested port.
     private let detours: [Int: Int]
-    /// The port of a proxy that has what is no CONNECT.
+    /// The port of a proxy that handles requests other than CONNECT.
     private let forward: Int?
 
     init(_ kind: Kind, detours: [Int: Int] = [:], forward: Int? = nil) throws {
@@ -80,7 +80,7 @@ final class TunnelMaker: Sendable {
                 return nil
             }
             let lines = String(decoding: bytes, as: UTF8.self).components(separatedBy: "\r\n")
-            // What is for the origin has no place in a CONNECT.
+            // Fields for the origin must not be in a CONNECT.
             let isLeaking = lines.contains { line in
                 ["authorization:", "cookie:"].contains { line.lowercased().hasPrefix($0) }
             }
@@ -108,7 +108,7 @@ final class TunnelMaker: Sendable {
     }
 }
 
-/// Sockets on 127.0.0.1, for threads that block.
+/// Blocking sockets on 127.0.0.1.
 enum Sockets {
     private static func address(port: Int) -> sockaddr_in {
         var address = sockaddr_in()
@@ -155,7 +155,7 @@ enum Sockets {
         return true
     }
 
-    /// Hands bytes to and fro until either side closes; a reset of one side is one of the other.
+    /// Copies bytes in both directions until either side closes; a reset of one side resets the other.
     static func pump(_ one: Int32, _ other: Int32) {
         var buffer = [UInt8](repeating: 0, count: 65_536)
         while true {

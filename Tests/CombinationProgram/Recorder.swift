@@ -12,23 +12,23 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// The delegate of a row's session: answers as the row says, and notes what it is told of each task.
+/// The delegate of a row's session: it answers as the row requires, and records its calls for each task.
 final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionWebSocketDelegate, Sendable {
     struct Notes: Sendable {
-        /// A letter for each call, in order: c created, t trust, i identity, p password, n stream, s sent, h informational, r redirect,
-        /// R response, D data, W written, F file, q resumed, B became a stream, o open, x closed, M metrics, E end.
+        /// A letter for each call, in order: c created, t trust, i identity, p password, n stream, s sent, h informational, r
+        /// redirect, R response, D data, W written, F file, q resumed, B became a stream, o open, x closed, M metrics, E end.
         var letters = ""
         var body: [UInt8] = []
         var status: Int?
         var error: Outcome?
         var isOver = false
-        /// What a data task became.
+        /// The stream task that a data task became.
         var stream: URLSessionStreamTask?
     }
 
     private struct State: Sendable {
         var notes: [Int: Notes] = [:]
-        /// Waits for a question about a server to be let go.
+        /// Whether questions about a server are held.
         var isHolding = false
         var held: [@Sendable () -> Void] = []
         var faults: [String] = []
@@ -53,7 +53,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     func notes(_ task: Int) -> Notes { state.read { $0.notes[task] ?? Notes() } }
     var faults: [String] { state.read(\.faults) }
 
-    /// Waits for the end of a task, or until a condition holds.
+    /// Waits until a task ends, or until a condition holds.
     func wait(_ task: Int, until condition: @escaping @Sendable (Notes) -> Bool = { $0.isOver }) async throws -> Notes {
         try await state.value { state in state.notes[task].flatMap { condition($0) ? $0 : nil } }
     }
@@ -176,7 +176,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
         read(streamTask)
     }
 
-    /// Reads until the server's end, and ends this side.
+    /// Reads until the server closes, then closes this side.
     private func read(_ task: URLSessionStreamTask) {
         task.readData(ofMinLength: 1, maxLength: 65_536, timeout: 0) { [self] data, atEOF, error in
             state.change { $0.notes[task.taskIdentifier]?.body += data ?? Data() }
@@ -228,7 +228,7 @@ final class Recorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelega
     }
 }
 
-/// What an error is compared by.
+/// Converts errors into the outcome that is compared.
 enum Failure {
     static func outcome(_ error: any Error) -> Outcome {
         .failed(code(error), String("\(error)".prefix(400)))

@@ -11,35 +11,35 @@ import CombinationModel
 import Foundation
 import LoadingTestKit
 
-/// What was seen of a row, and what is wrong with it.
+/// The observations and problems of a row.
 struct Finding<List: RowDimension>: Sendable {
     var row: Choice<List>
     var problems: [String]
-    /// All that was seen, to be shown.
+    /// All observations, for display.
     var seen: [String] = []
 }
 
 typealias LoadFinding = Finding<CombinationModel.Dimension>
 
-/// Runs the rows of a list, and holds them against its model.
+/// Runs the rows of a list, and compares them with its model.
 protocol RowRunner: Sendable {
     associatedtype List: RowDimension
 
-    /// Runs a row; it ends within the limit, if need be without its tasks.
+    /// Runs a row; returns within the limit, even if its tasks have not ended.
     func run(_ row: Choice<List>) async -> Finding<List>
 
-    /// Whether no other row may run beside this one.
+    /// Whether the row must run without others.
     func isLoud(_ row: Choice<List>) -> Bool
 
-    /// A failing row, and what it was reduced to, for a reader.
+    /// A readable description of a failing row and its reduction.
     func text(_ finding: Finding<List>, _ reduced: Finding<List>, seed: UInt64) -> String
 }
 
-/// Work that ends in time.
+/// Work with a time limit.
 enum Limited {
     private static let limit: Duration = .seconds(25)
 
-    /// What is found of a row, or that one of its steps did not end, with what was seen until then.
+    /// The finding of a row, or that one of its steps did not end, with the observations so far.
     static func finding<List>(
         _ row: Choice<List>, seen: @escaping @Sendable () -> String = { "nothing" },
         _ perform: @escaping @Sendable (_ tell: @Sendable (String) -> Void) async -> Finding<List>

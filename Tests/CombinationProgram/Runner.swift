@@ -13,7 +13,7 @@ import LoadingTestKit
 import Synchronization
 import URLLoading
 
-/// Runs rows against the town's servers, and holds them against the model.
+/// Runs rows against the shared servers, and compares them with the model.
 final class Runner: RowRunner {
     let town: Town
     let home: URL
@@ -24,7 +24,7 @@ final class Runner: RowRunner {
         self.home = home
     }
 
-    /// The daemon is that of all rows.
+    /// All rows share the daemon.
     func isLoud(_ row: Row) -> Bool { row.command == .killDaemon }
 
     func text(_ finding: LoadFinding, _ reduced: LoadFinding, seed: UInt64) -> String {
@@ -96,7 +96,7 @@ final class Runner: RowRunner {
         if traces.contains(where: { trace in trace.count == seen.count && zip(trace, seen).allSatisfy { $0.matches($1) } }) {
             return []
         }
-        // The trace that agrees for longest.
+        // The trace that matches the longest prefix.
         func agreement(_ trace: [Report]) -> Int { zip(trace, seen).prefix { $0.matches($1) }.count }
         let best = traces.map(agreement).max() ?? 0
         guard seen.count > best else { return ["only \(seen.count) loads were made"] }
@@ -104,11 +104,11 @@ final class Runner: RowRunner {
         return ["seen     \(seen[best])\n    expected \(expected.joined(separator: "\n    or       "))"]
     }
 
-    /// The order of what the delegate was told, and of what the server saw.
+    /// Problems with the order of delegate calls, and of requests.
     private static func disorder(_ row: Row, _ order: LoadOrder, _ result: Loader.Result, _ seen: [SeenRequest]) -> [String] {
         var problems: [String] = []
         if let letters = result.letters {
-            // Who uploads in the background is not asked what to do with the response.
+            // For a background upload, the delegate is not asked how to handle the response.
             let response = order.session.kind == .background ? "[sD]*" : "(R[sD]*)?"
             let grammar =
                 switch order.way {
@@ -170,13 +170,13 @@ final class Runner: RowRunner {
         }
         guard let data = try? Data(contentsOf: output), !data.isEmpty else { return Loader.Result(outcome: .failed(-999)) }
         let told = try JSONDecoder().decode(Report.self, from: data)
-        // A storage looks at its file four times a second at most, and only when it is asked: nothing tells when it will look again.
+        // A storage rereads its file at most four times a second, and only on access; there is no notification.
         for _ in 0..<100 where program.cookies(order.session) != told.cookies { try await Task.sleep(for: .milliseconds(50)) }
         return Loader.Result(outcome: told.outcome)
     }
 }
 
-/// What another instance of this program is to load.
+/// The loads for another instance of this program.
 struct Errand: Codable {
     var row: String
     var folder: String
@@ -184,7 +184,7 @@ struct Errand: Codable {
     var steps: [Step]
     var order: LoadOrder
 
-    /// Carries out what is on standard input, and says what came of it on standard output.
+    /// Executes the order from standard input, and writes the result to standard output.
     static func run() async throws {
         let errand = try JSONDecoder().decode(Errand.self, from: FileHandle.standardInput.readDataToEndOfFile())
         let place = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
@@ -207,7 +207,7 @@ struct Errand: Codable {
     }
 }
 
-/// The folders of this program and its instances, and the system's roots as they are to see them.
+/// The folders of this program and its instances, and the roots that they use as the system's.
 enum Home {
     static func variables(_ home: URL) -> [String: String] {
         [
@@ -218,7 +218,7 @@ enum Home {
         ]
     }
 
-    /// Kills the daemon of this home; the next that is needed is started by the library.
+    /// Kills the daemon of this home; the library starts the next one when it is needed.
     static func killDaemon() {
         guard let daemon = ProcessInfo.processInfo.environment["URLSESSIOND"] else { return }
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc")) ?? [] {
@@ -229,7 +229,7 @@ enum Home {
         }
     }
 
-    /// Has this process live there; before anything is asked of the library.
+    /// Sets the home of this process; must be called before the library is used.
     static func settle(_ home: URL) throws {
         for name in ["data", "cache", "state", "tmp", "run", "bin"] {
             try FileManager.default.createDirectory(

@@ -12,12 +12,12 @@ import Foundation
 import LoadingTestKit
 import Synchronization
 
-/// The servers' side of one row: what they answer, and what they saw.
+/// The servers of one row: their responses, and the requests that they received.
 final class Scene: Sendable {
     private struct State: Sendable {
         var origin: OriginState
         var seen: [SeenRequest] = []
-        /// How often the server was told to forget an upload.
+        /// How often a client canceled an upload.
         var cancellations = 0
         var faults: [String] = []
     }
@@ -32,13 +32,13 @@ final class Scene: Sendable {
         state = Mutex(State(origin: OriginState(row)))
     }
 
-    /// The gate at which the main answer stands.
+    /// The gate at which the main response stops.
     var gate: String { "gate-\(folder)" }
 
     func deploy() { state.withLock { $0.origin.version += 1 } }
     func enter(_ phase: Phase) { state.withLock { $0.origin.phase = phase } }
 
-    /// What was seen since it was last asked.
+    /// Returns the requests since the last call.
     func takeSeen() -> [SeenRequest] {
         state.withLock { state in
             defer { state.seen = [] }
@@ -49,10 +49,10 @@ final class Scene: Sendable {
     var seen: [SeenRequest] { state.withLock { $0.seen } }
 
     var cancellations: Int { state.withLock { $0.cancellations } }
-    /// What was wrong with the bytes of uploads.
+    /// Faults in the bytes of uploads.
     var faults: [String] { state.withLock { $0.faults } }
 
-    /// Looks whether a part of an upload is that part.
+    /// Verifies the content of an appended part.
     func check(_ request: SeenRequest, _ isRight: (_ part: ArraySlice<UInt8>, _ isLast: Bool) -> Bool) {
         guard request.method == "PATCH", request.name == "upload",
             let offset = request.fields["upload-offset"].flatMap({ Int($0) })
@@ -67,7 +67,7 @@ final class Scene: Sendable {
 
     func answer(_ request: SeenRequest) -> Answer {
         state.withLock { state in
-            // When a task that was given up tells it is not known.
+            // Not recorded: it is not determined when this request of a canceled task arrives.
             if request.method == "DELETE", request.name == "upload" {
                 state.cancellations += 1
                 return Answer(204)
@@ -77,7 +77,7 @@ final class Scene: Sendable {
         }
     }
 
-    /// Whether a request is to be answered when its head is there.
+    /// Whether the request is answered once its head was received.
     func isEarly(_ request: SeenRequest) -> Bool {
         if row.uploads != .none {
             var origin = state.withLock { $0.origin }
@@ -91,14 +91,14 @@ final class Scene: Sendable {
     }
 }
 
-/// The scenes of the rows that are under way, by their folder.
+/// The scenes of the running rows, by folder.
 final class Scenes: Sendable {
     private let scenes = Mutex<[String: Scene]>([:])
 
     func add(_ scene: Scene) { scenes.withLock { $0[scene.folder] = scene } }
     func remove(_ scene: Scene) { scenes.withLock { $0[scene.folder] = nil } }
 
-    /// The scene that a target names, and the request as it is recorded.
+    /// Finds the scene that a target names, and converts the request for recording.
     func find(
         scheme: String, method: String, target: String, authority: String, fields: [(String, String)], length: Int
     ) -> (Scene, SeenRequest)? {
@@ -122,7 +122,7 @@ final class Scenes: Sendable {
     }
 }
 
-/// An answer as bytes of HTTP/1.1 or frames of HTTP/2.
+/// Encodes a response as HTTP/1.1 bytes or HTTP/2 frames.
 struct Writer {
     let answer: Answer
     let isHead: Bool
@@ -131,11 +131,11 @@ struct Writer {
     let isSecure: Bool
     let port: Int
     let clearPort: Int
-    /// What the request asks to switch to, and its key.
+    /// The requested protocol to switch to, and its key.
     let upgrade: String?
     let key: String?
 
-    /// The body as it goes out.
+    /// The body as sent.
     private var body: [UInt8] {
         switch answer.coding {
         case .gzip where acceptsCodings.contains("gzip"): GzipBytes.stored(answer.body)
@@ -179,7 +179,7 @@ struct Writer {
 
     // MARK: Switching
 
-    /// What comes after the switch: of a WebSocket a message and a close frame, each by itself; bytes otherwise.
+    /// The bytes after the switch: for a WebSocket a message and a close frame; otherwise plain bytes.
     private var switched: (message: [UInt8], end: [UInt8]) {
         upgrade == Way.webSocket.upgrade
             ? (WebSocketPeer.frame(1, answer.body), WebSocketPeer.frame(8, [0x03, 0xE8])) : (answer.body, [])
@@ -250,13 +250,13 @@ struct Writer {
         if answer.gate == .withinBody { effects.append(.gate(gate)) }
         if answer.ending == .cutInBody { return effects + [.close] }
         effects.append(.write(rest))
-        // The body is read all the same.
+        // The request's body is still read.
         if answer.isEarly, answer.status < 300 { effects.append(.awaitRequestEnd) }
         return effects + ([.closes, .closedWhileIdle].contains(answer.ending) ? [.close] : [])
     }
 
     func steps(stream: Int) -> [HTTP2Step] {
-        // A CONNECT has no end.
+        // A CONNECT request has no end.
         var steps: [HTTP2Step] = answer.isEarly || upgrade != nil ? [] : [.awaitRequestEnd]
         if let announcement = answer.announcement {
             steps = [.headers([(":status", "104")] + announcement.fields.map { ($0.0.lowercased(), $0.1) })]

@@ -11,7 +11,7 @@ import CombinationModel
 import Foundation
 import LoadingTestKit
 
-/// Where the servers and proxies of all rows are, as a program has to know it.
+/// The addresses of all servers and proxies, for the program.
 struct TownMap: Codable, Sendable {
     var clear = 0
     var good = 0
@@ -20,7 +20,7 @@ struct TownMap: Codable, Sendable {
     var clearHTTP2 = 0
     var goodHTTP2 = 0
     var strangeHTTP2 = 0
-    /// Those that have HTTP/2 and require HTTP/1.1.
+    /// Servers that offer HTTP/2 but require HTTP/1.1.
     var goodRequired = 0
     var strangeRequired = 0
     var sockets = ""
@@ -31,7 +31,7 @@ struct TownMap: Codable, Sendable {
     var intercepting = 0
     var socks = 0
     var dead = 0
-    /// DER of the root that only sessions know.
+    /// The DER encoding of the root that only sessions trust.
     var strangeRoot = Data()
     var pinned = ""
     var clientChain = ""
@@ -58,7 +58,7 @@ struct TownMap: Codable, Sendable {
     }
 }
 
-/// The servers and proxies of all rows, in this process and in a few others.
+/// The servers and proxies of all rows, in this process and a few others.
 final class Town: Sendable {
     let map: TownMap
     let scenes: Scenes
@@ -118,8 +118,8 @@ final class Town: Sendable {
             (certificates.strangeShop, true),
         ] {
             let port = Watched(0)
-            // SETTINGS at the beginning of a connection of HTTP/1.1 would be rubbish.
-            // What asks for another protocol does so by HTTP/1.1, or where the server allows CONNECT (RFC 8441).
+            // SETTINGS would be garbage on a connection that uses HTTP/1.1. Requests for another protocol use HTTP/1.1, or
+            // CONNECT if the server allows it (RFC 8441).
             let server = try HTTP2ScriptedServer.start(
                 identity: identity,
                 greeting: { _ in
@@ -149,7 +149,7 @@ final class Town: Sendable {
         self.http2Servers = http2Servers
     }
 
-    /// Ends all servers, and says what was wrong with them.
+    /// Stops all servers, and returns their faults.
     func close() async -> [String] {
         var errors: [String] = []
         for server in servers {
@@ -177,7 +177,7 @@ final class Town: Sendable {
         for server in http2Servers { server.open(gate) }
     }
 
-    /// Looks whether the parts of a row's upload that came over HTTP/2 are those.
+    /// Verifies the parts of a row's upload that were received over HTTP/2.
     func checkParts(of scene: Scene) {
         for server in http2Servers {
             for request in server.requests
@@ -193,7 +193,7 @@ final class Town: Sendable {
         }
     }
 
-    // MARK: Answers
+    // MARK: Responses
 
     private static func reply(
         _ request: RecordedRequest, isEarly: Bool, in scenes: Scenes, isSecure: Bool, port: Int, clearPort: Int, isAsking: Bool?
@@ -250,7 +250,7 @@ final class Town: Sendable {
             answer: answer, isHead: seen.method == "HEAD", acceptsCodings: codings, gate: scene.gate, isSecure: isSecure,
             port: port, clearPort: clearPort, upgrade: seen.fields["upgrade"], key: request.header("sec-websocket-key"))
         if request.isHTTP2 { return writer.steps(stream: request.stream) }
-        // The kit's HTTP/2 server writes HTTP/1.1 as it is told.
+        // The kit's HTTP/2 server writes HTTP/1.1 unchanged.
         var steps: [HTTP2Step] = answer.isEarly ? [] : [.awaitRequestEnd]
         for effect in writer.socketEffects() {
             switch effect {
@@ -265,7 +265,7 @@ final class Town: Sendable {
         return steps
     }
 
-    /// The hash of the key (SPKI) of an identity's first certificate, a P-256 one.
+    /// The hash of the public key (SPKI) of an identity's first certificate, which is a P-256 one.
     private static func keyHash(_ identity: TestCertificates.Identity) throws -> String {
         let bytes = identity.chain[0]
         let prefix: [UInt8] = [

@@ -11,7 +11,7 @@ import CombinationModel
 import Foundation
 import URLLoading
 
-/// What a session's configuration says of the way to the town's servers, and of whom it trusts there.
+/// Session configurations: proxies and trust for the shared servers.
 extension TownMap {
     static let otherPin = Data(repeating: 7, count: 32).base64EncodedString()
 
@@ -34,7 +34,7 @@ extension TownMap {
         ]
     }
 
-    /// Has a session's connections go by a route; where a Unix socket is, its row knows.
+    /// Sets the route of a session's connections; Unix sockets are set by the row.
     func lead(_ configuration: URLSessionConfiguration, by route: Route) {
         configuration.connectionProxyDictionary = [:]
         switch route {

@@ -12,11 +12,11 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A server of streams and of FTP in another program (Python, OpenSSL), which has a port for each row and does what the row says.
+/// A server for streams and FTP in another program (Python, OpenSSL), with a port for each row that behaves as the row requires.
 ///
-/// Orders are lines of JSON on connections of their own, each answered by one when it is done.
+/// Orders are lines of JSON, each on a connection of its own, and answered when executed.
 final class WirePeer: Sendable {
-    /// What a port does.
+    /// The behavior of a port.
     struct Order: Codable, Sendable {
         var `do`: String
         var port: Int?
@@ -39,7 +39,7 @@ final class WirePeer: Sendable {
         static func on(_ port: Int, _ action: String) -> Order { Order(do: action, port: port) }
     }
 
-    /// What it saw at a port.
+    /// What the server observed at a port.
     struct Sight: Codable, Sendable {
         var port: Int
         var told: [String]
@@ -68,7 +68,7 @@ final class WirePeer: Sendable {
 
     func stop() { process.stop(SIGKILL) }
 
-    /// Gives an order, and waits for the answer.
+    /// Sends an order and waits for its answer.
     func ask(_ order: Order) async throws -> Sight {
         let line = try JSONEncoder().encode(order) + [10]
         let answer = Watched<Data?>(nil)

@@ -9,7 +9,7 @@
 
 /// The program behind a ``WirePeer``.
 ///
-/// Its arguments are the PEM files, each a chain and its key, of a certificate that is trusted and of one that is not.
+/// Its arguments are two PEM files, each with a chain and its key: of a trusted certificate and of an untrusted one.
 enum WirePython {
     static let program = #"""
         import base64, json, socket, ssl, struct, sys, threading

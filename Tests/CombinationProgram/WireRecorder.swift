@@ -12,19 +12,19 @@ import Foundation
 import LoadingTestKit
 import URLLoading
 
-/// The delegate of the session of a stream task or an FTP load, which is its only task.
+/// The delegate of a session whose only task is a stream task or an FTP load.
 final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionStreamDelegate, Sendable {
     struct Notes: Sendable {
-        /// A letter for each call, in order: c created, p password, s sent, r reading side closed, w writing side closed, R response, D data,
-        /// W written, F file, M metrics, E end, I invalid.
+        /// A letter for each call, in order: c created, p password, s sent, r reading side closed, w writing side closed, R
+        /// response, D data, W written, F file, M metrics, E end, I invalid.
         var letters = ""
         var body: [UInt8] = []
         var error: Outcome?
         var isOver = false
         var isHolding = false
-        /// The question that is held.
+        /// The held question.
         var held: (@Sendable () -> Void)?
-        /// Calls of a stream task that were made, and those that were answered.
+        /// The number of calls of a stream task, and of their completion handlers.
         var calls: (made: Int, answered: Int) = (0, 0)
         var callError: Outcome?
     }
@@ -45,7 +45,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
         }
     }
 
-    /// Gives an answer now, or when it is let go.
+    /// Answers now, or when the question is released.
     private func answer(_ answer: @escaping @Sendable () -> Void) {
         let isHeld = notes.change { notes in
             guard notes.isHolding else { return false }
@@ -132,9 +132,9 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
 
     func urlSession(_ session: URLSession, didBecomeInvalidWithError error: (any Error)?) { note("I") }
 
-    // MARK: What a stream task is asked
+    // MARK: Calls of a stream task
 
-    /// Notes that a call is made; its answer is to be told by ``answered(_:)``.
+    /// Counts a call; ``answered(_:)`` counts its completion handler.
     func calls() { notes.change { $0.calls.made += 1 } }
 
     func answered(_ error: (any Error)?, _ data: Data? = nil) {
@@ -145,7 +145,7 @@ final class WireRecorder: NSObject, URLSessionDataDelegate, URLSessionDownloadDe
         }
     }
 
-    /// The calls in their order are these, whatever came of the task.
+    /// The allowed order of calls, whatever the task's outcome.
     static func grammar(_ kind: WireKind) -> String {
         switch kind {
         case .stream: "c[psrw]*MEI"

@@ -13,7 +13,7 @@ import LoadingTestKit
 import Synchronization
 import URLLoading
 
-/// Runs rows of stream tasks and FTP loads against a server of theirs, and holds them against the model.
+/// Runs rows of stream tasks and FTP loads against a server of their own, and compares them with the model.
 final class WireRunner: RowRunner {
     private let town: Town
     private let peer: WirePeer
@@ -41,7 +41,7 @@ final class WireRunner: RowRunner {
             let recorder = WireRecorder(row)
             let load = WireLoad(row, port: port, map: town.map, recorder: recorder)
             let outcome = try await load.run(peer, tell)
-            // What the load had is closed, though its session stands.
+            // All connections of the load are closed, although its session still exists.
             tell("the end of all connections")
             let sight = try await peer.ask(.on(port, "ended"))
             tell("the end of the session")
@@ -161,7 +161,7 @@ struct WireLoad {
         }
     }
 
-    /// Waits for the command's moment; false where the task ended without it.
+    /// Waits for the command's moment; false if the task ended first.
     private func stand(_ peer: WirePeer) async -> Bool {
         let (row, port, recorder) = (row, port, recorder)
         guard row.command != .none, row.moment != .made, row.moment != .atEnd else { return false }
@@ -179,7 +179,7 @@ struct WireLoad {
         }
     }
 
-    /// Waits for the end of the task and of what it was asked.
+    /// Waits for the end of the task and of its calls.
     private func end() async throws -> Outcome {
         let notes = try await recorder.notes.value { notes in
             notes.isOver && notes.calls.made == notes.calls.answered ? notes : nil
@@ -189,7 +189,7 @@ struct WireLoad {
 
     // MARK: Streams
 
-    /// Asks a stream task for all that it is to do: calls are queued until they can be carried out.
+    /// Makes all calls of a stream task at once: they are queued until they can be executed.
     private func converse(_ task: URLSessionStreamTask) {
         if row.tls == .later {
             write(task, "STARTTLS\r\n")
@@ -206,7 +206,7 @@ struct WireLoad {
         task.write(Data(text.utf8), timeout: 0) { [recorder] error in recorder.answered(error) }
     }
 
-    /// Reads until the server's end, and ends this side; a task whose read fails is given up.
+    /// Reads until the server closes, then closes this side; a task whose read fails is canceled.
     private static func read(_ task: URLSessionStreamTask, _ recorder: WireRecorder, timeout: TimeInterval) {
         recorder.calls()
         task.readData(ofMinLength: 1, maxLength: 65_536, timeout: timeout) { data, atEnd, error in

@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Loads in which the dimensions meet, held against the model by a program of its own: its environment has other roots.
+/// Loads with combined values, compared with the model by a separate program, whose environment has other trust roots.
 @Suite(.serialized, .timeLimit(.minutes(5)))
 struct CombinationTests {
     private func run(_ arguments: [String]) async throws -> (code: Int32, text: String) {
@@ -27,7 +27,7 @@ struct CombinationTests {
         return (code, String(decoding: try Data(contentsOf: output), as: UTF8.self))
     }
 
-    /// Rows in which one value meets another, or the plain ones, each by itself.
+    /// Rows in which one value meets another, or the plain ones, each run separately.
     private static let rows = [
         "security=pinnedWrong,stored=unverified", "security=pinnedRight,stored=unverified", "security=delegateAnswer",
         "security=delegateAnswer,stored=unverified", "security=sessionRoots", "security=clientCertificate",
@@ -50,7 +50,7 @@ struct CombinationTests {
         "way=webSocket,policy=onlyIfCached",
     ]
 
-    @Test(arguments: rows) func `where these values meet, what happens is what the model says`(row: String) async throws {
+    @Test(arguments: rows) func `a load with these values behaves as the model says`(row: String) async throws {
         let (code, text) = try await run(["--row", row, "--brief"])
         #expect(code == 0, "\(text)")
     }
@@ -63,28 +63,28 @@ struct CombinationTests {
         "kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge",
     ]
 
-    @Test(arguments: wireRows) func `where these values of a stream or of FTP meet, it is so, too`(row: String) async throws {
+    @Test(arguments: wireRows) func `a stream or FTP load with these values behaves as the model says`(row: String) async throws {
         let (code, text) = try await run(["--wire", "--row", row, "--brief"])
         #expect(code == 0, "\(text)")
     }
 
-    @Test func `every two values meet as the model says, and a tenth of what three do`() async throws {
+    @Test func `all pairs and a tenth of the triples behave as the model says`() async throws {
         let (code, text) = try await run(["--loads", "--pairs", "--tenth", "--seed", "1"])
         #expect(code == 0, "\(text)")
     }
 
-    @Test func `so it is with streams and FTP`() async throws {
+    @Test func `all pairs and a tenth of the triples of streams and FTP behave as the model says`() async throws {
         let (code, text) = try await run(["--wire", "--pairs", "--tenth", "--seed", "1"])
         #expect(code == 0, "\(text)")
     }
 
-    @Test func `what cannot meet is listed with its reason`() async throws {
+    @Test func `impossible combinations are listed with their reasons`() async throws {
         let (code, text) = try await run(["--list-impossible"])
         #expect(code == 0)
         #expect(text.contains("protocol=http2|http1Required with security=clear: HTTP/2 is negotiated in a TLS handshake"))
     }
 
-    @Test func `a row that is none is refused`() async throws {
+    @Test func `an invalid row is refused`() async throws {
         #expect(try await run(["--row", "colour=red"]).code != 0)
         #expect(try await run(["--wire", "--row", "stored=fresh"]).code != 0)
     }

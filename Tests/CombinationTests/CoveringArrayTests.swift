@@ -11,10 +11,10 @@ import CombinationModel
 import SeededNumbers
 import Testing
 
-/// The rows that are made of a seed.
+/// The rows that are generated from a seed.
 @Suite(.timeLimit(.minutes(1)))
 struct CoveringArrayTests {
-    /// What each row has of each group of dimensions.
+    /// The combinations that the rows contain, for the groups of dimensions.
     private func combinations<List>(_ rows: [Choice<List>], _ groups: [[List]]) -> Set<CoveringArray<List>.Combination> {
         var found: Set<CoveringArray<List>.Combination> = []
         for row in rows {
@@ -45,7 +45,7 @@ struct CoveringArrayTests {
         #expect(array.rows.count < 500)
     }
 
-    @Test func `the same holds of the rows of streams and FTP`() {
+    @Test func `the same holds for the rows of streams and FTP`() {
         for groups in [WireDimension.pairs, WireDimension.triples] {
             let array = CoveringArray(of: groups, rules: WireDimension.impossibilities, random: SeededNumbers(seed: 1))
             let covered = combinations(array.rows, groups)
@@ -55,14 +55,14 @@ struct CoveringArrayTests {
         }
     }
 
-    @Test func `every triple that is wanted is in a row or is impossible`() {
+    @Test func `every requested triple is in a row or is impossible`() {
         let array = CoveringArray(of: Dimension.triples, rules: Dimension.impossibilities, random: SeededNumbers(seed: 3))
         let covered = combinations(array.rows, Dimension.triples)
         #expect(covered.union(array.impossible) == all(Dimension.triples))
         #expect(covered.isDisjoint(with: array.impossible))
     }
 
-    @Test func `without rules nothing is impossible, and the same seed makes the same rows`() {
+    @Test func `without rules nothing is impossible, and the same seed generates the same rows`() {
         let groups: [[Dimension]] = [[.protocol, .route], [.route, .session], [.protocol, .session]]
         let array = CoveringArray(of: groups, rules: [], random: SeededNumbers(seed: 5))
         #expect(array.impossible.isEmpty)
@@ -71,7 +71,7 @@ struct CoveringArrayTests {
         #expect(CoveringArray(of: groups, rules: [], random: SeededNumbers(seed: 6)).rows != array.rows)
     }
 
-    @Test func `a row is written as the values that are not plain, and read again`() throws {
+    @Test func `a row is written as its values that are not plain, and parsed again`() throws {
         #expect(Row().description == "plain")
         let row = try Row("security=refused,end=reset")
         #expect(row.security == .refused && row.end == .reset && row.message == .get)

@@ -10,7 +10,7 @@
 import CombinationModel
 import Testing
 
-/// What the model says of rows whose outcome the RFCs leave no doubt about.
+/// The model's results for rows whose outcome the RFCs determine.
 @Suite(.timeLimit(.minutes(1)))
 struct ModelTests {
     private func reports(_ spec: String) throws -> [[String: Report]] {
@@ -26,21 +26,21 @@ struct ModelTests {
         }
     }
 
-    @Test func `a fresh response answers the same again, and only what is plain has one outcome`() throws {
+    @Test func `a fresh response is reused, and a plain row has one outcome`() throws {
         #expect(try reports("plain").count == 1)
         try expect("plain", "main", Outcome(status: 200, body: "v1 doc for all"), requests: 1)
         try expect("plain", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
         try expect("session=noCache", "again", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
     }
 
-    @Test func `what one delegate vouched for answers nobody who trusts the roots`() throws {
+    @Test func `a response that only a delegate trusted is not used for other trust`() throws {
         try expect("security=refused,stored=unverified", "main", .failed(Outcome.untrusted), requests: 0)
         try expect("security=system,stored=unverified", "main", Outcome(status: 200, body: "v2 doc for all"), requests: 1)
         try expect("security=delegateAnswer", "stranger", .failed(Outcome.untrusted), requests: 0)
         try expect("security=delegateAnswer", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
     }
 
-    @Test func `what was obtained with a credential answers nobody else`() throws {
+    @Test func `a response for one credential is not used for others`() throws {
         for login in ["requestField", "configurationField"] {
             try expect("principal=\(login)", "main", Outcome(status: 200, body: "v1 doc for ali"), requests: 1)
             try expect("principal=\(login)", "again", Outcome(status: 200, body: "v1 doc for ali"), requests: 0)
@@ -49,7 +49,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `an Authorization of the app's stays with its origin`() throws {
+    @Test func `the app's Authorization is sent only to its origin`() throws {
         for trace in try reports("principal=configurationField,answer=redirectAcross") {
             let fields = trace["main"]?.seen.map { $0.fields["authorization"] != nil }
             #expect(fields == [true, false])
@@ -61,21 +61,21 @@ struct ModelTests {
         }
     }
 
-    @Test func `Vary is judged by what was sent, not by what the response set`() throws {
+    @Test func `Vary is evaluated against the request, not against cookies that the response set`() throws {
         for trace in try reports("cookies=set,stored=varyCookie") {
             #expect(trace["seed"]?.seen.first?.fields["cookie"] == nil)
             #expect(trace["main"]?.seen.map { $0.fields["cookie"] } == ["mark=set"])
         }
     }
 
-    @Test func `what is stale is asked about with its validator`() throws {
+    @Test func `a stale response is validated`() throws {
         for trace in try reports("stored=staleWithValidator") {
             #expect(trace["main"]?.seen.first?.fields["if-none-match"] == "\"doc-v1-all\"")
             #expect(trace["main"]?.outcome == Outcome(status: 200, body: "v1 doc for all"))
         }
     }
 
-    @Test func `a POST that was cut off is not sent again, and one that was refused is`() throws {
+    @Test func `a POST on a lost connection is not retried, and a refused one is`() throws {
         try expect("message=postSmall,end=cutInHead", "main", .failed(-1005), requests: 1)
         for trace in try reports("protocol=http2Clear,message=postSmall,end=refusedStream") {
             #expect(trace["main"]?.seen.map(\.method) == ["POST", "POST"])
@@ -90,7 +90,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `a WebSocket and what becomes a stream come of a switch, which nothing stored stands for`() throws {
+    @Test func `a WebSocket or a data task that becomes a stream needs a switch, which no stored response replaces`() throws {
         for way in ["webSocket", "becomesStream"] {
             let refusal = way == "webSocket" ? -1011 : -1002
             try expect("way=\(way),stored=fresh", "main", Outcome(status: 101, body: "v2 doc for all"), requests: 1)
@@ -99,13 +99,13 @@ struct ModelTests {
             try expect("way=\(way),stored=fresh", "again", Outcome(status: 200, body: "v1 doc for all"), requests: 0)
         }
         try expect("way=webSocket,end=cutInBody", "main", .failed(-1005), requests: 1)
-        // An app is not told by a stream whether it is whole.
+        // A stream of bytes does not tell the app whether it is complete.
         let half = Outcome(status: 101, body: Body.label(of: Array(Body.bytes("v1 doc for all").prefix(Body.length / 2))))
         try expect("way=becomesStream,end=cutInBody", "main", half, requests: 1)
         try expect("way=webSocket,message=postSmall", "main", .failed(-1000), requests: 0)
     }
 
-    @Test func `a WebSocket is a stream of an HTTP/2 connection that stands, and of none other`() throws {
+    @Test func `a WebSocket uses an HTTP/2 connection only if it exists`() throws {
         for trace in try reports("protocol=http2,security=system,way=webSocket,stored=fresh") {
             #expect(trace["main"]?.seen.map(\.method) == ["CONNECT"] && trace["main"]?.outcome.status == 200)
         }
@@ -114,7 +114,7 @@ struct ModelTests {
         }
     }
 
-    @Test func `a failure of trust is told by its codes, and any failure by all`() {
+    @Test func `a failure of trust matches its codes, and any failure matches all`() {
         #expect(Outcome.failed(Outcome.untrusted).matches(.failed(-1203)))
         #expect(!Outcome.failed(Outcome.untrusted).matches(.failed(-1005)))
         #expect(Outcome.failed(Outcome.anyError).matches(.failed(-1)))
@@ -122,7 +122,7 @@ struct ModelTests {
         #expect(!Outcome(status: 200, body: "a").matches(Outcome(status: 200, body: "b")))
     }
 
-    @Test func `a stream ends where its server ends it, and a file of FTP when its server says so`() throws {
+    @Test func `a stream ends when its server closes, and an FTP file needs the server's confirmation`() throws {
         func expect(_ spec: String, _ outcome: Outcome, _ told: [String]) throws {
             let report = WireModel.report(of: try WireRow(spec))
             #expect(report.outcome == outcome && report.logins == told && report.leaks.isEmpty, "\(spec): \(report)")
@@ -147,7 +147,7 @@ struct ModelTests {
         try expect("kind=ftpGet,login=delegateAnswer,command=cancel,moment=challenge", .failed(-999), ["anonymous"])
     }
 
-    @Test func `bodies tell what they are, and what was cut of them`() {
+    @Test func `a body identifies itself, and a truncated one is detected`() {
         let bytes = Body.bytes("v1 doc for all")
         #expect(bytes.count == Body.length)
         #expect(Body.label(of: bytes) == "v1 doc for all")
