@@ -9,9 +9,9 @@
 
 import SeededNumbers
 
-/// Makes a history of a seed.
+/// Generates a history from a seed.
 package struct HistoryMaker {
-    /// What histories may contain; all of it unless a test wants less.
+    /// What histories may contain; everything by default.
     package struct Extent: Sendable {
         package var workers = 2
         package var hasBackground = true
@@ -22,7 +22,7 @@ package struct HistoryMaker {
     private struct KnownSession {
         var worker: Int
         var kind: SessionKind
-        /// Of what it got before, which loads like to come back to.
+        /// Whether it was invalidated, or its worker was killed.
         var isOver = false
     }
 
@@ -30,7 +30,7 @@ package struct HistoryMaker {
     private let extent: Extent
     private var sessions: [Int: KnownSession] = [:]
     private var count = 0
-    /// Where something happened lately: what follows likes to look at the same.
+    /// Recently used pages, which later steps prefer.
     private var recent: [(Origin, Page)] = []
 
     package static func history(seed: UInt64, steps: Int, extent: Extent = Extent()) -> [HistoryStep] {
@@ -136,7 +136,7 @@ package struct HistoryMaker {
         ])
         if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
         if load.way == .becomesStream, !kind.hasDelegate { load.way = .webSocket }
-        // They have nothing else than what the server says.
+        // These loads always need the server.
         if load.way.switchesProtocols || load.way == .stream, load.policy == .dontLoad { load.policy = .usual }
         let wantsPrincipal = load.page.isGuarded ? !isOne(of: 5) : isOne(of: 3)
         if wantsPrincipal {
@@ -158,7 +158,7 @@ package struct HistoryMaker {
     }
 
     private mutating func makeStream(_ load: inout LoadStep) {
-        // The app shows nobody's credential, and follows no redirect.
+        // The app sends no credential, and follows no redirect.
         (load.principal, load.proof) = (.nobody, .none)
         if load.page == .away { load.page = .open }
         load.startsInClear = isOne(of: 2)
@@ -173,7 +173,7 @@ package struct HistoryMaker {
         if load.page == .away { load.page = .open }
         load.way = any([.data, .completion, .delegate, .download])
         if load.way == .delegate, !kind.hasDelegate { load.way = .completion }
-        // In clear a server without TLS is asked for it now and then, and in vain.
+        // Sometimes TLS is required of a server without TLS, which fails.
         if kind.requiresSecureFTP { load.origin = isOne(of: 4) ? .clear : .secure }
         load.startsInClear = load.origin == .secure && kind.requiresSecureFTP && !isOne(of: 3)
         if load.page.isGuarded ? !isOne(of: 4) : isOne(of: 3) {
@@ -185,7 +185,7 @@ package struct HistoryMaker {
         return load
     }
 
-    /// A load of a file, or one that stores a file, is interrupted or is cut off.
+    /// An FTP load, upload or download, possibly interrupted or cut off.
     private mutating func transfer() -> HistoryStep {
         var load = fileLoad()
         switch random.next(below: 10) {

@@ -7,13 +7,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Leaves out steps of a history while what is left still fails.
+/// Removes steps from a history as long as the rest still fails.
 package enum HistoryReduction {
     /// - Parameters:
-    ///   - steps: What failed, up to the step at which it did.
-    ///   - isInTime: Asked before each attempt.
-    ///   - fails: Whether a shorter history fails by the same rule.
-    /// - Returns: What is left.
+    ///   - steps: The failing history, up to the failing step.
+    ///   - isInTime: Whether there is time for another attempt.
+    ///   - fails: Whether a shorter history breaks the same rule.
+    /// - Returns: The remaining steps.
     package static func reduce(
         _ steps: [HistoryStep], while isInTime: () -> Bool, fails: ([HistoryStep]) async -> Bool
     ) async -> [HistoryStep] {

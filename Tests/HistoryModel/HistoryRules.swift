@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The rules that hold for the outcome of each load.
+/// The rules for the outcome of each load.
 ///
-/// They are written from what the library promises, and know nothing of how it works.
+/// They follow from what the library promises, and do not depend on how it works.
 package struct HistoryRules {
     private let world: HistoryWorld
     private let load: LoadFacts
@@ -21,7 +21,7 @@ package struct HistoryRules {
         self.report = report
     }
 
-    /// What does not hold of a load that ended.
+    /// The rules that a finished load breaks.
     package static func faults(of load: LoadFacts, _ report: WorkerReport, in world: HistoryWorld) -> [Fault] {
         let rules = HistoryRules(world, load, report)
         return rules.order() + rules.answer() + rules.body() + rules.rest() + rules.cookies() + rules.messages()
@@ -31,9 +31,9 @@ package struct HistoryRules {
 
     private var own: [SeenRequest] { world.requests[load.number] ?? [] }
 
-    // MARK: The end
+    // MARK: End of the load
 
-    /// The end is told once, and last.
+    /// The end is reported once, and last.
     private func order() -> [Fault] {
         if load.step.way == .webSocket { return orderOfSocket() }
         if load.step.way == .stream, load.kind.hasDelegate {
@@ -58,7 +58,7 @@ package struct HistoryRules {
         return []
     }
 
-    /// Of a WebSocket whose session has a delegate: it opens before anything else, and closes after it.
+    /// A WebSocket of a session with a delegate opens before all other calls, and closes after it has opened.
     private func orderOfSocket() -> [Fault] {
         guard load.kind.hasDelegate else { return [] }
         let (calls, opens) = (report.calls, report.error == nil ? 1...1 : 0...1)
@@ -69,9 +69,9 @@ package struct HistoryRules {
         return isRight ? [] : [fault(.end, "calls \(calls)")]
     }
 
-    // MARK: Whether it is answered
+    // MARK: Success
 
-    /// A load fails only for a reason of its own.
+    /// A load fails only for an expected reason.
     private func answer() -> [Fault] {
         if load.step.policy == .dontLoad {
             return own.isEmpty ? [] : [fault(.freshness, "asked the server, though it must not")]
@@ -80,13 +80,13 @@ package struct HistoryRules {
         if let error = report.error {
             let origins = load.step.page == .away ? Origin.allCases : [load.step.origin]
             let isRefused = origins.contains(.secure) && !load.identities.allSatisfy(load.accepts)
-            // RFC 9110, section 9.2.2: what is not idempotent is not sent again.
+            // RFC 9110, section 9.2.2: requests that are not idempotent are not retried.
             if isRefused || isForbidden || load.mayMeetClosed && error == -1005 { return [] }
-            // A login that is refused is an error, where HTTP has a 401.
+            // A rejected FTP login is an error, where HTTP has a 401.
             if load.step.service == .ftp, error == -1013, load.step.page.isGuarded || load.step.principal == .mallory {
                 return answerToStranger()
             }
-            // A handshake that is answered otherwise fails.
+            // A handshake with any other response fails.
             if report.status == 401, load.step.page.isGuarded { return answerToStranger() }
             return [fault(.answer, "failed with \(error) (\(report.message ?? ""))")]
         }
@@ -95,19 +95,19 @@ package struct HistoryRules {
         return isWhole || lacksAnswer ? [] : [fault(.answer, "status \(status)")]
     }
 
-    /// Whether TLS is required of a server that has none.
+    /// Whether TLS is required of a server without it.
     private var isForbidden: Bool {
         load.step.service == .ftp && load.kind.requiresSecureFTP && load.step.origin == .clear
     }
 
-    /// A 401 is for loads that have no credential which the server knows.
+    /// Only a load without a valid credential may get a 401.
     private func answerToStranger() -> [Fault] {
         load.isKnown ? [fault(load.sendsAtOnce ? .notSent : .answer, "401, though it has \(load.credential ?? "nothing")")] : []
     }
 
     // MARK: The body
 
-    /// A body that is resumed is whole in the end, too.
+    /// A resumed body must be complete, too.
     private var isWhole: Bool {
         if load.step.service == .ftp { return report.error == nil }
         if load.switchesProtocols { return report.status == 101 }
@@ -116,7 +116,7 @@ package struct HistoryRules {
 
     private var lacksAnswer: Bool { load.mayLackAnswer && report.status == 204 && report.body?.isEmpty != false }
 
-    /// Whether it stores a file at a server, which answers without a body.
+    /// Whether it uploads a file by FTP; the response then has no body.
     private var stores: Bool { load.step.service == .ftp && load.step.page == .send }
 
     private func body() -> [Fault] {
@@ -134,13 +134,13 @@ package struct HistoryRules {
         let page = load.step.page == .away ? .landing : load.step.page
         let origin = load.step.page == .away ? load.step.origin.other : load.step.origin
         guard head.page == page else { return [fault(.whole, "\(head.page) in place of \(page)")] }
-        // Of what it must not see at all, it does not matter for whom it was.
+        // If it must not see the body at all, its credential does not matter.
         let trust = self.trust(head, at: origin)
         guard trust.isEmpty else { return trust }
         return credential(head, at: origin) + vary(head) + freshness(head) + redirect(head)
     }
 
-    /// Of what a load shows before it fails, none comes from a server that it refuses.
+    /// A failed load delivered no bytes of a server that it refuses.
     private func rest() -> [Fault] {
         guard report.error != nil, let text = report.body, let head = PageText.beginning(of: text) else { return [] }
         return load.accepts(head.identity)
@@ -148,12 +148,12 @@ package struct HistoryRules {
             : [
                 fault(
                     .trust,
-                    "fails, and has shown what the \(head.server) server sent with the \(head.identity.map(\.rawValue) ?? "") identity"
+                    "failed, and delivered bytes of the \(head.server) server with the \(head.identity.map(\.rawValue) ?? "") identity"
                 )
             ]
     }
 
-    /// What was obtained over a connection is for loads that would have accepted it, and only the system's roots vouch for all.
+    /// A response is for loads that accept its connection, and for all sessions only if the system's roots vouch for it.
     private func trust(_ head: PageHead, at origin: Origin) -> [Fault] {
         let what = "\(head.server) \(head.identity.map { "with the \($0) identity " } ?? "")obtained by load \(head.load)"
         guard load.accepts(head.identity) else { return [fault(.trust, "what it would refuse: \(what)")] }
@@ -175,12 +175,12 @@ package struct HistoryRules {
             return load.readsWhatIsForAll(over: origin)
                 ? [] : [fault(.trust, "what is for sessions of the system's trust: \(what)")]
         }
-        // The delegates of two tasks are two, so far as theirs was the word that counted.
+        // Two tasks have two delegates, unless the delegates' decision did not matter.
         let isSessions = !first.step.hasOwnTrust || first.isVouchedFor(identity)
         return isSame && isSessions ? [] : [fault(.trust, "what is for another session's trust: \(what)")]
     }
 
-    /// What was obtained with a credential is for loads with the same.
+    /// A response for a credential is for loads with the same.
     private func credential(_ head: PageHead, at origin: Origin) -> [Fault] {
         let accepted = world.known(to: load, at: head.server)
         let isFirst = load.step.page != .away
@@ -188,7 +188,7 @@ package struct HistoryRules {
             if isFirst, credential == load.credential || credential == load.sessionCredential && !load.step.page.isGuarded {
                 return []
             }
-            // A challenge that refuses the request's own field is answered by what the session knows.
+            // If the request's own field is rejected, the session's credential may answer the challenge.
             let hasSent = head.load == load.number || own.contains { $0.credential == credential && $0.server == head.server }
             if accepted.contains(credential), hasSent || !(isFirst && load.sendsAtOnce) { return [] }
             if head.page.isPublic, head.load != load.number { return [] }
@@ -201,13 +201,13 @@ package struct HistoryRules {
         return [fault(.notSent, "\(credential) did not go with the request")]
     }
 
-    /// A stored response is for requests with the same fields.
+    /// A stored response is for requests with the same varying fields.
     private func vary(_ head: PageHead) -> [Fault] {
         switch head.page {
         case .varyField where head.field != load.step.field:
             return [fault(.vary, "for the field \(head.field ?? "nil"), not \(load.step.field ?? "nil")")]
         case .varyCookie:
-            // Another process may change the store between the look at it and the request.
+            // Another process may change the store between the report and the request.
             let sent = own.first.map { [$0.cookie] } ?? [Self.cookie(report.cookiesBefore), Self.cookie(report.cookies)]
             guard load.isAlone, !sent.contains(head.cookie.map { "sid=" + $0 }) else { return [] }
             let cookies = sent.map { $0 ?? "none" }
@@ -221,7 +221,7 @@ package struct HistoryRules {
         }
     }
 
-    /// What is stored is used as its fields and the request allow.
+    /// A stored response is used as its fields and the request allow.
     private func freshness(_ head: PageHead) -> [Fault] {
         if head.version > load.versions.upperBound { return [fault(.machine, "version \(head.version) is not there yet")] }
         if head.load == load.number || head.load == 0 && !own.isEmpty {
@@ -241,7 +241,7 @@ package struct HistoryRules {
         return load.versions.contains(head.version) ? [] : [fault(.freshness, "not the server's version: \(what)")]
     }
 
-    /// A redirect that was stored is held to the same trust.
+    /// The same trust applies to a stored redirect.
     private func redirect(_ head: PageHead) -> [Fault] {
         guard let via = head.via, via != load.number, let first = world.loads[via] else { return [] }
         if load.step.way.switchesProtocols || first.step.way.switchesProtocols {
@@ -260,18 +260,18 @@ package struct HistoryRules {
 
     private static func cookie(_ cookies: [String]) -> String? { cookies.first { $0.hasPrefix("sid=") } }
 
-    /// Whether loads of other processes have set or removed cookies: a store takes that in between two looks at it.
+    /// Whether loads of other processes have set or removed cookies: they may become visible between two reports.
     private var othersLogIn: Bool {
         world.loads.values.contains { $0.process != load.process && $0.step.login != nil }
     }
 
-    /// A cookie is in the store before its response is told, and what is in the store is sent.
+    /// A cookie is stored before its response is delivered, and stored cookies are sent.
     private func cookies() -> [Fault] {
         guard report.error == nil, load.isAlone, !load.isByProtocol, load.step.service == .http else { return [] }
         if load.step.way == .stream { return cookiesOfStream() }
         var faults: [Fault] = []
         let (before, now) = (Self.cookie(report.cookiesBefore), Self.cookie(report.cookies))
-        // Where a stored redirect answered, the first request is to where it leads.
+        // After a stored redirect, the first request is to its target.
         if let request = own.first, request.page == load.step.page, request.cookie != before, request.cookie != now, !othersLogIn
         {
             faults.append(fault(.cookie, "sent \(request.cookie ?? "none"), and its store had \(before ?? "none")"))
@@ -286,7 +286,7 @@ package struct HistoryRules {
         return faults
     }
 
-    /// Over a stream cookies are the app's own.
+    /// Over a stream, only the app handles cookies.
     private func cookiesOfStream() -> [Fault] {
         if let cookie = own.first?.cookie { return [fault(.cookie, "the session adds \(cookie) to what the app writes")] }
         let isStored = Self.cookie(report.cookies)?.hasSuffix("-\(load.number)") == true
@@ -295,7 +295,7 @@ package struct HistoryRules {
 
     // MARK: Messages
 
-    /// What the app sends over a WebSocket comes in its order, and all of it where the task ends well; so does a file that it stores.
+    /// Messages of a WebSocket arrive in order, and completely if the task succeeds; so does the content of an FTP upload.
     private func messages() -> [Fault] {
         guard load.step.way == .webSocket || stores && report.error == nil else { return [] }
         guard load.sent.starts(with: load.heard), report.error != nil || load.heard == load.sent else {

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Who asks.
+/// Who sends a request.
 package enum Principal: String, Codable, Sendable, CaseIterable {
     case nobody, ali, bob
     /// Has a name and a password that no server accepts.
@@ -18,24 +18,24 @@ package enum Principal: String, Codable, Sendable, CaseIterable {
     package var isKnown: Bool { self == .ali || self == .bob }
 }
 
-/// How a load shows who asks.
+/// How a load authenticates.
 package enum Proof: String, Codable, Sendable, CaseIterable {
     case none, userInfo
-    /// The delegate answers the server's challenge, once or for the session.
+    /// The delegate answers the server's challenge, with a credential for this load or for the session.
     case challenge, challengeForSession
-    /// The request's own `Authorization` field.
+    /// The request has its own `Authorization` field.
     case basicField, bearerField
 
-    /// What the server sees of it, and what two loads must have in common to be the same principal's.
+    /// The credential as recorded by the server. Two loads have the same principal if these are equal.
     package func credential(of principal: Principal) -> String? {
         guard principal != .nobody, self != .none else { return nil }
         return (self == .bearerField ? "bearer:" : "basic:") + principal.rawValue
     }
 }
 
-/// The certificate that the secure server shows.
+/// The certificate of the secure server.
 ///
-/// Their names are of one length, so that the bytes of one may go on with those of another.
+/// Their names have the same length, so that the bytes of one page may continue those of another.
 package enum Identity: String, Codable, Sendable, CaseIterable {
     case valid = "trusted"
     case unknown, expired
@@ -47,23 +47,23 @@ package enum Origin: String, Codable, Sendable, CaseIterable {
     package var other: Origin { self == .clear ? .secure : .clear }
 }
 
-/// What servers have, each at its path.
+/// The pages of the servers, each at its path.
 package enum Page: String, Codable, Sendable, CaseIterable {
     case open, check, noStore, shared, varyCookie, varyAuthorization, varyField
-    /// Only for who shows a credential.
+    /// Requires a credential.
     case guarded, guardedCheck, guardedShared
-    /// Takes what is posted.
+    /// Accepts a POST.
     case send
-    /// Leads to ``landing`` at the other origin.
+    /// Redirects to ``landing`` at the other origin.
     case away, landing
-    /// Large, the same for all, and to be had in ranges.
+    /// Large, the same for all clients, and available in ranges.
     case long
-    /// Asks for https from now on (HSTS), over connections that the system's roots do not vouch for.
+    /// Requires https from now on (HSTS), over connections that the system's roots do not vouch for.
     case strict
 
     package var isGuarded: Bool { self == .guarded || self == .guardedCheck || self == .guardedShared }
     package var isPublic: Bool { self == .shared || self == .guardedShared }
-    /// Whether what is stored is to be checked with the server before each use.
+    /// Whether a stored response must be validated before each use.
     package var isCheckedAlways: Bool { self == .check || self == .guardedCheck }
     package var isStored: Bool { self != .noStore && self != .send }
 
@@ -73,17 +73,17 @@ package enum Page: String, Codable, Sendable, CaseIterable {
     ]
 }
 
-/// How the app asks.
+/// The kind of task or call.
 package enum Way: String, Codable, Sendable, CaseIterable {
     case data, completion, delegate, download
-    /// A WebSocket, whose messages are the page.
+    /// A WebSocket whose messages are the page.
     case webSocket
-    /// A data task that becomes a stream at the 101, over which the page comes.
+    /// A data task that becomes a stream at the 101; the stream carries the page.
     case becomesStream
-    /// A stream task over which the app itself writes a request.
+    /// A stream task over which the app writes its own request.
     case stream
 
-    /// Whether it asks the server for another protocol than HTTP.
+    /// Whether it asks the server to switch protocols.
     package var switchesProtocols: Bool { self == .webSocket || self == .becomesStream }
 }
 
@@ -93,7 +93,7 @@ package enum Service: String, Codable, Sendable, CaseIterable { case http, ftp }
 package enum Policy: String, Codable, Sendable, CaseIterable {
     case usual, reload, reloadAll, elseLoad, dontLoad, revalidate
 
-    /// Whether nothing that was stored may be used unasked.
+    /// Whether no stored response may be used without asking the server.
     package var asksTheServer: Bool { self == .reload || self == .reloadAll || self == .revalidate }
 }
 
@@ -102,25 +102,25 @@ package struct SessionKind: Codable, Sendable, Hashable {
     package enum Trust: String, Codable, Sendable, CaseIterable {
         /// The system's roots decide.
         case system
-        /// The session's own roots, which vouch for the unknown identity alone.
+        /// The session's own roots, which vouch only for the unknown identity.
         case ownRoots
-        /// The delegate accepts each server.
+        /// The delegate accepts every server.
         case delegate
     }
 
     package var stores = Stores.shared
     package var trust = Trust.system
-    /// Whether its connections lead to servers other than those that URLs name.
+    /// Whether its connections lead to other servers than its URLs name.
     package var isSubstituted = false
-    /// Whose `Authorization` the configuration's fields have.
+    /// The principal in the configuration's `Authorization` field.
     package var principal = Principal.nobody
     package var hasDelegate = true
-    /// Whether the control and data connections of `ftp` URLs are to be secured.
+    /// Whether `ftp` URLs require TLS for control and data connections.
     package var requiresSecureFTP = false
-    /// Whether a `URLProtocol` class of its own answers.
+    /// Whether its own `URLProtocol` class answers.
     package var hasProtocol = false
     package var connections = 6
-    /// Whether failed loads are tried again, as the configuration has it.
+    /// Whether its configuration enables retries.
     package var retries = false
 
     package init() {}
@@ -128,7 +128,7 @@ package struct SessionKind: Codable, Sendable, Hashable {
     package var credential: String? { Proof.basicField.credential(of: principal) }
 }
 
-/// A load as a history names it.
+/// A load in a history.
 package struct LoadStep: Codable, Sendable, Hashable {
     package var session: Int
     package var origin: Origin
@@ -138,15 +138,15 @@ package struct LoadStep: Codable, Sendable, Hashable {
     package var way = Way.data
     package var policy = Policy.usual
     package var service = Service.http
-    /// Whether what is to be secure begins in clear: a stream's `STARTTLS`, FTP's `AUTH TLS`.
+    /// Whether TLS is negotiated in clear: `STARTTLS` for a stream, `AUTH TLS` for FTP.
     package var startsInClear = false
     /// The value of the field that ``Page/varyField`` varies by.
     package var field: String?
-    /// Whether the task has a delegate of its own, which trusts each server.
+    /// Whether the task has its own delegate, which trusts every server.
     package var hasOwnTrust = false
-    /// By the name `localhost` rather than the address.
+    /// Whether the URL has `localhost` instead of the address.
     package var isByName = false
-    /// As whom it logs in with a cookie: nobody logs out.
+    /// The principal that it logs in with a cookie; nobody logs out.
     package var login: Principal?
 
     package init(session: Int, origin: Origin, page: Page) {
@@ -156,15 +156,15 @@ package struct LoadStep: Codable, Sendable, Hashable {
     }
 }
 
-/// A run of the command-line tool, whose stores are those of all its runs.
+/// A run of the command-line tool; all runs share their stores.
 package struct ToolStep: Codable, Sendable, Hashable {
-    /// Its session is a new one.
+    /// Each run has a new session.
     package var load: LoadStep
-    /// Whether it accepts each server.
+    /// Whether it accepts every server.
     package var isInsecure = false
-    /// Whether its connections lead to servers other than the one that its URL names.
+    /// Whether its connections lead to another server than its URL names.
     package var isSubstituted = false
-    /// Whether it may show what is stored without asking.
+    /// Whether it may show stored responses without asking.
     package var isCached = false
 
     package init(_ load: LoadStep) { self.load = load }
@@ -178,42 +178,42 @@ package struct ToolStep: Codable, Sendable, Hashable {
     }
 }
 
-/// What happens while a load waits.
+/// An event while a load waits.
 package enum Interruption: String, Codable, Sendable, CaseIterable {
     case kill, killWhileSending, deploy, certificate, cancel, invalidate
 }
 
-/// One step of a history; numbers name sessions.
+/// One step of a history; numbers identify sessions.
 package enum HistoryStep: Codable, Sendable, Hashable {
     case makeSession(Int, worker: Int, SessionKind)
     case invalidate(Int, finishes: Bool)
     case load(LoadStep)
-    /// All at once.
+    /// Concurrent loads.
     case together([LoadStep])
     case deploy(Origin, Page)
     case certificate(Identity)
-    /// Something happens while the server holds its answer back, half of which was sent.
+    /// An event while the server holds its response back, before it or halfway.
     case interrupted(LoadStep, Interruption)
     case kill(worker: Int)
-    /// A task is suspended while it waits in line.
+    /// A task is suspended while it is queued.
     case line(worker: Int)
     case post(LoadStep, Failure?)
-    /// A download that is cut off, and what is asked for the rest.
+    /// A download that is cut off, and the load that resumes it.
     case cutDownload(LoadStep, deploys: Bool, shows: Identity?, resumesIn: Int)
-    /// An upload that the server can continue.
+    /// A resumable upload.
     case upload(LoadStep, UploadPlan)
-    /// A class of the app's answers twice, and then the loader.
+    /// The app's `URLProtocol` class answers twice, then the loader.
     case byProtocol(worker: Int, stores: Bool)
     case orderInBackground(worker: Int, LoadStep, uploads: Bool)
     case tool(ToolStep)
     case killDaemon
 
     package enum Failure: String, Codable, Sendable, CaseIterable {
-        /// The connection ends without an answer.
+        /// The connection ends without a response.
         case reset
-        /// The connection ends after the answer, and its end is not announced.
+        /// The connection ends after the response, without an announcement.
         case closeAfterwards
-        /// The answer leads to the same page with the method kept.
+        /// The response redirects to the same page, keeping the method.
         case redirect
     }
 }

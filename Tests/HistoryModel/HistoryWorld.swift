@@ -7,42 +7,42 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A rule that does not hold, and what shows it.
+/// A broken rule, with its evidence.
 package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
     package enum Rule: String, Sendable, CaseIterable {
-        /// Bytes of a connection that the load would have refused, or of another session's own trust.
+        /// Bytes of a connection that the load would have refused, or that another session trusted.
         case trust
-        /// What another principal obtained.
+        /// A response for another principal.
         case credential
-        /// A response for other fields than those of the request.
+        /// A response for other values of the varying fields.
         case vary
-        /// Something stored that must not be used, or not unasked.
+        /// A stored response that must not be used, or only after validation.
         case freshness
-        /// A body that is not what a server sent.
+        /// A body that no server sent.
         case whole
-        /// A load that fails though it can be answered.
+        /// A load that fails although it can succeed.
         case answer
-        /// A credential of a request or a configuration that did not go with the request.
+        /// A credential of a request or a configuration that was not sent.
         case notSent
-        /// An end that comes twice, never, or with calls after it.
+        /// An end that is reported twice, never, or before other calls.
         case end
-        /// A cookie that is not in the store, or is sent though it is not.
+        /// A cookie that is missing from the store, or is sent although it is not in it.
         case cookie
-        /// A secret, or what must not be stored, on the disk.
+        /// A secret, or something that must not be stored, on disk.
         case disk
-        /// A credential that a server sees for which it is not.
+        /// A credential sent to a server that it is not for.
         case leak
-        /// A request that came twice.
+        /// A request that was received twice.
         case twice
-        /// A message that is lost, or comes out of its order.
+        /// A message that is lost or out of order.
         case messages
-        /// A suspended task that sends, or holds others up.
+        /// A suspended task that sends a request, or blocks others.
         case line
-        /// A response of a `URLProtocol` class that is not stored, or reaches others.
+        /// A response of a `URLProtocol` class that is not stored, or that other loads get.
         case protocolClass
-        /// What is open after the end.
+        /// Files or connections that are open after the end.
         case left
-        /// The machine itself, or a worker that ends.
+        /// A fault of the test itself, or a worker that exits.
         case machine
     }
 
@@ -57,7 +57,7 @@ package struct Fault: Error, Sendable, Hashable, CustomStringConvertible {
     package var description: String { "\(rule.rawValue): \(text)" }
 }
 
-/// A request as a server saw it.
+/// A request as received by a server.
 package struct SeenRequest: Sendable, Hashable {
     package var load: Int
     package var server: String
@@ -79,30 +79,30 @@ package struct SeenRequest: Sendable, Hashable {
     }
 }
 
-/// What is known of a load: what was asked, by which session, and what the world was like meanwhile.
+/// The facts of a load: its request, its session, and the state of the servers while it ran.
 package struct LoadFacts: Sendable {
     package var number: Int
     package var step: LoadStep
     package var kind: SessionKind
-    /// One session object of one process.
+    /// The session object; numbers are unique among all processes.
     package var session: Int
-    /// One life of a worker.
+    /// The process of the worker.
     package var process = 0
-    /// Which certificates the secure server showed from its beginning to its end.
+    /// The certificates of the secure server during the load.
     package var identities: Set<Identity>
-    /// The first and the last version of the page in that time.
+    /// The first and last version of the page during the load.
     package var versions: ClosedRange<Int>
     /// Whether it was ended on purpose.
     package var isDisturbed = false
-    /// Whether other loads ran at the same time, so that cookies may have changed.
+    /// Whether no other loads ran at the same time; otherwise cookies may have changed.
     package var isAlone = true
-    /// Whether a `URLProtocol` class of its session answered it.
+    /// Whether its session's `URLProtocol` class answered it.
     package var isByProtocol = false
-    /// Whether it cannot be sent again, and a server has closed a connection without having said so.
+    /// Whether it cannot be retried, and a server has closed a connection without announcing it.
     package var mayMeetClosed = false
-    /// Whether the answer to its upload may be lost, so that the server says no more than that it has all.
+    /// Whether the response to its upload may be lost, so that the server only reports that the upload is complete.
     package var mayLackAnswer = false
-    /// The messages that the app sent, and those that the server got.
+    /// The messages that the app sent, and those that the server received.
     package var sent: [String] = []
     package var heard: [String] = []
 
@@ -118,16 +118,16 @@ package struct LoadFacts: Sendable {
         self.versions = versions
     }
 
-    /// What it shows by itself.
+    /// The credential that the load itself has.
     package var credential: String? { step.proof.credential(of: step.principal) ?? sessionCredential }
 
-    /// What its session adds to its requests: nothing where the app writes them itself, nor in FTP.
+    /// The credential that its session adds to requests: none for streams and FTP.
     var sessionCredential: String? { step.way == .stream || step.service == .ftp ? nil : kind.credential }
 
-    /// Whether servers know what it shows.
+    /// Whether servers accept its credential.
     var isKnown: Bool { step.proof == .none ? sessionCredential != nil && kind.principal.isKnown : step.principal.isKnown }
 
-    /// Whether its credential goes without a question of the server.
+    /// Whether its credential is sent without a challenge.
     package var sendsAtOnce: Bool {
         step.proof == .basicField || step.proof == .bearerField || sessionCredential != nil
             || step.proof == .userInfo && step.service == .ftp
@@ -137,24 +137,24 @@ package struct LoadFacts: Sendable {
         step.hasOwnTrust || kind.trust == .delegate || isVouchedFor(identity)
     }
 
-    /// Whether the roots of its session vouch for such a server.
+    /// Whether its session's roots vouch for this identity.
     func isVouchedFor(_ identity: Identity?) -> Bool {
         guard let identity else { return true }
         return identity == (kind.trust == .ownRoots ? .unknown : .valid)
     }
 
-    /// Whether what it obtained over such a connection is for every session.
+    /// Whether responses over such a connection are for every session.
     func obtainsForAll(_ identity: Identity?) -> Bool {
         guard !kind.isSubstituted else { return false }
         guard let identity else { return true }
         return identity == .valid && kind.trust != .ownRoots
     }
 
-    /// Whether it ends in another protocol than HTTP: what the app asked one server for is not asked of another that a redirect leads to,
-    /// but for a WebSocket.
+    /// Whether it ends in a protocol other than HTTP. After a redirect to another server only a WebSocket asks for a switch
+    /// again.
     var switchesProtocols: Bool { step.way == .webSocket || step.way == .becomesStream && step.page != .away }
 
-    /// Whether it neither reads what is stored nor has anything stored.
+    /// Whether it neither uses nor stores responses.
     var hasNoCache: Bool { step.way == .download || step.way == .stream || step.service == .ftp || switchesProtocols }
 
     /// Whether its connections lead to servers that never change.
@@ -164,23 +164,23 @@ package struct LoadFacts: Sendable {
         !kind.isSubstituted && !(kind.trust == .ownRoots && origin == .secure)
     }
 
-    /// The server at the other end of its connections to an origin.
+    /// The server that its connections to an origin lead to.
     package func server(at origin: Origin) -> String {
         if step.service == .ftp { return origin == .clear ? "ftp" : step.startsInClear ? "ftp-secure" : "ftps" }
         return (kind.isSubstituted ? "substitute-" : "") + origin.rawValue
     }
 }
 
-/// All that has happened, as far as the rules look at it.
+/// The events that the rules refer to.
 package struct HistoryWorld: Sendable {
     package var loads: [Int: LoadFacts] = [:]
     package var requests: [Int: [SeenRequest]] = [:]
-    /// What sessions may send unasked, as servers accepted it earlier: by session and server.
+    /// The credentials that servers have accepted, and that sessions may send preemptively, by session and server.
     package var accepted: [Int: [String: Set<String>]] = [:]
 
     package init() {}
 
-    /// Takes note of a request, and looks whether it may have been sent like that.
+    /// Records a request, and returns the rules that it breaks.
     package mutating func note(_ request: SeenRequest) -> [Fault] {
         requests[request.load, default: []].append(request)
         guard let load = loads[request.load] else { return [Fault(.machine, "request of an unknown load \(request)")] }
@@ -191,8 +191,8 @@ package struct HistoryWorld: Sendable {
         return Self.faults(of: request, load, accepted: known(to: load, at: request.server)) + repetition(of: request)
     }
 
-    /// What a load's session may send to a server unasked: what the server accepted, and what an app gave for other loads of the session
-    /// that are under way with it.
+    /// The credentials that a load's session may send to a server preemptively: those that the server accepted, and those of
+    /// other loads of the session in progress.
     package func known(to load: LoadFacts, at server: String) -> Set<String> {
         let accepted = accepted[load.session]?[server] ?? []
         guard !load.isAlone else { return accepted }
@@ -203,7 +203,7 @@ package struct HistoryWorld: Sendable {
         return accepted.union(given.compactMap(\.credential))
     }
 
-    /// Whether a server sees only what is for it.
+    /// The rules that a request breaks at its server.
     package static func faults(of request: SeenRequest, _ load: LoadFacts, accepted: Set<String>) -> [Fault] {
         let isFirst = request.server == load.server(at: load.step.origin)
         let isSecond = request.server == load.server(at: load.step.origin.other) && load.step.page == .away
@@ -221,13 +221,13 @@ package struct HistoryWorld: Sendable {
         }
         guard let credential = request.credential, !accepted.contains(credential) else { return [] }
         if isSecond { return [Fault(.leak, "\(credential) of load \(load.number) went to \(request.server) by a redirect")] }
-        // The request's own comes before a challenge's credential, that before the session's.
+        // The request's own field takes precedence over a challenge's credential, which takes precedence over the session's.
         let own = [load.step.proof.credential(of: load.step.principal), load.sessionCredential]
         guard !own.contains(credential) else { return [] }
         return [Fault(.leak, "load \(load.number) sent \(credential), but has \(load.credential ?? "none")")]
     }
 
-    /// A request that is not idempotent comes once.
+    /// A request that is not idempotent is received once.
     private func repetition(of request: SeenRequest) -> [Fault] {
         guard request.method == "POST" else { return [] }
         let count = requests[request.load, default: []].count {

@@ -9,23 +9,23 @@
 
 import Foundation
 
-/// What a server puts at the head of a body: for whom, over which connection and of which version it is.
+/// The head of a body: for whom it is, over which connection it was sent, and its version.
 package struct PageHead: Codable, Sendable, Hashable {
-    /// The load whose request it answers; 0 where all are sent the same.
+    /// The load whose request it answers; 0 for a page that is the same for all.
     package var load: Int
-    /// Which server it is: the one that the URL names, or the one that connections are led to.
+    /// The server: the one that the URL names, or the one that connections are redirected to.
     package var server: String
     package var identity: Identity?
     package var page: Page
     package var version: Int
-    /// The credential that came with the request.
+    /// The credential in the request.
     package var credential: String?
     package var cookie: String?
     package var field: String?
-    /// The load whose redirect led here.
+    /// The load whose redirect led to this page.
     package var via: Int?
     package var lines: Int
-    /// Stands in what no disk may hold.
+    /// Present in pages that must not be on any disk.
     package var mark: String?
 
     package init(load: Int, server: String, identity: Identity?, page: Page, version: Int, lines: Int) {
@@ -38,11 +38,11 @@ package struct PageHead: Codable, Sendable, Hashable {
     }
 }
 
-/// Bodies: a head, then lines that each name their body, so that bytes of two bodies are never taken for one.
+/// Bodies: a head, then lines that each identify their body, so that bytes of two bodies cannot be confused.
 package enum PageText {
-    /// In all that must not be on a disk.
+    /// Part of everything that must not be on a disk.
     package static let mark = "must-leave-no-trace"
-    /// What the `URLProtocol` class of the workers answers with.
+    /// The response of the workers' `URLProtocol` class.
     package static let byProtocol = "answered by a protocol class"
 
     package static func text(_ head: PageHead) -> String {
@@ -57,7 +57,7 @@ package enum PageText {
         return text + "end of \(name)\n"
     }
 
-    /// The head, if the whole text is what a server makes of it.
+    /// The head, if the whole text is a body of a server.
     package static func head(of text: String) -> PageHead? {
         guard let end = text.firstIndex(of: "\n"),
             let head = try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8))
@@ -65,15 +65,15 @@ package enum PageText {
         return head.lines < 100_000 && Self.text(head) == text ? head : nil
     }
 
-    /// The head of a text that may be cut off.
+    /// The head of a possibly truncated text.
     package static func beginning(of text: String) -> PageHead? {
         guard let end = text.firstIndex(of: "\n") else { return nil }
         return try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8))
     }
 
-    /// The certificates over whose connections the parts came, if the text is one version of a page in two parts.
+    /// The certificates of the connections that the two parts came over, if the text is one version of a page in two parts.
     ///
-    /// Two servers that name one version by the same strong validator cannot be told apart by it.
+    /// If two servers use the same strong validator for a version, it cannot tell them apart.
     package static func identities(joinedIn text: String) -> [Identity]? {
         guard let end = text.firstIndex(of: "\n"),
             var head = try? JSONDecoder().decode(PageHead.self, from: Data(text[..<end].utf8)),

@@ -7,15 +7,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What happens to an upload that can be continued (draft-ietf-httpbis-resumable-upload).
+/// The events of a resumable upload (draft-ietf-httpbis-resumable-upload).
 package struct UploadPlan: Codable, Sendable, Hashable {
     package var version: Int
     package var length: Int
-    /// How many bytes the server has when a connection ends, one after the other.
+    /// How many bytes the server has at the end of each connection.
     package var cuts: [Int]
-    /// Whether the answer to the whole is lost.
+    /// Whether the response to the whole upload is lost.
     package var losesAnswer = false
-    /// The app cancels it when the server has so many bytes, and continues it in this session.
+    /// The app cancels the upload when the server has this many bytes, and resumes it in this session.
     package var stop: Int?
     package var resumesIn = 0
 
@@ -25,7 +25,7 @@ package struct UploadPlan: Codable, Sendable, Hashable {
         self.cuts = cuts
     }
 
-    /// As the server is told.
+    /// The plan as a header field for the server.
     package var field: String {
         ([version, length, losesAnswer ? 1 : 0, stop ?? -1] + cuts).map(String.init).joined(separator: " ")
     }
@@ -38,7 +38,7 @@ package struct UploadPlan: Codable, Sendable, Hashable {
         stop = numbers[3] < 0 ? nil : numbers[3]
     }
 
-    /// What a load uploads, of which no part is like another.
+    /// The content of a load's upload, in which no two parts are alike.
     package static func content(of load: Int, _ length: Int) -> [UInt8] {
         (0..<length).map { UInt8(truncatingIfNeeded: ($0 + load) &* 37 &+ $0 >> 8 &* 5 &+ $0 >> 16) }
     }

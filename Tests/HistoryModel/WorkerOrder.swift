@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// What a worker is told, one line of JSON each.
+/// The orders for a worker, one line of JSON each.
 package enum WorkerOrder: Codable, Sendable {
-    /// `ports`: which port stands in for which, where the session's connections are led elsewhere.
+    /// `ports`: replacements of ports, if the session's connections are redirected.
     case makeSession(Int, SessionKind, ports: [Int: Int], roots: String)
     case makeBackgroundSession(String)
     case invalidate(Int, finishes: Bool)
@@ -20,7 +20,7 @@ package enum WorkerOrder: Codable, Sendable {
     case suspend(Int)
     case resume(Int)
     case cancel(Int)
-    /// Invalidates all sessions and says what is open then.
+    /// Invalidates all sessions and reports what is still open.
     case leave
 }
 
@@ -32,18 +32,18 @@ package struct LoadRequest: Codable, Sendable {
     package var method = "GET"
     package var fields: [String: String] = [:]
     package var body: String?
-    /// What is uploaded in place of that, of this length.
+    /// The length of generated content that is uploaded instead of the body.
     package var uploadLength: Int?
     package var way = Way.data
     package var policy = Policy.usual
-    /// What the delegate answers challenges with.
+    /// The delegate's answer to challenges.
     package var user: String?
     package var password: String?
     package var isKept = false
     package var hasOwnTrust = false
-    /// What is sent over a WebSocket, from before it is resumed.
+    /// Messages for a WebSocket, sent from before it is resumed.
     package var messages: [String] = []
-    /// Whether a stream is to be secured, and whether from its first byte.
+    /// Whether a stream uses TLS, and whether from its first byte.
     package var isSecure = false
     package var startsInClear = false
 
@@ -54,11 +54,11 @@ package struct LoadRequest: Codable, Sendable {
     }
 }
 
-/// What a worker says, one line of JSON each.
+/// The reports of a worker, one line of JSON each.
 package struct WorkerReport: Codable, Sendable {
     package enum Kind: String, Codable, Sendable {
         case ready, session, begun, did, end, invalid, left
-        /// Something that no task may be told.
+        /// A call that no task may get.
         case stray
     }
 
@@ -69,12 +69,12 @@ package struct WorkerReport: Codable, Sendable {
     package var body: String?
     package var error: Int?
     package var message: String?
-    /// The cookies that were in the session's store when the load began, and when its response was told.
+    /// The cookies in the session's store when the load began, and when its response was delivered.
     package var cookiesBefore: [String] = []
     package var cookies: [String] = []
     package var calls: [String] = []
     package var hasResumeData = false
-    /// Whether a `URLProtocol` was given what is stored, and whether the shared cache has it afterwards.
+    /// Whether a `URLProtocol` was given the stored response, and whether the shared cache has it afterwards.
     package var wasGiven: Bool?
     package var isCached: Bool?
     package var open: [String] = []

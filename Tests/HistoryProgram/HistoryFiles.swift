@@ -11,9 +11,9 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// The FTP servers of a history: one in clear, one with `AUTH TLS`, and one that begins with TLS.
+/// The FTP servers of a history: one without TLS, one with `AUTH TLS`, and one with TLS from the first byte.
 ///
-/// Nothing that a client says there names its load, so that there is one load at a time.
+/// An FTP client does not tell which load it is, so there is only one load at a time.
 final class HistoryFiles: Sendable {
     private struct Expected: Sendable {
         var load: Int
@@ -65,19 +65,19 @@ final class HistoryFiles: Sendable {
 
     func port(of name: String) -> Int { servers[name]?.port ?? 0 }
 
-    /// Says which load is the next one.
+    /// Sets the next load.
     func expect(_ load: Int, _ step: LoadStep, hold: String?) {
         state.change { $0.expected = Expected(load: load, page: step.page, origin: step.origin, hold: hold) }
     }
 
-    /// What a load has stored at a server.
+    /// The content that a load has stored at a server.
     func stored(at name: String) -> String? {
         servers[name]?.content("/home/\(Page.send)").map { String(decoding: $0, as: UTF8.self) }
     }
 
     func has(_ name: String) -> Bool { servers[name] != nil }
 
-    /// Waits until the answer to a load is held back.
+    /// Waits until the response to a load is held back.
     func held(_ load: Int) async throws { try await state.value { $0.held.contains(load) ? () : nil } }
 
     func open(_ load: Int) {
@@ -91,7 +91,7 @@ final class HistoryFiles: Sendable {
 
     func stop() { for server in servers.values { server.stop() } }
 
-    // MARK: What the servers do
+    // MARK: Server behavior
 
     private static func obey(
         _ order: ScriptedFTP.Order, _ visit: ScriptedFTP.Visit, _ name: String, _ state: Watched<State>,
@@ -121,7 +121,7 @@ final class HistoryFiles: Sendable {
         return true
     }
 
-    /// Takes note of a login, and has the page of the load in a file.
+    /// Records a login, and creates the file with the load's page.
     private static func logIn(
         _ password: String, _ visitor: Visitor, _ visit: ScriptedFTP.Visit, _ name: String, _ content: HistoryServers.Content
     ) throws {
@@ -135,7 +135,7 @@ final class HistoryFiles: Sendable {
         content.state.withLock { [seen] in $0.requests.append(seen) }
         guard principal?.isKnown ?? (isAnonymous && !expected.page.isGuarded) else { return try visit.say("530 not you") }
         let version = content.version(of: expected.page, at: expected.origin)
-        // What is resumed is the same for all with one login.
+        // A page that can be resumed is the same for all loads with one login.
         let isLong = expected.page == .long
         var head = PageHead(
             load: isLong ? 0 : expected.load, server: name, identity: seen.identity, page: expected.page, version: version,
@@ -149,7 +149,7 @@ final class HistoryFiles: Sendable {
         try visit.say("230 welcome")
     }
 
-    /// Sends a file, and does something in its midst.
+    /// Sends a file, and performs an action partway.
     private static func send(
         _ bytes: [UInt8], _ visit: ScriptedFTP.Visit, after count: Int, _ act: @Sendable () -> Void
     ) throws {
@@ -165,7 +165,7 @@ final class HistoryFiles: Sendable {
         try visit.say("226 done")
     }
 
-    /// Sends a half of a file, and says that it was lost, or nothing.
+    /// Sends half of a file, and then either reports the loss or ends the visit.
     private static func cut(_ bytes: [UInt8], _ visit: ScriptedFTP.Visit) throws -> Bool {
         try visit.say("150 here it comes")
         try visit.take { data in

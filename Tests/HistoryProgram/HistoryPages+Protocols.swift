@@ -12,7 +12,7 @@ import HistoryModel
 import LoadingTestKit
 
 extension HistoryPages {
-    /// What is sent in place of a page where the client wants another protocol: a 101, and the page over that protocol.
+    /// The response to a request for another protocol: a 101, and the page over that protocol.
     func switched(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply? {
         guard let wanted = request.header("Upgrade"), reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else {
             return nil
@@ -36,7 +36,7 @@ extension HistoryPages {
                 + [.awaitFrames(count), .write(WebSocketPeer.frame(8, [0x03, 0xE8])), .awaitFrames(count + 1), .close])
     }
 
-    /// A page in one message or several, some of them in fragments.
+    /// A page in one or several messages, some of them in fragments.
     private static func frames(_ page: [UInt8], _ load: Int) -> [UInt8] {
         let size = page.count / (1 + load % 4) + 1
         return stride(from: 0, to: page.count, by: size).flatMap { start in
@@ -48,7 +48,7 @@ extension HistoryPages {
         }
     }
 
-    /// Writes a head and what follows it, held back where the test wants that.
+    /// Writes a head and the following bytes, held back if the test requests it.
     private static func effects(_ head: [UInt8], _ bytes: [UInt8], _ hold: String?, _ load: Int) -> [SocketEffect] {
         let half = hold == "body" ? bytes.count / 2 : bytes.count
         let first = SocketEffect.write(head + bytes[..<half])

@@ -11,16 +11,16 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// What a server has of one upload.
+/// The server's state of one upload.
 struct HistoryUpload {
     var offset = 0
     var isComplete = false
-    /// What is to happen to it still.
+    /// The events that are still to come.
     var plan: UploadPlan
     var hasStopped = false
 }
 
-/// Uploads that are continued: their first bytes come to ``Page/send``, the others to a place of their own.
+/// Resumable uploads: their first bytes go to ``Page/send``, the others to a URL of their own.
 extension HistoryPages {
     private static func plan(_ request: RecordedRequest) -> UploadPlan? {
         request.header("X-Upload").flatMap { UploadPlan(field: $0) }
@@ -41,7 +41,7 @@ extension HistoryPages {
         return [versionField(upload.plan), completeness, ("Upload-Offset", "\(upload.offset)")]
     }
 
-    /// Whether a request is one that the protocol has refused, whatever it asks for.
+    /// Whether the protocol refuses a request because of its version.
     func refusesUpload(_ load: Int, _ request: RecordedRequest) -> Bool {
         guard let plan = Self.plan(request), Self.isCreation(request) else { return false }
         return request.header("Upload-Draft-Interop-Version") != "\(plan.version)"
@@ -51,7 +51,7 @@ extension HistoryPages {
         .write(ScriptedReply.head(104, [Self.versionField(plan), ("Location", "/send/uploads/\(load)")]))
     }
 
-    /// Where the connection that brings a part ends before its end, or is held; nil where the part is answered.
+    /// The effects that end or hold the connection of an incomplete part; nil if the part is answered.
     func interruption(of load: Int, _ request: RecordedRequest) -> [SocketEffect]? {
         guard let plan = Self.plan(request), !refusesUpload(load, request) else { return nil }
         return content.state.withLock { state in
@@ -59,7 +59,7 @@ extension HistoryPages {
             guard isCreation || request.method == "PATCH" else { return nil }
             var upload = state.uploads[load] ?? HistoryUpload(plan: plan)
             if isCreation {
-                // It may be sent anew, as by a daemon that was killed.
+                // It may be sent again, as by a daemon that was killed.
                 (upload.offset, upload.isComplete) = (0, false)
             } else if Self.offset(request) != upload.offset || upload.isComplete {
                 return nil
@@ -91,7 +91,7 @@ extension HistoryPages {
         }
     }
 
-    /// The same for whoever continues it.
+    /// The same response for every load that resumes the upload.
     private func answer(
         _ upload: HistoryUpload, _ request: RecordedRequest, _ state: HistoryServers.State
     ) -> ScriptedReply {
@@ -101,7 +101,7 @@ extension HistoryPages {
         return .ok(PageText.text(head), [("Cache-Control", "no-store")] + Self.state(upload).dropLast())
     }
 
-    /// The answer to what asks of an upload, or brings its last part.
+    /// The response to a request for the upload's offset, or to its last part.
     func replyToUpload(_ load: Int, _ request: RecordedRequest) -> ScriptedReply? {
         guard let plan = Self.plan(request) else { return nil }
         if refusesUpload(load, request) { return .status(400, [Self.versionField(plan)], body: "another version") }

@@ -11,7 +11,7 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// What one server of a history answers.
+/// The responses of one server of a history.
 struct HistoryPages: Sendable {
     var name: String
     var origin: Origin
@@ -36,7 +36,7 @@ struct HistoryPages: Sendable {
         return request.header("Connection") == "close" ? held.then(.close) : held
     }
 
-    /// Takes note of a request; nil where there is no such page.
+    /// Records a request; nil if there is no such page.
     func look(at request: RecordedRequest) -> Asked? {
         let path = request.path.split(separator: "/").map(String.init)
         guard let page = path.first.flatMap(Page.init(rawValue:)), let load = request.header("X-Load").flatMap({ Int($0) }) else {
@@ -56,12 +56,12 @@ struct HistoryPages: Sendable {
         seen.credential = asked.credential
         seen.cookie = asked.cookie
         seen.isConditional = request.header("If-None-Match") != nil
-        // What a server refuses for its version, or for its offset, it does not take for a request.
+        // A request refused for its version or offset is not recorded.
         if !refusesUpload(load, request) { content.state.withLock { [seen] in $0.requests.append(seen) } }
         return asked
     }
 
-    /// What is answered to the head of a request: where the connection of an upload ends before it is whole.
+    /// The response after the head of a request, for an upload whose connection ends early.
     func earlyReply(to request: RecordedRequest) -> ScriptedReply? {
         guard let load = request.header("X-Load").flatMap({ Int($0) }), let effects = interruption(of: load, request) else {
             return nil
@@ -70,11 +70,11 @@ struct HistoryPages: Sendable {
         return ScriptedReply(effects)
     }
 
-    /// The reply as the test wants it to come.
+    /// The reply with the delays and cuts that the test requests.
     private func held(_ reply: ScriptedReply, _ request: RecordedRequest, _ load: Int) -> ScriptedReply {
         guard reply.effects.count == 1, case .write(let bytes) = reply.effects[0] else { return reply }
         switch request.header("X-Hold") {
-        // The head and a half of the body at first.
+        // First the head and half of the body.
         case "body":
             let half = bytes.count / 2
             return [.write(Array(bytes.prefix(half))), .gate("load-\(load)"), .write(Array(bytes.dropFirst(half)))]
@@ -85,7 +85,7 @@ struct HistoryPages: Sendable {
         }
     }
 
-    /// The whole answer in chunks, but for the last one: all is there, and nothing says so.
+    /// The whole response in chunks without the last one: complete, but without an end.
     private static func withoutEnd(_ bytes: [UInt8]) -> [UInt8] {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let end = text.range(of: "\r\n\r\n") else { return bytes }
@@ -95,7 +95,7 @@ struct HistoryPages: Sendable {
         return Array((head + String(body.utf8.count, radix: 16) + "\r\n" + body + "\r\n").utf8)
     }
 
-    /// Whose credential it is, if it is good; nil without one.
+    /// The credential of a request, if it is valid; nil without one.
     private static func credential(of request: RecordedRequest) -> String? {
         guard let field = request.header("Authorization") else { return nil }
         for principal in Principal.allCases {
@@ -138,11 +138,11 @@ struct HistoryPages: Sendable {
     private func answerWithPage(_ asked: Asked) -> ScriptedReply {
         let head = head(asked, lines: 10 + asked.load % 7 * 40)
         var fields = fields(asked.page)
-        // The same for whoever shows a certificate: a forger may choose it.
+        // The same for every certificate, because a forger may choose it.
         let who = [asked.credential, head.cookie, head.field].map { $0 ?? "-" }.joined(separator: ".")
         let tag = "\"\(asked.version).\(who.utf8.reduce(5381) { ($0 &* 33 &+ Int($1)) & 0xFFFFFF })\""
         if asked.page.isStored { fields.append(("ETag", tag)) }
-        // Where the system's roots vouch for the server, all sessions would heed it.
+        // If the system's roots vouched for the server, the policy would apply to all sessions.
         if asked.page == .strict, name != "secure" || asked.identity != .valid {
             fields.append(("Strict-Transport-Security", "max-age=36000"))
         }
@@ -183,7 +183,7 @@ struct HistoryPages: Sendable {
         }
     }
 
-    /// The same bytes for all, of which a part may be had.
+    /// The same bytes for all, available in ranges.
     private func answerInRanges(_ asked: Asked) -> ScriptedReply {
         let head = PageHead(
             load: 0, server: name, identity: asked.identity, page: .long, version: asked.version, lines: 1500)
@@ -196,7 +196,7 @@ struct HistoryPages: Sendable {
             asked.request.header("If-Range").map({ $0 == tag }) ?? true
         else { return .ok(bytes, fields) }
         guard start < bytes.count else {
-            // Half of the servers say of what.
+            // Half of the servers send the validator, too.
             return .status(
                 416, [("Content-Range", "bytes */\(bytes.count)")] + (asked.load % 2 == 0 ? fields : []), body: "range")
         }

@@ -17,11 +17,11 @@ import Glibc
 
 /// The home folder of a history, with a daemon and workers of its own.
 final class HistoryPlace: Sendable {
-    /// Short, as the path of a socket has to be.
+    /// The path is short because paths of sockets are limited.
     let home: URL
     private let bin: URL
     let certificates: TestCertificates
-    /// PEM of the root that vouches for the unknown identity alone.
+    /// PEM encoding of the root that vouches only for the unknown identity.
     let roots: String
 
     init(_ certificates: TestCertificates) throws {
@@ -55,11 +55,11 @@ final class HistoryPlace: Sendable {
         ].merging(SanitizerEnvironment.variables) { $1 }
     }
 
-    /// Starts a worker, which is told by a pipe of its own.
+    /// Starts a worker, which receives orders through a pipe of its own.
     func startWorker(_ life: Int) throws -> WorkerHandle {
         let fifo = home.appendingPathComponent("orders/\(life)")
         guard mkfifo(fifo.path, 0o600) == 0 else { throw Fault(.machine, "mkfifo: errno \(errno)") }
-        // Not waiting for the other end.
+        // Does not wait for the other end.
         let orders = open(fifo.path, O_RDWR | O_CLOEXEC)
         guard orders >= 0 else { throw Fault(.machine, "\(fifo.path): errno \(errno)") }
         let reports = Watched(WorkerHandle.Said())
@@ -72,7 +72,7 @@ final class HistoryPlace: Sendable {
         return WorkerHandle(life: life, process: process, orders: orders, reports: reports)
     }
 
-    /// A connection that a worker inherits would stay open when a server closes it.
+    /// A connection that a worker inherits would stay open after a server has closed it.
     private func keepDescriptors() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? [] {
             guard let descriptor = Int32(name), descriptor > 2 else { continue }
@@ -80,7 +80,7 @@ final class HistoryPlace: Sendable {
         }
     }
 
-    /// Runs the tool with the arguments of a load, and says what it showed; what it wrote after the body is the status.
+    /// Runs the tool with the arguments of a load, and returns its output, which ends with the status.
     func runTool(_ arguments: [String]) async throws -> (code: Int32, output: String, errors: String) {
         let said = Watched((output: Data(), errors: Data(), open: 2))
         let process = try ServerProcess.start(
@@ -128,7 +128,7 @@ final class HistoryPlace: Sendable {
 
     // MARK: Files
 
-    /// What no file may contain in clear, with its name.
+    /// The secrets that no file may contain in clear, with their names.
     private static let secrets: [(String, [UInt8])] = Principal.allCases.flatMap { principal in
         [
             ("password of \(principal)", Array(principal.password.utf8)), ("token of \(principal)", Array(principal.token.utf8)),
@@ -139,7 +139,7 @@ final class HistoryPlace: Sendable {
         ]
     }
 
-    /// Looks through the files that were changed since it was asked last.
+    /// Searches the files that were changed since the last call.
     func faults(since seen: inout [String: Date]) -> [Fault] {
         var faults: [Fault] = []
         for folder in ["data", "cache", "state"] {
@@ -155,7 +155,7 @@ final class HistoryPlace: Sendable {
                 for (what, secret) in Self.secrets where bytes.range(of: Data(secret)) != nil {
                     faults.append(Fault(.disk, "\(what) in \(folder)/\(name)"))
                 }
-                // The daemon's files of transfers are no store.
+                // The daemon's spool is not a store.
                 guard !name.contains("spool"), bytes.range(of: Data(PageText.mark.utf8)) != nil else { continue }
                 faults.append(Fault(.disk, "what must not be stored in \(folder)/\(name)"))
             }
@@ -163,14 +163,14 @@ final class HistoryPlace: Sendable {
         return faults
     }
 
-    /// Downloads that were begun, and are nobody's.
+    /// Partial downloads that do not belong to any load.
     var leftDownloads: [String] {
         let names = (try? FileManager.default.contentsOfDirectory(atPath: home.path + "/tmp")) ?? []
         return names.filter { $0.hasPrefix("CFNetworkDownload") }
     }
 }
 
-/// A worker as the driver sees it.
+/// A worker as seen by the driver.
 final class WorkerHandle: Sendable {
     struct Said: Sendable {
         var reports: [WorkerReport] = []
@@ -207,7 +207,7 @@ final class WorkerHandle: Sendable {
         _ = line.withUnsafeBytes { write(orders, $0.baseAddress, $0.count) }
     }
 
-    /// Waits for a report; nil where the worker ends first.
+    /// Waits for a report; nil if the worker exits first.
     func report(_ pick: @escaping @Sendable (WorkerReport) -> Bool) async throws -> WorkerReport? {
         try await reports.value { said -> WorkerReport?? in
             if let report = said.reports.first(where: pick) { return .some(report) }
@@ -218,14 +218,14 @@ final class WorkerHandle: Sendable {
     func kill() async throws {
         process.signal(SIGKILL)
         _ = try await process.end()
-        // All that it said has come.
+        // All its reports have been received.
         try await reports.value { $0.isOver ? () : nil }
     }
 }
 
 struct Late: Error {}
 
-/// Gives an event so long to happen.
+/// Waits for an event with a time limit.
 func within<Result: Sendable>(_ limit: Duration, _ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
     try await withThrowingTaskGroup(of: Result.self) { group in
         group.addTask { try await body() }

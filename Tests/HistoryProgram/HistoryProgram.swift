@@ -11,12 +11,13 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// Random histories of requests by several principals, logins, deploys, certificates that change, sessions and kills, on one home folder.
+/// Random histories of requests by several principals, logins, deployments, changing certificates, sessions and kills, in one
+/// home folder.
 ///
 ///     HistoryProgram --seed N [--steps M] [--seconds S] [--until-step K] [--overlook RULE,…] [--history FILE]
 ///
-/// With `--seconds` one seed follows another until the time is over. The first history in which a rule does not hold is printed, as it is
-/// and without the steps that do not matter, a line of JSON each, which `--history` takes; the program ends with 1 then.
+/// With `--seconds`, seeds follow one another until the time is over. The first history that breaks a rule is printed, in full
+/// and reduced to the steps that matter, one line of JSON each, as accepted by `--history`; the program then exits with 1.
 @main
 enum HistoryProgram {
     private struct Options {
@@ -76,7 +77,7 @@ enum HistoryProgram {
                 + "\(String(format: "%.1f", time)) s, \(String(format: "%.1f", Double(steps) / time)) a second")
     }
 
-    /// At once, also into a file.
+    /// Without buffering, also into a file.
     private static func say(_ text: String) { FileHandle.standardOutput.write(Data("\(text)\n".utf8)) }
 
     private static func history(_ seed: UInt64, _ options: Options) throws -> [HistoryStep] {

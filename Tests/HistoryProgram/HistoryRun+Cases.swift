@@ -11,9 +11,9 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// Steps that look at one thing each.
+/// Steps for single features.
 extension HistoryRun {
-    // MARK: In line
+    // MARK: Queued tasks
 
     func standInLine(_ slot: Int) async throws {
         let name = -1
@@ -37,9 +37,9 @@ extension HistoryRun {
         do {
             try await finish(last, by: worker, limit: .seconds(4))
         } catch is Fault {
-            throw Fault(.line, "a task that is suspended in line holds the next one up")
+            throw Fault(.line, "a task that was suspended in the queue blocks the next one")
         }
-        guard world.requests[suspended] == nil else { throw Fault(.line, "a task that is suspended in line is sent") }
+        guard world.requests[suspended] == nil else { throw Fault(.line, "a task that was suspended in the queue is sent") }
         worker.tell(.resume(suspended))
         try await finish(suspended, by: worker)
     }
@@ -77,7 +77,7 @@ extension HistoryRun {
         let number = loadCount
         var facts = facts(
             number, step, LiveSession(worker: -1, life: lives, identity: sessionCount, kind: tool.kind))
-        // Nothing tells what it had in its store of cookies.
+        // Its cookies before the load are unknown.
         facts.isAlone = step.login == nil && !(tool.isCached && step.page == .varyCookie)
         world.loads[number] = facts
         var order = LoadRequest(load: number, session: sessionCount, url: "")

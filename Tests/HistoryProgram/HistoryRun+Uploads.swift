@@ -10,7 +10,7 @@
 import HistoryModel
 import LoadingTestKit
 
-/// Uploads that the server can continue.
+/// Resumable uploads.
 extension HistoryRun {
     func upload(_ step: LoadStep, _ plan: UploadPlan) async throws {
         guard let session = sessions[step.session], let worker = workers[session.worker] else { return passOver() }
@@ -19,7 +19,7 @@ extension HistoryRun {
             other.worker == session.worker && !(other.knowsStrictHost && step.isByName && step.origin == .clear) ? other : nil
         }
         if resuming == nil { plan.stop = nil }
-        // A call gives no task that could be cancelled so.
+        // An async call has no task to cancel with resume data.
         if plan.stop != nil, step.way == .data { step.way = .completion }
         let number = begin(step) { order in
             (order.method, order.uploadLength) = ("POST", plan.length)

@@ -11,18 +11,18 @@ import Foundation
 import HistoryModel
 import LoadingTestKit
 
-/// Carries the steps of a history out, and looks after each whether the rules hold.
+/// Executes the steps of a history, and checks the rules after each.
 ///
-/// A step that needs a session or a worker that is not there any more is passed over, so that a history from which steps were taken out
-/// is still one.
+/// A step whose session or worker no longer exists is skipped, so that a history remains valid when steps are removed.
 final class HistoryRun {
     struct LiveSession {
         var worker: Int
         var life: Int
-        /// One for each object.
+        /// Unique for each session object.
         var identity: Int
         var kind: SessionKind
-        /// Whether it heard, by a trust of its own, that `localhost` wants https alone: the clear server is not for it then.
+        /// Whether a server that only this session trusts has told it to use https for `localhost`. It can then not use the clear
+        /// server.
         var knowsStrictHost = false
     }
 
@@ -44,18 +44,18 @@ final class HistoryRun {
     var sessionCount = 1000
     var loadCount = 0
     private var orders: [Int: LoadRequest] = [:]
-    /// Under which number the requests of resumed downloads are counted.
+    /// The loads that requests of resumed downloads are attributed to.
     var aliases: [Int: Int] = [:]
     private var background: [Int: BackgroundLoad] = [:]
     private var handled: [Int: Int] = [:]
     private var ended: Set<Int> = []
     private var seenFiles: [String: Date] = [:]
     private var mayLeaveDownloads = false
-    /// Whether a server has closed a connection without having said so.
+    /// Whether a server has closed a connection without announcing it.
     private(set) var hasClosed = false
     private let overlooked: Set<Fault.Rule>
     private var faults: [Fault] = []
-    /// Steps that were carried out, and not passed over.
+    /// The number of executed steps, without skipped ones.
     private(set) var done = 0
 
     private init(_ place: HistoryPlace, _ servers: HistoryServers, overlooked: Set<Fault.Rule>) {
@@ -66,7 +66,7 @@ final class HistoryRun {
 
     struct Result: Sendable {
         var faults: [Fault]
-        /// At which step they were seen; the number of steps for the end.
+        /// The step after which they were found; the number of steps for the end.
         var step: Int
         var done: Int
     }
@@ -110,7 +110,7 @@ final class HistoryRun {
 
     // MARK: After each step
 
-    /// Looks at what servers and workers saw since the last time, and at the disk.
+    /// Examines the new requests and reports, and the disk.
     private func look() {
         noteRequests()
         for (slot, worker) in workers.sorted(by: { $0.key < $1.key }) {
@@ -160,7 +160,7 @@ final class HistoryRun {
         return worker
     }
 
-    /// Waits for a report for so long; nil where the worker ended.
+    /// Waits for a report with a time limit; nil if the worker has exited.
     func hearing(
         _ worker: WorkerHandle, _ what: String, rule: Fault.Rule = .machine, limit: Duration = HistoryRun.limit,
         _ pick: @escaping @Sendable (WorkerReport) -> Bool
@@ -175,7 +175,7 @@ final class HistoryRun {
     private func kill(_ slot: Int) async throws {
         guard let worker = workers[slot] else { return }
         try await worker.kill()
-        // What it said before is heard.
+        // Its earlier reports still count.
         for report in worker.reports.read({ $0.reports }).dropFirst(handled[worker.life] ?? 0) { hear(report) }
         mayLeaveDownloads = true
         forget(slot)
@@ -219,7 +219,7 @@ final class HistoryRun {
 
     func passOver() { done -= 1 }
 
-    /// Has new connections be shown another certificate, those of loads that are under way, too.
+    /// Changes the certificate for new connections, including those of loads in progress.
     private func show(_ identity: Identity) {
         servers.show(identity)
         for (number, load) in world.loads where !ended.contains(number) && !load.isSubstituted {
@@ -238,7 +238,7 @@ final class HistoryRun {
 
     // MARK: Loads
 
-    /// Has a worker begin a load; nil where its session is not there.
+    /// Makes a worker begin a load; nil if its session does not exist.
     func begin(_ step: LoadStep, _ change: (inout LoadRequest) -> Void = { _ in }) -> Int? {
         guard let session = sessions[step.session], let worker = workers[session.worker],
             !(session.knowsStrictHost && step.isByName && step.origin == .clear)
@@ -273,7 +273,7 @@ final class HistoryRun {
             versions: version...version)
         facts.isByProtocol = session.kind.hasProtocol
         facts.process = session.life
-        // Its connections end at a server that never changes.
+        // Its connections lead to a server that never changes.
         if facts.isSubstituted { facts.identities = [.valid] }
         return facts
     }
@@ -309,7 +309,7 @@ final class HistoryRun {
         return sessions.values.first { $0.identity == identity }.flatMap { workers[$0.worker] }
     }
 
-    /// Waits for the end of a load, and judges it.
+    /// Waits for the end of a load, and checks the rules.
     @discardableResult
     func finish(
         _ number: Int?, by given: WorkerHandle? = nil, limit: Duration = HistoryRun.limit
@@ -367,7 +367,7 @@ final class HistoryRun {
             sessions[step.session] = nil
         }
         if interruption == .cancel || interruption == .invalidate {
-            // It ends though the server says nothing.
+            // It ends although the server does not respond.
             try await finish(number, by: worker)
         } else {
             servers.open(number)
@@ -420,12 +420,12 @@ final class HistoryRun {
         let second = loadCount
         var next = step
         next.session = other
-        // The URL and the fields of a request are in its resume data; what a delegate answered is not.
+        // Resume data contains the URL and the request's fields, but not the delegate's answers.
         let isInURL = step.service == .ftp && step.proof == .userInfo
         if !isInURL, step.proof != .basicField, step.proof != .bearerField { (next.principal, next.proof) = (.nobody, .none) }
         world.loads[second] = facts(second, next, resuming)
         world.loads[second]?.isAlone = false
-        // What came before may be delivered with the rest, as long as it is of one version.
+        // The earlier part may be delivered with the rest if both are of one version.
         if let first = world.loads[number] {
             world.loads[second]?.versions = first.versions.lowerBound...servers.content.version(of: .long, at: step.origin)
         }
@@ -456,7 +456,7 @@ final class HistoryRun {
         step.way = .download
         kind.stores = .withoutCache
         if uploads || step.page == .away { step.page = .noStore }
-        // Half of them can be continued.
+        // Half of them are resumable.
         let isResumable = uploads && number.isMultiple(of: 2)
         if isResumable { step.page = .send }
         var facts = facts(

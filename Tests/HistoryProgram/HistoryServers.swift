@@ -12,25 +12,25 @@ import HistoryModel
 import LoadingTestKit
 import Synchronization
 
-/// The servers of a history: a clear and a secure one, and one of each that connections are led to in their place.
+/// The servers of a history: a clear and a secure one, and one of each that connections are redirected to.
 final class HistoryServers: Sendable {
     struct State {
         var identity = Identity.valid
         var versions: [Page: [Origin: Int]] = [:]
-        /// What each connection of the secure server was shown.
+        /// The certificate of the secure server, by connection.
         var shown: [Int: Identity] = [:]
         var requests: [SeenRequest] = []
         var ports: [Origin: Int] = [:]
-        /// Loads whose first answer was cut off.
+        /// Loads whose first response was cut off.
         var cut: Set<Int> = []
-        /// Over which connection of which server a load's WebSocket is.
+        /// The server and the connection of a load's WebSocket.
         var sockets: [Int: (server: String, connection: Int)] = [:]
-        /// What there is of the upload of a load.
+        /// The state of a load's upload.
         var uploads: [Int: HistoryUpload] = [:]
         var uploadFaults: [Fault] = []
     }
 
-    /// What the answers are made of, which the closures of the servers share.
+    /// The state that the closures of all servers share.
     final class Content: Sendable {
         let state = Mutex(State())
 
@@ -40,7 +40,7 @@ final class HistoryServers: Sendable {
     let content: Content
     let files: HistoryFiles
     private let servers: [String: ScriptedServer]
-    /// Before the secure server and the one in its place, where `STARTTLS` is said first.
+    /// Relays to the secure server and its substitute, which negotiate `STARTTLS` first.
     private let relays: [StreamPeer]
     private static let identities: [Identity] = [.valid, .unknown, .expired]
 
@@ -55,7 +55,7 @@ final class HistoryServers: Sendable {
             servers[name] = try await ScriptedServer.start(
                 identity: origin == .secure ? chain[0] : nil, laterIdentities: origin == .secure ? Array(chain.dropFirst()) : [],
                 choice: { number in
-                    // Those who substitute a server have a certificate of their own, which is good.
+                    // Substitutes have a valid certificate of their own.
                     guard name == "secure" else { return 0 }
                     return content.state.withLock { state in
                         state.shown[number] = state.identity
@@ -88,7 +88,7 @@ final class HistoryServers: Sendable {
 
     private func port(of name: String) -> Int { servers[name]?.port ?? 0 }
 
-    /// Which port stands in for which.
+    /// Replacements of ports.
     var substitutions: [Int: Int] {
         [
             port(of: "clear"): port(of: "substitute-clear"), port(of: "secure"): port(of: "substitute-secure"),
@@ -114,7 +114,7 @@ final class HistoryServers: Sendable {
         return "\(scheme)://\(user)\(step.isByName ? "localhost" : "127.0.0.1"):\(port)/\(step.page.rawValue)"
     }
 
-    // MARK: What is done to them
+    // MARK: Changes
 
     func deploy(_ origin: Origin, _ page: Page) {
         content.state.withLock { $0.versions[page, default: [:]][origin, default: 1] += 1 }
@@ -124,7 +124,7 @@ final class HistoryServers: Sendable {
 
     var identity: Identity { content.state.withLock { $0.identity } }
 
-    /// Takes what was seen since it was asked last.
+    /// Returns the requests since the last call.
     func takeRequests() -> [SeenRequest] {
         content.state.withLock { state in
             defer { state.requests = [] }
@@ -132,7 +132,7 @@ final class HistoryServers: Sendable {
         }
     }
 
-    /// Takes what was wrong with uploads since it was asked last.
+    /// Returns the faults of uploads since the last call.
     func takeUploadFaults() -> [Fault] {
         content.state.withLock { state in
             defer { state.uploadFaults = [] }
@@ -140,7 +140,7 @@ final class HistoryServers: Sendable {
         }
     }
 
-    /// The messages that a server got from a load.
+    /// The messages that a server received from a load.
     func heard(_ load: Int) -> [String] {
         guard let (server, connection) = content.state.withLock({ $0.sockets[load] }) else { return [] }
         let frames = servers[server]?.frames(on: connection) ?? []
@@ -151,7 +151,7 @@ final class HistoryServers: Sendable {
 
     // MARK: Gates
 
-    /// Waits until the answer to a load is held back at one of the servers.
+    /// Waits until the response to a load is held back at a server.
     func held(_ load: Int, at server: String) async throws {
         if files.has(server) { try await files.held(load) } else { try await servers[server]?.reached("load-\(load)") }
     }
@@ -161,7 +161,7 @@ final class HistoryServers: Sendable {
         for server in servers.values { server.open("load-\(load)") }
     }
 
-    /// Waits until no connection is open.
+    /// Waits until all connections are closed.
     func allClosed() async throws {
         try await files.allClosed()
         for server in servers.values { try await server.waitForAllClosed() }

@@ -12,7 +12,7 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
-/// A program that has sessions and loads, as it is told on its standard input.
+/// A program whose sessions and loads are controlled through its standard input.
 final class Worker: Sendable {
     struct State {
         var sessions: [Int: URLSession] = [:]
@@ -22,10 +22,10 @@ final class Worker: Sendable {
         var jobs: [Int: Task<Void, Never>] = [:]
         var resumeData: [Int: Data] = [:]
         var ended: Set<Int> = []
-        /// Loads whose password the delegate has given.
+        /// Loads for which the delegate has provided a password.
         var answered: Set<Int> = []
         var valid: Set<Int> = []
-        /// Loads whose app says more than a request.
+        /// Loads in which the app sends more than a request.
         var conversations: [Int: any Conversation] = [:]
         var whenInvalid: [CheckedContinuation<Void, Never>] = []
     }
@@ -83,7 +83,7 @@ final class Worker: Sendable {
         }
     }
 
-    /// Suspends a task; it has left the line when a load of its session that was begun later has ended.
+    /// Suspends a task. It has left the queue once a later load of its session has ended.
     private func suspend(_ load: Int) async {
         let (task, session) = state.withLock { state in
             (state.tasks[load], state.requests[load].flatMap { state.sessions[$0.session] })
@@ -98,7 +98,7 @@ final class Worker: Sendable {
         say(WorkerReport(.did, load: load))
     }
 
-    /// Invalidates all sessions, and says which files are open when they have said that they are.
+    /// Invalidates all sessions, and reports the open files once all are invalid.
     private func leave() async {
         let sessions = state.withLock { state in
             defer { state.sessions = [:] }
@@ -283,7 +283,7 @@ final class Worker: Sendable {
         return (storage.cookies(for: url) ?? []).map { "\($0.name)=\($0.value)" }
     }
 
-    /// What the app would find in the store now.
+    /// The cookies in the store now.
     func cookies(for load: Int) -> [String] {
         let (session, order) = state.withLock { state in
             (state.requests[load].flatMap { state.sessions[$0.session] }, state.requests[load])

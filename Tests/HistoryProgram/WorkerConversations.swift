@@ -12,13 +12,13 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
-/// A load of a worker whose end is that of several calls.
+/// A load of a worker that ends with several calls.
 protocol Conversation: Sendable {
-    /// The delegate is told of the end.
+    /// The delegate received the end.
     func complete(_ calls: [String], _ cookies: [String]?, _ error: (any Error)?)
 }
 
-/// A WebSocket of a worker: what it got, and which calls have not come back yet.
+/// A WebSocket of a worker: its received messages, and its pending calls.
 final class SocketLoad: Conversation {
     private struct State {
         var text = ""
@@ -26,7 +26,7 @@ final class SocketLoad: Conversation {
         var cookies: [String]?
         var isReading = true
         var sending = 0
-        /// What the delegate was told in the end, if there is one.
+        /// The delegate's calls at the end, if there is a delegate.
         var end: (calls: [String], cookies: [String]?, error: (any Error)?)?
         var isReported = false
     }
@@ -81,7 +81,7 @@ final class SocketLoad: Conversation {
         if isReported { worker.end(load, nil, nil, error, calls: calls) } else { reportEnd() }
     }
 
-    /// Tells of the end when every call has come back.
+    /// Reports the end once every call has completed.
     private func reportEnd() {
         let said = state.withLock { state -> State? in
             guard !state.isReading, state.sending == 0, !state.isReported, state.end != nil || !hasDelegate else { return nil }
@@ -89,7 +89,7 @@ final class SocketLoad: Conversation {
             return state
         }
         guard let said else { return }
-        // Without a delegate the code of the server's close frame says that all went well.
+        // Without a delegate, the server's close code indicates success.
         let error = hasDelegate ? said.end?.error : task.closeCode == .normalClosure ? nil : said.error
         worker.end(
             load, Data(said.text.utf8), task.response, error, calls: said.end?.calls ?? [],

@@ -12,7 +12,7 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
-/// What a session's delegate of a worker is told, and what it answers.
+/// The session delegate of a worker: it records its calls and answers challenges.
 final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloadDelegate, URLSessionWebSocketDelegate {
     private struct Told {
         var calls: [String] = []
@@ -63,7 +63,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         completionHandler: @escaping @Sendable (URLSession.AuthChallengeDisposition, URLCredential?) -> Void
     ) {
         let order = worker.state.withLock { $0.requests[Self.load(of: task)] }
-        // The failures may be those of a credential that another load gave the session.
+        // The count of previous failures may include credentials of other loads in the session.
         guard let order, let user = order.user, let password = order.password,
             worker.state.withLock({ $0.answered.insert(order.load).inserted })
         else {
@@ -93,7 +93,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
         read(streamTask)
     }
 
-    /// Reads to the server's end.
+    /// Reads until the server closes.
     private func read(_ task: URLSessionStreamTask) {
         task.readData(ofMinLength: 1, maxLength: 30_000, timeout: 0) { data, isAtEnd, error in
             let load = Self.load(of: task)
@@ -137,7 +137,7 @@ final class HistoryDelegate: NSObject, URLSessionDataDelegate, URLSessionDownloa
     }
 }
 
-/// A task's own delegate, which trusts each server.
+/// A task's own delegate, which trusts every server.
 final class TrustingDelegate: NSObject, URLSessionTaskDelegate {
     func urlSession(
         _ session: URLSession, task: URLSessionTask, didReceive challenge: URLAuthenticationChallenge,
@@ -148,9 +148,9 @@ final class TrustingDelegate: NSObject, URLSessionTaskDelegate {
     }
 }
 
-/// Answers all requests itself, and may have its answers stored.
+/// Answers all requests itself, and may allow its responses to be stored.
 final class HistoryProtocol: URLProtocol, @unchecked Sendable {
-    /// Which loads were given what is stored.
+    /// Whether a load was given the stored response.
     private static let given = Mutex<[Int: Bool]>([:])
 
     private static func load(of request: URLRequest) -> Int {
@@ -174,7 +174,7 @@ final class HistoryProtocol: URLProtocol, @unchecked Sendable {
 
     override func stopLoading() {}
 
-    /// Adds what became of a load that was answered by this class.
+    /// Adds the result of a load that was answered by this class.
     static func describe(_ report: inout WorkerReport) {
         guard let load = report.load else { return }
         report.wasGiven = given.withLock { $0[load] }

@@ -12,13 +12,13 @@ import HistoryModel
 import Synchronization
 import URLLoading
 
-/// A stream task of a worker, which asks for a page as an app of its own protocol does.
+/// A stream task of a worker, which requests a page as an app with its own protocol would.
 final class StreamLoad: Conversation {
     private struct State {
         var bytes = Data()
         var error: (any Error)?
         var isReading = true
-        /// What the delegate was told in the end, if there is one.
+        /// The delegate's calls at the end, if there is a delegate.
         var end: (calls: [String], error: (any Error)?)?
         var isReported = false
     }
@@ -36,7 +36,7 @@ final class StreamLoad: Conversation {
         self.hasDelegate = hasDelegate
     }
 
-    /// Has the task do all that it does once it is resumed.
+    /// Makes all calls of the task, which run once it is resumed.
     func ask(_ request: URLRequest) {
         if order.startsInClear {
             write("STARTTLS\r\n")
@@ -69,7 +69,7 @@ final class StreamLoad: Conversation {
         if isReported { worker.end(order.load, nil, nil, error, calls: calls) } else { reportEnd() }
     }
 
-    /// Tells of the end when every call has come back.
+    /// Reports the end once every call has completed.
     private func reportEnd() {
         let said = state.withLock { state -> State? in
             guard !state.isReading, !state.isReported, state.end != nil || !hasDelegate else { return nil }

@@ -13,11 +13,11 @@ import Synchronization
 import URLLoading
 
 extension LoadRequest {
-    /// What is sent.
+    /// The content of the request.
     var content: Data? { uploadLength.map { Data(UploadPlan.content(of: load, $0)) } ?? body.map { Data($0.utf8) } }
 }
 
-/// Uploads that can be continued.
+/// Resumable uploads.
 extension Worker {
     func cancelUpload(_ load: Int) async {
         if let task = state.withLock({ $0.tasks[load] }) as? URLSessionUploadTask {

@@ -10,12 +10,12 @@
 import HistoryModel
 import Testing
 
-/// Each rule is seen to be broken by an outcome that was made up.
+/// Each rule detects a made-up outcome that breaks it.
 struct HistoryRulesTests {
     private static let first = 1
     private static let own = 2
 
-    /// A load that ended, and one before it by another session or the same.
+    /// A finished load, and an earlier one of another or the same session.
     private struct Outcome {
         var before = LoadFacts(
             number: HistoryRulesTests.first, step: LoadStep(session: 1, origin: .secure, page: .open), kind: SessionKind(),
@@ -27,7 +27,7 @@ struct HistoryRulesTests {
         var report = WorkerReport(.end, load: HistoryRulesTests.own)
         var accepted: Set<String> = []
         var requests: [SeenRequest] = []
-        /// In place of the text that belongs to the head.
+        /// Replaces the text that belongs to the head.
         var text: String?
 
         init() { report.status = 200 }
@@ -54,11 +54,11 @@ struct HistoryRulesTests {
         return outcome.rules
     }
 
-    @Test func `what the system's roots vouched for may be seen by other sessions`() {
+    @Test func `responses that the system's roots vouched for may be used by other sessions`() {
         #expect(rules { _ in } == [])
     }
 
-    @Test func `what another session trusted by itself is not seen`() {
+    @Test func `a response that another session trusted is not used`() {
         #expect(rules { $0.head.identity = .unknown } == [.trust])
         #expect(
             rules { ($0.before.kind.trust, $0.load.kind.trust, $0.head.identity) = (.delegate, .delegate, .unknown) } == [.trust])
@@ -72,7 +72,7 @@ struct HistoryRulesTests {
         #expect(rules { ($0.before.kind.stores, $0.load.session) = (.ephemeral, 2) } == [.trust])
     }
 
-    @Test func `what a session trusted by itself is seen by that session, but for what was a task's own trust`() {
+    @Test func `a response that a session trusted is used by that session, unless only the task trusted it`() {
         let own: (inout Outcome) -> Void = {
             ($0.before.kind.trust, $0.load.kind.trust, $0.head.identity, $0.load.session) = (.delegate, .delegate, .unknown, 1)
         }
@@ -84,7 +84,7 @@ struct HistoryRulesTests {
             } == [.trust])
     }
 
-    @Test func `what was obtained with a credential is for the same credential`() {
+    @Test func `a response for a credential is used only with the same credential`() {
         #expect(rules { $0.head.credential = "basic:ali" } == [.credential])
         #expect(
             rules { ($0.head.credential, $0.load.step.principal, $0.load.step.proof) = ("basic:ali", .bob, .basicField) }
@@ -98,7 +98,7 @@ struct HistoryRulesTests {
             } == [])
     }
 
-    @Test func `a credential of the configuration or of the request goes with it`() {
+    @Test func `a credential of the configuration or of the request is sent`() {
         #expect(rules { ($0.head.load, $0.load.kind.principal) = (Self.own, .ali) } == [.notSent])
         #expect(rules { ($0.head.load, $0.load.kind.principal, $0.head.credential) = (Self.own, .ali, "basic:ali") } == [])
         #expect(
@@ -108,7 +108,7 @@ struct HistoryRulesTests {
             } == [.answer])
     }
 
-    @Test func `a response varies by what was sent`() {
+    @Test func `a response varies by the sent fields`() {
         let cookie: (inout Outcome) -> Void = {
             $0.page = .varyCookie
             $0.head.cookie = "login-ali-1"
@@ -131,7 +131,7 @@ struct HistoryRulesTests {
             } == [.vary])
     }
 
-    @Test func `what is stored is used as it may be`() {
+    @Test func `a stored response is used only as allowed`() {
         #expect(rules { $0.page = .noStore } == [.freshness])
         #expect(rules { $0.page = .check } == [.freshness])
         #expect(rules { $0.load.step.policy = .reload } == [.freshness])
@@ -158,7 +158,7 @@ struct HistoryRulesTests {
         #expect(rules { $0.text = "\(PageText.byProtocol) 1" } == [.protocolClass])
     }
 
-    @Test func `what is resumed has no part that the load would refuse`() {
+    @Test func `a resumed body has no part that the load would refuse`() {
         let joined: (inout Outcome) -> Void = {
             $0.page = .long
             let head = PageHead(load: 0, server: "secure", identity: .unknown, page: .long, version: 1, lines: 50)
@@ -174,14 +174,14 @@ struct HistoryRulesTests {
             } == [])
     }
 
-    @Test func `a load fails for a reason of its own alone`() {
+    @Test func `a load fails only for an expected reason`() {
         #expect(rules { $0.report.error = -1005 } == [.answer])
         #expect(rules { $0.report.status = 304 } == [.answer])
         #expect(rules { ($0.report.error, $0.load.identities) = (-1202, [.unknown]) } == [])
         #expect(rules { ($0.report.error, $0.load.isDisturbed) = (-999, true) } == [])
     }
 
-    @Test func `the end is told once, and last`() {
+    @Test func `the end is reported once, and last`() {
         let calls: ([String]) -> [Fault.Rule] = { calls in
             rules { ($0.load.step.way, $0.report.calls) = (.delegate, calls) }
         }
@@ -191,7 +191,7 @@ struct HistoryRulesTests {
         #expect(calls(["didReceiveData", "didComplete"]) == [.end])
     }
 
-    @Test func `a cookie is in the store before its response is told`() {
+    @Test func `a cookie is stored before its response is delivered`() {
         let login: (inout Outcome) -> Void = {
             $0.page = .varyCookie
             ($0.head.load, $0.load.step.login) = (Self.own, .ali)
@@ -212,7 +212,7 @@ struct HistoryRulesTests {
             } == [.cookie])
     }
 
-    @Test func `a redirect that was stored is held to the same rules`() {
+    @Test func `the same rules apply to a stored redirect`() {
         let redirect: (inout Outcome) -> Void = {
             ($0.load.step.page, $0.before.step.page) = (.away, .away)
             ($0.load.step.origin, $0.before.step.origin) = (.secure, .secure)
@@ -234,7 +234,7 @@ struct HistoryRulesTests {
             } == [.credential])
     }
 
-    @Test func `a handshake has no part in the cache`() {
+    @Test func `a handshake neither uses the cache nor is stored`() {
         #expect(rules { ($0.load.step.way, $0.report.status) = (.webSocket, 101) }.contains(.freshness))
         #expect(rules { $0.before.step.way = .webSocket } == [.freshness])
         #expect(rules { $0.before.step.way = .becomesStream } == [.freshness])
@@ -280,7 +280,7 @@ struct HistoryRulesTests {
             } == [.answer])
     }
 
-    @Test func `a WebSocket opens first, and its end is told once, and last`() {
+    @Test func `a WebSocket opens first, and its end is reported once, and last`() {
         let calls: ([String]) -> [Fault.Rule] = { calls in
             rules {
                 ($0.load.step.way, $0.head.load) = (.webSocket, Self.own)
@@ -294,7 +294,7 @@ struct HistoryRulesTests {
         #expect(calls(["didComplete"]) == [.end])
     }
 
-    @Test func `a task becomes a stream at its response, and nowhere else`() {
+    @Test func `a task becomes a stream only at its response`() {
         let calls: ([String]) -> [Fault.Rule] = { calls in
             rules {
                 ($0.load.step.way, $0.head.load) = (.becomesStream, Self.own)
@@ -306,7 +306,7 @@ struct HistoryRulesTests {
         #expect(calls(["didReceiveResponse", "didBecome", "didComplete", "didComplete"]) == [.end])
     }
 
-    @Test func `messages come in their order, and all of them`() {
+    @Test func `messages arrive in order and completely`() {
         let messages: ([String]) -> [Fault.Rule] = { heard in
             rules {
                 ($0.load.step.way, $0.load.kind.hasDelegate) = (.webSocket, false)
@@ -330,7 +330,7 @@ struct HistoryRulesTests {
         }
     }
 
-    @Test func `over a stream the session adds nothing to what the app writes, and keeps nothing of what it reads`() {
+    @Test func `over a stream the session adds nothing to the app's request and stores nothing of the response`() {
         #expect(stream() == [])
         #expect(stream { ($0.load.kind.principal, $0.head.credential) = (.ali, "basic:ali") } == [.credential])
         #expect(stream { $0.requests[0].cookie = "sid=login-ali-1" } == [.cookie])
@@ -347,7 +347,7 @@ struct HistoryRulesTests {
         #expect(faults(request) { $0.kind.principal = .ali } == [])
     }
 
-    @Test func `a load that fails has shown nothing of a server that it refuses`() {
+    @Test func `a failed load delivered nothing of a server that it refuses`() {
         let refused: (inout Outcome) -> Void = {
             ($0.head.load, $0.head.identity, $0.load.identities) = (Self.own, .unknown, [.unknown])
             $0.report.error = -1202
@@ -372,17 +372,17 @@ struct HistoryRulesTests {
         }
     }
 
-    @Test func `what FTP brings is whole, is the load's own, and is not stored`() {
+    @Test func `an FTP file is complete, belongs to its load, and is not stored`() {
         #expect(file() == [])
         #expect(file { $0.text = String(PageText.text($0.head).dropLast(40)) } == [.whole])
         #expect(file { $0.head.load = Self.first } == [.freshness])
         #expect(file { $0.head.identity = .unknown } == [.trust])
         #expect(file { $0.head.server = "ftp" } == [.trust])
-        // Neither does HTTP see it.
+        // HTTP loads do not get it either.
         #expect(rules { $0.head.server = "ftps" } == [.trust])
     }
 
-    @Test func `a login of FTP is the load's own`() {
+    @Test func `a load uses only its own FTP login`() {
         #expect(file { ($0.load.step.principal, $0.load.step.proof) = (.ali, .userInfo) } == [.notSent])
         #expect(
             file { ($0.load.step.principal, $0.load.step.proof, $0.head.credential) = (.ali, .userInfo, "basic:ali") } == [])
@@ -398,7 +398,7 @@ struct HistoryRulesTests {
                 guarded(&$0)
                 ($0.load.step.principal, $0.load.step.proof) = (.ali, .challenge)
             } == [.answer])
-        // What HTTP sends by itself is none of it.
+        // Credentials that the session sends over HTTP are not used for FTP.
         #expect(
             file {
                 guarded(&$0)
@@ -413,7 +413,7 @@ struct HistoryRulesTests {
         #expect(faults(login) { ($0.step.service, $0.step.principal, $0.step.proof) = (.ftp, .ali, .userInfo) } == [.leak])
     }
 
-    @Test func `no login goes in clear where TLS is required`() {
+    @Test func `no login is sent in clear if TLS is required`() {
         let login = SeenRequest(load: Self.own, server: "ftp-secure", page: .open, method: "FTP")
         let explicit: (inout LoadFacts) -> Void = { ($0.step.service, $0.step.startsInClear) = (.ftp, true) }
         #expect(faults(login, explicit) == [])
@@ -429,7 +429,7 @@ struct HistoryRulesTests {
             } == [])
     }
 
-    @Test func `a file that is stored is the one that was sent`() {
+    @Test func `an uploaded file is stored as it was sent`() {
         let stored: (String) -> [Fault.Rule] = { heard in
             file {
                 $0.page = .send
@@ -450,7 +450,7 @@ struct HistoryRulesTests {
         return world.note(request).map(\.rule)
     }
 
-    @Test func `a credential is for the origin of its load alone`() {
+    @Test func `a credential is sent only to the origin of its load`() {
         var request = SeenRequest(load: Self.own, server: "secure", page: .open)
         request.credential = "basic:ali"
         #expect(faults(request) { ($0.step.principal, $0.step.proof) = (.ali, .basicField) } == [])
@@ -460,14 +460,14 @@ struct HistoryRulesTests {
         #expect(faults(request) { ($0.step.principal, $0.step.proof) = (.ali, .basicField) } == [.leak])
     }
 
-    @Test func `nothing is said to a server that is not to be trusted`() {
+    @Test func `nothing is sent to an untrusted server`() {
         var request = SeenRequest(load: Self.own, server: "secure", page: .open)
         request.identity = .expired
         #expect(faults(request) == [.trust])
         #expect(faults(request) { $0.kind.trust = .delegate } == [])
     }
 
-    @Test func `a request that is not idempotent comes once`() {
+    @Test func `a request that is not idempotent is received once`() {
         let post = SeenRequest(load: Self.own, server: "secure", page: .send, method: "POST")
         var world = HistoryWorld()
         world.loads[Self.own] = Outcome().load

@@ -12,13 +12,13 @@ import HistoryModel
 import LoadingTestKit
 import Testing
 
-/// The histories themselves: `make history` runs more of them.
+/// Random histories; `make history` runs more of them.
 @Suite(.serialized, .timeLimit(.minutes(2)))
 struct HistoryTests {
     @Test(arguments: [1, 2, 3, 4, 5]) func `every rule holds in a random history on one home folder`(seed: Int) async throws {
         let folder = try TemporaryDirectory()
         let program = try OwnProcess.executable().deletingLastPathComponent().appendingPathComponent("HistoryProgram")
-        // Where a rule does not hold it ends with 1, and this throws what it printed.
+        // If a rule is broken, the program exits with 1, and this throws its output.
         let text = try await ServerProcess.run(
             ServerProcess.Order(
                 [program.path, "--seed", "\(seed)", "--steps", "80"], environment: SanitizerEnvironment.variables,
@@ -26,7 +26,7 @@ struct HistoryTests {
         #expect(text.contains("1 histories"))
     }
 
-    @Test func `a seed makes the same history each time`() {
+    @Test func `a seed generates the same history each time`() {
         #expect(HistoryMaker.history(seed: 7, steps: 200) == HistoryMaker.history(seed: 7, steps: 200))
         #expect(HistoryMaker.history(seed: 7, steps: 50) == Array(HistoryMaker.history(seed: 7, steps: 200).prefix(50)))
         #expect(HistoryMaker.history(seed: 7, steps: 50) != HistoryMaker.history(seed: 8, steps: 50))
@@ -52,7 +52,7 @@ struct HistoryTests {
         #expect(ways == Set(Way.allCases) && services == Set(Service.allCases))
     }
 
-    @Test func `only the steps that matter are left of a failing history`() async {
+    @Test func `a failing history is reduced to the steps that matter`() async {
         let steps = HistoryMaker.history(seed: 5, steps: 64)
         let needed = [steps[3], steps[40]]
         let reduced = await HistoryReduction.reduce(steps, while: { true }) { fewer in needed.allSatisfy(fewer.contains) }
