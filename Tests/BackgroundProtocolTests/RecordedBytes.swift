@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Messages as version 2 wrote them first, in Base64: they are not to change, and are read for as long as that version is spoken to.
+/// Messages of version 2 in Base64. They must not change, and must be readable for as long as that version is supported.
 enum RecordedBytes {
     static let programs = [
         "AsQBAQZzdWJtaXQFuQEBARECdgEZaHR0cHM6Ly9leGFtcGxlLmNvbS9hP2IjYwIUaHR0cHM6Ly9leGFtcGxlLm9yZy8DA1BVVAQSBkFj"

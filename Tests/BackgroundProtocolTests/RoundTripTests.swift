@@ -82,7 +82,8 @@ import Testing
             localAddress: nil, localPort: nil, remoteAddress: nil, remotePort: nil, tlsVersion: nil, tlsCipherSuite: nil,
             domainLookupStart: nil, domainLookupEnd: nil, connectStart: nil, secureConnectionStart: nil, secureConnectionEnd: nil,
             connectEnd: nil)
-        // Trust in stored responses stays in the process; a version stands for TLS.
+        // Trust in stored responses stays in the process. The sample's `isInTLS` contradicts its TLS version, so that it is
+        // encoded.
         #expect(Self.unchanged(Samples.connection, from: facts) == ["trust", "isInTLS"])
     }
 

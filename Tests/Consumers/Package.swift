@@ -2,7 +2,8 @@
 
 import PackageDescription
 
-// What Scripts/consumers builds and runs: programs that came from FoundationNetworking. It makes the repository of a release first.
+// The programs that Scripts/consumers builds and runs; they were written for FoundationNetworking. The script first creates the
+// repository of a release.
 let released = "file://\(Context.packageDirectory)/../../.build/released/swift-url-loading"
 
 let package = Package(
@@ -13,9 +14,9 @@ let package = Package(
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
     ],
     targets: [
-        // The manifest alone knows of URLLoading.
+        // Only the manifest names URLLoading.
         .executableTarget(name: "Unmodified", dependencies: [.product(name: "URLLoading", package: "swift-url-loading")]),
-        // So it is here, and what they depend on imports FoundationNetworking and knows nothing of URLLoading.
+        // Here, too; their dependencies import FoundationNetworking and do not know URLLoading.
         .executableTarget(
             name: "OverHTTPTypes",
             dependencies: [

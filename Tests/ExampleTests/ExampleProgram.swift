@@ -10,7 +10,7 @@
 import Foundation
 import LoadingTestKit
 
-/// A built program of Examples/, run as a user runs it.
+/// A built program of Examples/, run the way a user runs it.
 enum ExampleProgram {
     struct Outcome {
         var code: Int32
@@ -21,7 +21,7 @@ enum ExampleProgram {
         let name: String
     }
 
-    /// Beside the test bundle, where the build puts both.
+    /// The build puts it next to the test bundle.
     private static func path(of name: String) throws -> String {
         let bundle = try FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")
         for start in [bundle] + CommandLine.arguments {

@@ -11,12 +11,12 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// The programs of Examples/ do what they are examples of.
+/// The programs of Examples/ do what they demonstrate.
 ///
 /// The mocked session has tests of its own.
 @Suite(.timeLimit(.minutes(3)))
 struct ExampleTests {
-    @Test func `a download resumes where the connection was lost, and shows its progress`() async throws {
+    @Test func `a download resumes after a lost connection, and shows its progress`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
         try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order == 0 ? 500_000 : nil) }) { server in
@@ -33,7 +33,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `a download that was given up resumes when it is run again`() async throws {
+    @Test func `an interrupted download resumes when it is run again`() async throws {
         let folder = try TemporaryDirectory()
         let file = ScriptedFile(ScriptedFile.pattern(1_000_000))
         try await withScriptedServer(reply: { file.reply(to: $0, cutAfter: $0.order < 5 ? 100_000 : nil) }) { server in
@@ -49,7 +49,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `a fan-out asks eight at a time, and answers in order with the failures among the rest`() async throws {
+    @Test func `a fan-out sends eight requests at a time, and returns results and failures in order`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             request.path == "/13" ? .status(500) : .ok(String(repeating: "a", count: Int(request.path.dropFirst()) ?? 0))
@@ -62,12 +62,12 @@ struct ExampleTests {
             for (index, line) in lines.enumerated() {
                 #expect(index == 13 ? line.hasPrefix("failed: ") : line == "\(index) bytes")
             }
-            // Each request that is under way has a connection, and connections are used again.
+            // Each request in flight has a connection, and connections are reused.
             #expect((1...8).contains(server.connectionCount))
         }
     }
 
-    @Test func `an answer is printed as its events come, and a refusal is an error`() async throws {
+    @Test func `a response is printed as its events arrive, and a refusal is an error`() async throws {
         let folder = try TemporaryDirectory()
         try await withScriptedServer(reply: { request in
             guard request.header("Authorization") == "Bearer key" else { return .status(401) }
@@ -86,7 +86,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `the pinned key is accepted, and another server's gets no request`() async throws {
+    @Test func `the pinned key is accepted, and a server with another key gets no request`() async throws {
         let folder = try TemporaryDirectory()
         let certificates = try TestCertificates.shared.get()
         let trusted = try folder.write(Array(certificates.rootPEM.utf8), to: "root.pem")
@@ -105,11 +105,11 @@ struct ExampleTests {
         }
     }
 
-    // MARK: In the background
+    // MARK: Background downloads
 
-    /// A user of a test's own, whose daemon ends with the test.
+    /// A user with a home and a daemon that exist for one test.
     private func withUser(_ test: (TemporaryDirectory, [String: String]) async throws -> Void) async throws {
-        // Short, as the path of a socket has to be.
+        // The path is short because paths of sockets are limited.
         let home = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))
         var environment = ["DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"]
         for name in ["RUNTIME_DIR", "STATE_HOME", "DATA_HOME", "CACHE_HOME"] { environment["XDG_" + name] = home.path }
@@ -125,7 +125,7 @@ struct ExampleTests {
         try await test(home, environment)
     }
 
-    @Test func `a download in the background is gone on with by the program's next life`() async throws {
+    @Test func `a background download continues in the next run of the program`() async throws {
         try await withUser { (home, environment) async throws in
             let replies: @Sendable (RecordedRequest) -> ScriptedReply = { request in
                 request.path == "/quick.bin"
@@ -144,7 +144,7 @@ struct ExampleTests {
                 #expect(second.code == 0 && second.output == "ordered slow.bin\n", "\(second.output)")
                 try await server.reached("/slow.bin")
                 async let third = run(server.url("/next.bin").absoluteString)
-                // It has the session by then.
+                // The program has its session by then.
                 try await server.reached("/next.bin")
                 server.open("/slow.bin")
                 server.open("/next.bin")
@@ -159,7 +159,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `what was downloaded in the background is saved in a folder that is not there yet, and an error page is not`()
+    @Test func `a background download is saved to a new folder, and an error page is not saved`()
         async throws
     {
         try await withUser { (home, environment) async throws in
@@ -178,7 +178,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `what cannot be saved stays with the daemon, and the next run saves it`() async throws {
+    @Test func `a file that cannot be saved stays with the daemon, and the next run saves it`() async throws {
         try await withUser { (home, environment) async throws in
             try await withScriptedServer(reply: { _ in .ok("content") }) { server in
                 func run(_ arguments: String...) async throws -> ExampleProgram.Outcome {
@@ -190,10 +190,10 @@ struct ExampleTests {
                 let first = try await run(server.url("/a.bin").absoluteString)
                 #expect(first.code == 1)
                 #expect(first.output.contains("cannot save a.bin: ") && !first.output.contains("\nsaved"), "\(first.output)")
-                // What is in the way is the user's.
+                // The obstacle belongs to the user.
                 #expect(FileManager.default.fileExists(atPath: obstacle.path))
                 try FileManager.default.removeItem(at: home.file("to/a.bin"))
-                // The daemon starts the program, too, which may come before this one.
+                // The daemon starts the program, too, possibly before this run.
                 let second = try await run()
                 #expect(second.code == 0 && !second.output.contains("cannot save"), "\(second.output)")
                 #expect(try String(contentsOf: home.file("to/a.bin"), encoding: .utf8) == "content")
@@ -202,7 +202,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `a folder that cannot be made is said before anything is ordered`() async throws {
+    @Test func `a folder that cannot be created is reported before anything is ordered`() async throws {
         try await withUser { (home, environment) async throws in
             try home.write([1], to: "file")
             try await withScriptedServer(reply: { _ in .ok("a") }) { server in
@@ -216,7 +216,7 @@ struct ExampleTests {
     }
 
     @Test(arguments: ["", "a/..", "a/%2E%2E", "..%2Fa"])
-    func `a URL that names no file is saved under a name all the same`(_ path: String) async throws {
+    func `a URL without a file name is still saved`(_ path: String) async throws {
         try await withUser { (home, environment) async throws in
             try await withScriptedServer(reply: { _ in .ok("a") }) { server in
                 let folder = home.file("up/to")
@@ -230,7 +230,7 @@ struct ExampleTests {
         }
     }
 
-    @Test func `a download in the background fails aloud where there is no daemon`() async throws {
+    @Test func `a background download fails with a message if there is no daemon`() async throws {
         try await withUser { (home, environment) async throws in
             let outcome = try await ExampleProgram.run(
                 "BackgroundDownload", ["--to", home.path, "http://127.0.0.1:1/a"], in: home,

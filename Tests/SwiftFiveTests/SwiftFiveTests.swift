@@ -13,10 +13,10 @@ import LoadingTestKit
 import Testing
 import URLLoading
 
-/// Ordinary programs as they were written for Foundation, in Swift 5 mode: they compile and run.
+/// Ordinary programs written for Foundation in Swift 5 mode compile and run.
 @Suite(.timeLimit(.minutes(1)))
 struct SwiftFiveTests {
-    @Test func `a delegate without Sendable in its declaration is called`() async throws {
+    @Test func `a delegate that is not declared Sendable is called`() async throws {
         try await withScriptedServer(reply: { $0.path == "/a" ? .redirect(302, to: "/b") : .ok("end") }) {
             (server) async throws in
             let loader = Loader()
@@ -27,7 +27,7 @@ struct SwiftFiveTests {
         }
     }
 
-    @Test func `a completion handler may capture what it likes`() async throws {
+    @Test func `a completion handler may capture anything`() async throws {
         try await withScriptedServer(reply: { _ in .ok("hello") }) { (server) async throws in
             let session = URLSession(configuration: .default)
             let result = Box()

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// What `Benchmarks/background` times; each prints seconds.
+/// The measurements of `Benchmarks/background`; each prints seconds.
 enum Timing {
     static func run(_ arguments: ArraySlice<String>) async throws {
         var arguments = arguments
@@ -37,7 +37,7 @@ enum Timing {
         URLSession(configuration: configuration, delegate: delegate, delegateQueue: nil)
     }
 
-    /// Orders tasks that begin at once, or without a place to load from wait for another day; each is durable before the worker goes on.
+    /// Orders tasks that begin at once, or tomorrow if there is no URL; each worker waits until its task is durable.
     private static func order(_ count: Int, by workers: Int, at place: URL?) async {
         let session = session(.background(withIdentifier: "measure"))
         let tomorrow = place == nil ? Date(timeIntervalSinceNow: 86_400) : nil
@@ -45,7 +45,7 @@ enum Timing {
         let start = ContinuousClock.now
         let group = DispatchGroup()
         for worker in 0..<workers {
-            // A worker waits for the disk, which Swift's threads are too few for.
+            // A worker blocks on the disk; Swift's own threads are too few for that.
             Thread.detachNewThread {
                 for index in stride(from: worker, to: count, by: workers) {
                     let task = session.downloadTask(with: url)
@@ -61,7 +61,7 @@ enum Timing {
         print(start.duration(to: .now) / .seconds(1))
     }
 
-    /// Makes a session again that has tasks, and lists them.
+    /// Creates a session that already has tasks, and lists them.
     private static func join() {
         let start = ContinuousClock.now
         let session = session(.background(withIdentifier: "measure"))

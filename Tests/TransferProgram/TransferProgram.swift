@@ -11,9 +11,9 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// A program for `Scripts/crash-test`: has downloads and uploads in a background session, and is killed all the time.
+/// A program for `Scripts/crash-test` that has downloads and uploads in a background session, and is killed repeatedly.
 ///
-/// What it ordered and what it was told goes into a journal, line by line, which outlives it. It ends when it was told the end of all.
+/// It writes its orders and delegate calls, line by line, to a journal that outlives it. It exits once all transfers have ended.
 @main
 enum TransferProgram {
     static func main() async throws {
@@ -33,7 +33,7 @@ enum TransferProgram {
             configuration: .background(withIdentifier: arguments[2]), delegate: delegate, delegateQueue: nil)
         let known = Set(await session.allTasks.compactMap(\.taskDescription))
 
-        // Uploads are among the downloads: what is ordered last begins when the killing is over.
+        // Uploads are spread among the downloads: the last orders begin only after the last kill.
         var names: [String] = []
         for index in 0..<downloads {
             names.append("d\(index)")
@@ -57,13 +57,13 @@ enum TransferProgram {
         var rest = Set(names.filter { !journal.knows("end \($0)") })
         var ends = delegate.ends.makeAsyncIterator()
         while !rest.isEmpty, let name = await ends.next() { rest.remove(name) }
-        // Whoever is not listed was told, and the daemon knows.
+        // A task that is not listed was told, and the daemon knows that.
         while await !session.allTasks.isEmpty {}
         journal.write("done")
     }
 }
 
-/// Lines in a file, each of which is there or not.
+/// Lines in a file, each of which is written completely or not at all.
 final class Journal: Sendable {
     private let file: FileHandle
     private let before: Set<String>

@@ -14,7 +14,7 @@ import Testing
 import URLLoading
 import URLLoadingArchive
 
-/// Entries of loads from a server.
+/// Archive entries for loads from a server.
 @Suite(.timeLimit(.minutes(1)))
 struct ArchiveMetricsTests {
     private final class Observer: NSObject, URLSessionDataDelegate, Sendable {
@@ -82,7 +82,7 @@ struct ArchiveMetricsTests {
             #expect(entries[1].response.content.mimeType == "text/x; a=b")
             #expect(entries.allSatisfy { $0.serverIPAddress == "127.0.0.1" && $0.request.httpVersion == "HTTP/1.1" })
             #expect(entries[0].timings.connect >= 0)
-            #expect(entries[1].timings.connect == -1, "the connection was there")
+            #expect(entries[1].timings.connect == -1, "the connection was reused")
             #expect(entries[0].connection == entries[1].connection)
             #expect(entries.allSatisfy { abs($0.time - $0.timings.sum) < 0.01 && $0.timings.ssl == -1 })
             let sizes = server.requests.map { Int64($0.rawHead.count) }
@@ -92,7 +92,7 @@ struct ArchiveMetricsTests {
         }
     }
 
-    @Test func `connecting has TLS in it`() async throws {
+    @Test func `the time to connect includes TLS`() async throws {
         let certificates = try TestCertificates.shared.get()
         try await withScriptedServer(identity: certificates.valid, reply: { _ in .ok() }) { (server) async throws in
             let configuration = URLSessionConfiguration.ephemeral
@@ -121,7 +121,7 @@ struct ArchiveMetricsTests {
         }
     }
 
-    @Test func `a hit of the cache says so`() async throws {
+    @Test func `a cache hit is marked`() async throws {
         try await withScriptedServer(reply: { _ in .ok("kept", [("Cache-Control", "max-age=600"), ("ETag", "\"e\"")]) }) {
             (server) async throws in
             let configuration = URLSessionConfiguration.ephemeral
@@ -139,7 +139,7 @@ struct ArchiveMetricsTests {
         }
     }
 
-    @Test func `bodies are there where they are wanted, up to their most`() async throws {
+    @Test func `bodies are recorded on request, up to a limit`() async throws {
         let gzip = String(repeating: "text ", count: 20)
         try await withScriptedServer(reply: {
             switch $0.path {
@@ -169,7 +169,7 @@ struct ArchiveMetricsTests {
         }
     }
 
-    @Test func `a load that fails is an entry with the reason`() async throws {
+    @Test func `a failed load is an entry with the reason`() async throws {
         try await withScriptedServer(reply: { _ in [.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), .close] }) {
             (server) async throws in
             let entry = try #require(try await load(URLRequest(url: server.url()), in: session).first)

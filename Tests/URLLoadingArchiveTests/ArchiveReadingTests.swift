@@ -12,7 +12,7 @@ import LoadingTestKit
 import Testing
 import URLLoadingArchive
 
-/// Archives of other programs, and files that are none.
+/// Archives of other programs, and files that are not archives.
 struct ArchiveReadingTests {
     private func read(_ text: String) throws -> HTTPArchive { try HTTPArchive(data: Data(text.utf8)) }
 
@@ -40,7 +40,7 @@ struct ArchiveReadingTests {
         #expect(entry.fromCache == nil)
     }
 
-    @Test func `what is missing or of another kind is not known`() throws {
+    @Test func `missing and mistyped members get defaults`() throws {
         let archive = try read(
             """
             {"log":{"entries":[{"startedDateTime":"2026-01-02T03:04:05Z","connection":80,"time":null,
@@ -79,13 +79,13 @@ struct ArchiveReadingTests {
             (String(repeating: "[", count: 200_000), "it is not a HAR archive: it is not JSON"),
             (String(repeating: #"{"log":"#, count: 200_000), "it is not a HAR archive: it is not JSON"),
         ])
-    func `what is no archive is said in one sentence`(_ text: String, _ sentence: String) throws {
+    func `a file that is not an archive is reported in one sentence`(_ text: String, _ sentence: String) throws {
         let error = #expect(throws: HTTPArchive.ReadingError.self) { try read(text) }
         #expect(error?.description == sentence)
         #expect(error?.localizedDescription == sentence)
     }
 
-    @Test func `a file that is cut or damaged anywhere is refused or read, and no more`() throws {
+    @Test func `a truncated or damaged file is refused or read, without a crash`() throws {
         var archive = HTTPArchive()
         var entry = HTTPArchive.Entry(
             startedDateTime: Date(timeIntervalSince1970: 1e9), request: .init(method: "GET", url: "https://a.example/?a=b"),
@@ -103,7 +103,7 @@ struct ArchiveReadingTests {
         }
     }
 
-    @Test func `what is written is read as it was`() throws {
+    @Test func `a written archive is read back unchanged`() throws {
         var archive = HTTPArchive()
         archive.comment = "a \u{202E}comment"
         for seconds in [3.0, 1, 2] {
@@ -121,7 +121,7 @@ struct ArchiveReadingTests {
         #expect(archive.entries.first?.request.postData?.data == Data([0, 1]))
     }
 
-    @Test func `a file is for its owner alone, and replaced as a whole`() throws {
+    @Test func `only the owner can read a file, and it is replaced as a whole`() throws {
         let folder = try TemporaryDirectory()
         let file = try folder.write("old".utf8, to: "a.har")
         let link = folder.file("link")
@@ -134,7 +134,7 @@ struct ArchiveReadingTests {
         #expect(throws: POSIXError.self) { try HTTPArchive().write(to: folder.file("none/a.har")) }
     }
 
-    @Test func `a file without end is not read to its end`() throws {
+    @Test func `an endless file is not read to its end`() throws {
         let error = #expect(throws: HTTPArchive.ReadingError.self) {
             try HTTPArchive(contentsOf: URL(fileURLWithPath: "/dev/zero"), maximumSize: 5000)
         }

@@ -11,7 +11,7 @@ import Foundation
 import Testing
 import URLLoadingArchive
 
-/// What an archive tells of secrets: that they were there.
+/// Secrets in an archive are replaced, so that only their presence is visible.
 struct RedactionTests {
     private func redacted(
         url: String = "https://a.example/", headers: [HTTPArchive.Field] = [], answer: [HTTPArchive.Field] = [],
@@ -64,7 +64,7 @@ struct RedactionTests {
                 "https://a.example/?client_secret=REDACTED&password=REDACTED&key=REDACTED&refresh_token=REDACTED"
             ),
         ])
-    func `a URL keeps all but its secrets`(_ url: String, _ expected: String) throws {
+    func `a URL keeps everything but its secrets`(_ url: String, _ expected: String) throws {
         let entry = try redacted(
             url: url, headers: [.init(name: "Referer", value: url)], answer: [.init(name: "Location", value: url)])
         #expect(entry.request.url == expected)
@@ -91,14 +91,14 @@ struct RedactionTests {
             ("Refresh", "5; url=https://h/?token=a", "5; url=https://h/?token=REDACTED"),
             ("Content-Type", "multipart/form-data; boundary=x", "multipart/form-data; boundary=x"), ("Date", "today", "today"),
         ])
-    func `a header field keeps all but its secret`(_ name: String, _ value: String, _ expected: String) throws {
+    func `a header field keeps everything but its secret`(_ name: String, _ value: String, _ expected: String) throws {
         let entry = try redacted(headers: [.init(name: name, value: value)], answer: [.init(name: name, value: value)])
         #expect(entry.request.headers.first?.value == expected)
         #expect(entry.response.headers.first?.value == expected)
     }
 
     @Test(.timeLimit(.minutes(1)))
-    func `a long text takes no longer than its length`() throws {
+    func `the time for a long text is linear`() throws {
         let clauses = ["?x=", "&x=", ";x=", "//", "?x=%3F", "#x=", "?", "%"]
         for clause in clauses {
             let long = "https://a.example/" + String(repeating: clause, count: 50_000 / clause.utf8.count)
@@ -106,7 +106,7 @@ struct RedactionTests {
         }
     }
 
-    @Test func `cookies and parts of queries keep their names`() throws {
+    @Test func `cookies and query items keep their names`() throws {
         let entry = try redacted(
             url: "https://a.example/?token=1&page=2", headers: [.init(name: "Cookie", value: "a=1; b=2")],
             answer: [.init(name: "Set-Cookie", value: "c=3; Path=/p; Secure")])
@@ -135,7 +135,7 @@ struct RedactionTests {
             ("application/json", "{\"next\":\"https://h/?sig=1\"}", "{\"next\":\"https:\\/\\/h\\/?sig=REDACTED\"}"),
             ("text/plain", "password=x", "password=x"),
         ])
-    func `the body of a form or in JSON keeps all but its secrets`(_ type: String, _ body: String, _ expected: String) throws {
+    func `a form or JSON body keeps everything but its secrets`(_ type: String, _ body: String, _ expected: String) throws {
         let entry = try redacted(
             postData: .init(mimeType: type, text: body),
             content: .init(mimeType: type, text: Data(body.utf8).base64EncodedString(), encoding: "base64"))
@@ -143,7 +143,7 @@ struct RedactionTests {
         #expect(entry.response.content.data == Data(expected.utf8))
     }
 
-    @Test func `a form in parts is left out`() throws {
+    @Test func `a multipart form is omitted`() throws {
         let entry = try redacted(postData: .init(mimeType: "multipart/form-data; boundary=b", text: "--b\r\n\r\nsecret\r\n--b--"))
         #expect(entry.request.postData?.text.isEmpty == true)
         #expect(entry.request.postData?.data == nil)

@@ -14,7 +14,7 @@ import URLLoading
 import URLLoadingArchive
 import URLLoadingTestKit
 
-/// What was recorded once answers for good.
+/// Recorded responses are replayed without a server.
 @Suite(.timeLimit(.minutes(1)))
 struct ReplayTests {
     private func record(
@@ -41,7 +41,7 @@ struct ReplayTests {
         String(decoding: try await session.data(from: url).0, as: UTF8.self)
     }
 
-    @Test func `loads are recorded and replayed by way of a file`() async throws {
+    @Test func `loads are recorded and replayed through a file`() async throws {
         let folder = try TemporaryDirectory()
         let (archive, server) = try await record { (session, server) async throws in
             #expect(try await text(session, server.url("/old")) == "answer")
@@ -58,7 +58,7 @@ struct ReplayTests {
         #expect(try await text(session, server.url("/a?token=hidden2&page=1")) == "answer")
     }
 
-    @Test func `a request that was not recorded fails, and is named`() async throws {
+    @Test func `a request that was not recorded fails, and the error names it`() async throws {
         let (archive, server) = try await record { (session, server) async throws in
             _ = try await text(session, server.url("/a?page=1"))
         }
@@ -71,7 +71,7 @@ struct ReplayTests {
         await #expect(throws: URLError.self) { try await session.data(for: request) }
     }
 
-    @Test func `bodies are kept byte for byte, and tell requests apart where that is wanted`() async throws {
+    @Test func `bodies are kept byte for byte, and distinguish requests if requested`() async throws {
         let (archive, server) = try await record { (session, server) async throws in
             for body in ["one", "two"] {
                 var request = URLRequest(url: server.url("/echo"))
@@ -89,7 +89,7 @@ struct ReplayTests {
         await #expect(throws: URLError.self) { try await session.upload(for: other, from: Data("three".utf8)) }
     }
 
-    @Test func `several answers to the same come in their order, and the last one stays`() async throws {
+    @Test func `several responses to the same request are replayed in order, and the last one repeats`() async throws {
         var archive = HTTPArchive()
         for (second, body) in ["a", "b"].enumerated() {
             archive.append(
@@ -105,7 +105,7 @@ struct ReplayTests {
         #expect(bodies == ["a", "b", "b"])
     }
 
-    @Test func `a load that failed is recorded, and fails again`() async throws {
+    @Test func `a failed load is recorded, and fails again`() async throws {
         let port = try RefusingPort()
         let url = try #require(URL(string: "http://127.0.0.1:\(port.number)/"))
         let recorder = LoadRecorder()

@@ -12,7 +12,7 @@ import Testing
 import URLLoading
 import URLLoadingTestKit
 
-/// What goes wrong on a connection, as a session sees it.
+/// Faults of a connection, as a session sees them.
 @Suite(.timeLimit(.minutes(1)))
 struct ScriptedLoopbackServerTests {
     private let session = URLSession(configuration: .ephemeral)
@@ -32,7 +32,7 @@ struct ScriptedLoopbackServerTests {
         await server.stop()
     }
 
-    @Test func `requests come whole, one after the other`() async throws {
+    @Test func `requests arrive complete, one after the other`() async throws {
         try await withServer({ request in .response(200, [("X-Method", request.method)], body: request.body) }) {
             (server) async throws in
             var request = URLRequest(url: server.url("/a?b=c"))
@@ -48,7 +48,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `an answer that is cut off is a lost connection`() async throws {
+    @Test func `a truncated response is a lost connection`() async throws {
         try await withServer({ [body] request in
             switch request.target {
             case "/reset": ServerScript.response(body: body).cutInTheMiddle(.reset)
@@ -64,7 +64,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `a length that is a lie is found out`() async throws {
+    @Test func `a wrong length is detected`() async throws {
         try await withServer({ [body] request in
             request.target == "/more"
                 ? [.send(Data("HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\n".utf8)), .send(body), .close]
@@ -75,7 +75,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `a slow answer comes whole, and a late one when its gate opens`() async throws {
+    @Test func `a slow response arrives complete, and a late one when its gate opens`() async throws {
         try await withServer({ [body] request in
             request.target == "/slow"
                 ? .response(body: body).slow(pieces: 300, pause: .milliseconds(1)) : .response(body: body).late(until: "gate")
@@ -89,7 +89,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `a server that says nothing is a timeout of the session`() async throws {
+    @Test func `a silent server is a timeout of the session`() async throws {
         try await withServer({ _ in [.silence] }) { (server) async throws in
             var request = URLRequest(url: server.url())
             request.timeoutInterval = 0.2
@@ -113,7 +113,7 @@ struct ScriptedLoopbackServerTests {
         }
     }
 
-    @Test func `scripts cut and slow bytes where they say`() {
+    @Test func `scripts truncate a response at a byte and send it in pieces`() {
         let script = ServerScript.response(body: Data("0123456789".utf8))
         func sent(_ script: ServerScript) -> [Int] {
             script.steps.compactMap { if case .send(let data) = $0 { data.count } else { nil } }

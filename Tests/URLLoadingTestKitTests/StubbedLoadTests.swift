@@ -13,12 +13,12 @@ import Testing
 import URLLoading
 import URLLoadingTestKit
 
-/// Sessions that ask a closure.
+/// Sessions whose responses come from a closure.
 @Suite(.timeLimit(.minutes(1)))
 struct StubbedLoadTests {
     private let url = URL(string: "https://api.example/v1/things?page=2") ?? URL(fileURLWithPath: "/")
 
-    @Test func `a closure answers in the place of a server`() async throws {
+    @Test func `a closure replaces a server`() async throws {
         let session = URLSession(
             configuration: .stubbed { request in
                 #expect(request.url?.query() == "page=2")
@@ -31,7 +31,7 @@ struct StubbedLoadTests {
         #expect((response as? HTTPURLResponse)?.value(forHTTPHeaderField: "x-mark") == "a")
     }
 
-    @Test func `a body comes whole, whichever way it is sent`() async throws {
+    @Test func `a body arrives complete, however it is sent`() async throws {
         let session = URLSession(
             configuration: .stubbed { request in (try .stub(for: request), request.httpBody ?? Data("none".utf8)) })
         var request = URLRequest(url: url)
@@ -44,7 +44,7 @@ struct StubbedLoadTests {
         #expect(try await session.data(from: url).0 == Data("none".utf8))
     }
 
-    @Test func `what the closure throws is the load's error`() async throws {
+    @Test func `the load fails with the error that the closure throws`() async throws {
         struct Own: Error {}
         let late = URLSession(configuration: .stubbed { _ in throw URLError(.timedOut) })
         let error = await #expect(throws: URLError.self) { try await late.data(from: url) }
@@ -53,7 +53,7 @@ struct StubbedLoadTests {
         await #expect(throws: Own.self) { try await own.data(from: url) }
     }
 
-    @Test func `sessions side by side have answers of their own`() async throws {
+    @Test func `sessions have separate closures`() async throws {
         try await withThrowingTaskGroup(of: Void.self) { group in
             for number in 0..<20 {
                 group.addTask { () async throws in
@@ -69,7 +69,7 @@ struct StubbedLoadTests {
         }
     }
 
-    @Test func `a redirect is followed by asking again`() async throws {
+    @Test func `a redirect calls the closure again`() async throws {
         let asked = Mutex<[String]>([])
         let session = URLSession(
             configuration: .stubbed { request in
@@ -86,7 +86,7 @@ struct StubbedLoadTests {
         #expect(asked.withLock { $0 } == ["POST /v1/things", "GET /v2"])
     }
 
-    @Test func `a load that is cancelled cancels its closure`() async throws {
+    @Test func `canceling a load cancels its closure`() async throws {
         let (started, start) = AsyncStream.makeStream(of: Void.self)
         let (ended, end) = AsyncStream.makeStream(of: Bool.self)
         let session = URLSession(
@@ -104,7 +104,7 @@ struct StubbedLoadTests {
         for await wasCancelled in ended { #expect(wasCancelled) }
     }
 
-    @Test func `a configuration keeps its own settings beside a stub`() async throws {
+    @Test func `a stub keeps the other settings of a configuration`() async throws {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.httpAdditionalHeaders = ["X-App": "me"]
         configuration.stub { request in (try .stub(for: request), Data((request.value(forHTTPHeaderField: "X-App") ?? "").utf8)) }

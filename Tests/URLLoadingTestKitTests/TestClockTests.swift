@@ -13,7 +13,7 @@ import Testing
 import URLLoading
 import URLLoadingTestKit
 
-/// Sessions whose time the test moves.
+/// Sessions whose time is advanced by the test.
 @Suite(.timeLimit(.minutes(1)))
 struct TestClockTests {
     private let clock = TestClock()
@@ -33,7 +33,7 @@ struct TestClockTests {
         await #expect { try await load.value } throws: { ($0 as? URLError)?.code == .timedOut }
     }
 
-    @Test func `a request times out when the clock says so, and no sooner`() async throws {
+    @Test func `a request times out by the clock, and no sooner`() async throws {
         try await withScriptedServer(reply: { $0.path == "/stall" ? [.stall] : .ok("body") }) { (server) async throws in
             try await withClock {
                 $0.timeoutIntervalForRequest = 60
@@ -41,7 +41,7 @@ struct TestClockTests {
                 let load = Task { try await session.text(server.url("/stall")) }
                 _ = try await server.waitForRequests(1)
                 await clock.advance(by: .seconds(59))
-                // It would have ended before this one.
+                // Otherwise it would have ended before this one.
                 #expect(try await session.text(server.url("/other")) == "body")
                 await clock.advance(by: .seconds(1))
                 await expectTimeout(of: load)
@@ -49,7 +49,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `a load has no longer than the resource's timeout, whatever arrives`() async throws {
+    @Test func `a load is limited by the resource timeout, whatever arrives`() async throws {
         try await withScriptedServer(reply: { _ in [.stall] }) { (server) async throws in
             try await withClock {
                 $0.timeoutIntervalForRequest = 1_000_000
@@ -63,7 +63,7 @@ struct TestClockTests {
         }
     }
 
-    /// Answers a redirect when the test says so.
+    /// Answers a redirect when the test tells it to.
     private final class Pondering: NSObject, URLSessionTaskDelegate {
         let asked = Watched<(@Sendable () -> Void)?>(nil)
 
@@ -75,7 +75,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `time that the app takes for an answer is not the server's`() async throws {
+    @Test func `the app's time for an answer does not count toward the request timeout`() async throws {
         try await withScriptedServer(reply: { request in
             request.path == "/old" ? .redirect(302, to: "/new") : .ok("body")
         }) { (server) async throws in
@@ -90,7 +90,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `the pause before another attempt ends with the clock`() async throws {
+    @Test func `the pause before a retry ends with the clock`() async throws {
         try await withScriptedServer(reply: { request in
             request.order == 0 ? .status(503, [("Retry-After", "45")]) : .ok("body")
         }) { (server) async throws in
@@ -126,7 +126,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `what is stored is as fresh, and cookies are as old, as the clock says`() async throws {
+    @Test func `the clock determines the freshness of responses and the age of cookies`() async throws {
         try await withScriptedServer(reply: { request in
             .ok(
                 request.header("Cookie") ?? "none",
@@ -146,7 +146,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `events are asked for again after the pause of the clock`() async throws {
+    @Test func `events are requested again after a pause by the clock`() async throws {
         try await withScriptedServer(reply: { request in
             request.order < 2
                 ? .ok("retry: 30000\nid: \(request.order)\ndata: \(request.order)\n\n", [("Content-Type", "text/event-stream")])
@@ -171,7 +171,7 @@ struct TestClockTests {
         }
     }
 
-    @Test func `code of the app sleeps by it, until it is cancelled`() async throws {
+    @Test func `the app's code sleeps by the clock until it is canceled`() async throws {
         let (first, second) = (
             Task { try await clock.sleep(for: .seconds(10)) }, Task { try await clock.sleep(for: .seconds(20)) }
         )
@@ -187,7 +187,7 @@ struct TestClockTests {
         try await clock.sleep(until: clock.now)
     }
 
-    @Test func `a session has ended before its clock moves`() async throws {
+    @Test func `a session ends before its clock moves`() async throws {
         try await withScriptedServer(reply: { _ in .ok("body") }) { (server) async throws in
             try await withClock { (session) async throws in
                 #expect(try await session.text(server.url()) == "body")

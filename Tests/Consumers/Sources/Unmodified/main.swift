@@ -13,7 +13,7 @@ import Foundation
 import FoundationNetworking
 #endif
 
-/// What a program for Linux and Apple's platforms does with a delegate.
+/// A delegate as in a program for Linux and Apple's platforms.
 final class Collector: NSObject, URLSessionDataDelegate {
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         print(String(decoding: data, as: UTF8.self))

@@ -12,9 +12,9 @@ import HTTPTypes
 import NIOCore
 import NIOHTTPTypes
 
-/// Writes the content of a PUT or POST as it comes to a file named by the last part of its path, and answers 201 at its end.
+/// Writes the content of a PUT or POST to a file named by the last component of its path, and responds with 201 at the end.
 ///
-/// It knows nothing of resumption: the handler before it makes one request of the parts of an upload.
+/// It does not know about resumption: the handler before it joins the parts of an upload into one request.
 final class FileWriter: ChannelInboundHandler {
     typealias InboundIn = HTTPRequestPart
     typealias OutboundOut = HTTPResponsePart

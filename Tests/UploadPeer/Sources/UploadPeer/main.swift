@@ -19,10 +19,10 @@ guard CommandLine.arguments.count == 3 else {
     exit(2)
 }
 let folder = CommandLine.arguments[1]
-// Clients are told to continue uploads there.
+// The origin at which clients resume uploads.
 let uploads = HTTPResumableUploadContext(origin: CommandLine.arguments[2])
 
-// An upload may continue on another thread than it began on.
+// An upload may resume on another thread.
 let group = MultiThreadedEventLoopGroup(numberOfThreads: 2)
 let server = try await ServerBootstrap(group: group)
     .serverChannelOption(.socketOption(.so_reuseaddr), value: 1)
