@@ -106,7 +106,7 @@ struct LifeHistory {
             if life.state == .told { late -= 1 }
             if fault != nil { log.append("\(event) → \(life.state): \(actions)") }
         }
-        if late > 0, fault == nil { fault = "it does not end" }
+        if late > 0, fault == nil { fault = "the life does not end" }
     }
 
     private mutating func demand(_ isTrue: Bool, _ rule: @autoclosure () -> String) {
@@ -131,59 +131,59 @@ struct LifeHistory {
     }
 
     private mutating func perform(_ action: TransferLife.Action, _ event: Event) {
-        demand(!shell.hasDeparted || action == .remove || action == .sayForgotten, "\(action) of what is gone")
+        demand(!shell.hasDeparted || action == .remove || action == .sayForgotten, "\(action) after the life was removed")
         switch action {
         case .add:
-            demand(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "the scheduler has what it is given, or what is over")
+            demand(shell.isAccepted && !shell.isAdded && !shell.hasEnded, "a life is added twice, or after its end")
             shell.isAdded = true
         case .remove: if shell.isClosing || shell.hasEnded { shell.isAdded = false }
         case .stopped, .retry:
-            demand(shell.isAdded, "the scheduler is told of what it does not have")
-            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "something runs that is to be tried again")
+            demand(shell.isAdded, "the scheduler does not know the life")
+            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "a retry while something is running")
             (shell.isStarted, shell.hasAttempt) = (false, false)
         case .prepare:
-            demand(shell.isStarted && !shell.hasAttempt && !shell.isClosing && !shell.hasEnded, "there are two attempts")
+            demand(shell.isStarted && !shell.hasAttempt && !shell.isClosing && !shell.hasEnded, "a second attempt")
             shell.hasAttempt = true
-        case .ask: demand(shell.hasAttempt && !shell.isOrdered, "it is asked what has begun")
+        case .ask: demand(shell.hasAttempt && !shell.isOrdered, "a question after the attempt has begun")
         case .begin:
-            demand(shell.hasAttempt && !shell.isOrdered, "an attempt begins twice")
+            demand(shell.hasAttempt && !shell.isOrdered, "an attempt begins twice, or before it was prepared")
             shell.isOrdered = true
-        case .halt: demand(shell.isOrdered, "what does not run is to end")
-        case .note: demand(shell.isAccepted && !shell.hasEnded, "what has no row is noted in it")
+        case .halt: demand(shell.isOrdered, "a halt of an attempt that is not running")
+        case .note: demand(shell.isAccepted && !shell.hasEnded, "a note without a row")
         case .discardFile, .forgetPartial, .spoil:
-            demand(!shell.hasFile, "a file is removed that is the program's")
+            demand(!shell.hasFile, "a file of the program is removed")
             if action != .discardFile { shell.isSpoiled = false }
         case .closeFile, .keepData:
-            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "files are dealt with twice, or while they change")
-            demand(!shell.isSpoiled, "a file is kept of which the disk lost something")
+            demand(!shell.isOrdered && !shell.isClosing && !shell.hasEnded, "files are processed twice, or while they change")
+            demand(!shell.isSpoiled, "a damaged file is kept")
             shell.isClosing = true
             shell.hasAttempt = false
         case .dropData: shell.isSpoiled = false
-        case .giveUp: demand(!shell.hasEnded && !shell.isOrdered, "what is over is given up")
+        case .giveUp: demand(!shell.hasEnded && !shell.isOrdered, "an ended life is given up")
         case .end(let hasFile):
-            demand(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "it ends twice, or while something runs")
-            demand(!shell.isSpoiled, "a file, or data that names one, is handed over of which the disk lost something")
+            demand(!shell.hasEnded && !shell.isOrdered && !shell.isClosing, "a second end, or an end while something is running")
+            demand(!shell.isSpoiled, "a damaged file, or resume data that names one, is handed over")
             (shell.hasEnded, shell.hasFile, shell.hasAttempt) = (true, hasFile, false)
             (shell.isAdded, shell.isStarted) = (false, false)
         case .keepEnd:
-            demand(shell.isAccepted && shell.hasEnded && !shell.isKeeping && !shell.isDurable, "an end is kept that is none")
+            demand(shell.isAccepted && shell.hasEnded && !shell.isKeeping && !shell.isDurable, "not an end, or stored twice")
             shell.isKeeping = true
         case .deliver: demand(shell.isDurable, "an end is told before it is durable")
         case .forgetEnd:
-            demand(shell.isDurable && event == .fileLost, "an end is forgotten that was told")
+            demand(shell.isDurable && event == .fileLost, "an end is forgotten without a lost file")
             (shell.hasEnded, shell.isDurable, shell.hasFile) = (false, false, false)
         case .depart:
-            demand(shell.wasTold, "something is removed before it was told")
+            demand(shell.wasTold, "a life is removed before its end was told")
             shell.hasDeparted = true
-        case .sayForgotten: demand(!shell.hasEnded || shell.hasDeparted, "what is kept is said to be forgotten")
+        case .sayForgotten: demand(!shell.hasEnded || shell.hasDeparted, "an end is reported as forgotten and is not")
         }
     }
 
     private mutating func look(at life: TransferLife) {
         if !life.hasAttempt, !shell.isOrdered { shell.hasAttempt = false }
-        demand(life.hasAttempt == shell.hasAttempt, "an attempt is given up that runs, or is not there")
-        demand(life.isClosing == shell.isClosing, "files are dealt with, and it does not know it")
-        demand(life.isOver == shell.hasEnded || life.state == .told, "it is over for one, and not for the other")
+        demand(life.hasAttempt == shell.hasAttempt, "the life and the shell disagree about an attempt")
+        demand(life.isClosing == shell.isClosing, "the life and the shell disagree about files being processed")
+        demand(life.isOver == shell.hasEnded || life.state == .told, "the life and the shell disagree about the end")
     }
 
     /// The position of a state in the list of all states.

@@ -214,7 +214,7 @@ struct TransferHistory {
     private mutating func answer(_ id: Int64) {
         send(.answered(id))
         guard let origin = transfers[id]?.item.origin, pause(of: origin) != nil else { return }
-        faults.append("\(origin) answered, and is waited for")
+        faults.append("\(origin) answered, and transfers still wait for it")
     }
 
     /// The scheduler decides how long it waits for an origin.
@@ -285,7 +285,7 @@ struct TransferHistory {
                 if let transfer = transfers[id], !transfer.isExpired, transfer.item.deadline <= now {
                     transfers[id]?.isExpired = true
                 } else {
-                    faults.append("\(id) is not over")
+                    faults.append("\(id) expires too early, or twice")
                 }
             case .wake(let at):
                 wake = at
@@ -299,8 +299,8 @@ struct TransferHistory {
     private mutating func readPause(of id: Int64) {
         guard let transfer = transfers[id], let pause = scheduler.entries[id]?.item.notBefore else { return }
         transfers[id]?.item.notBefore = pause
-        if pause > max(now + limits.spread, transfer.serverBound ?? now) { faults.append("\(id) waits long for the network") }
-        if let bound = transfer.serverBound, pause < bound { faults.append("\(id) forgot what the server said") }
+        if pause > max(now + limits.spread, transfer.serverBound ?? now) { faults.append("\(id) waits too long for the network") }
+        if let bound = transfer.serverBound, pause < bound { faults.append("\(id) ignores the server's Retry-After") }
     }
 
     private func mayRun(_ transfer: Transfer) -> Bool {
@@ -372,7 +372,7 @@ struct TransferHistory {
 
     private mutating func stop(_ id: Int64, _ reason: TransferScheduler.StopReason) {
         guard let transfer = transfers[id], transfer.stage == .running else {
-            faults.append("\(id) does not run, and cannot stop")
+            faults.append("\(id) is stopped and was not running")
             return
         }
         let isRight =
@@ -411,10 +411,10 @@ struct TransferHistory {
         var due = Double.infinity
         for id in all(.running) {
             guard let transfer = transfers[id] else { continue }
-            if transfer.item.isHeld { faults.append("\(id) is held and runs") }
-            if !conditions.isWithinHours { faults.append("\(id) runs out of the hours") }
+            if transfer.item.isHeld { faults.append("\(id) is held and still running") }
+            if !conditions.isWithinHours { faults.append("\(id) is running outside the hours") }
             if transfer.item.isDiscretionary, conditions.isMetered || !conditions.hasExternalPower {
-                faults.append("\(id) runs on")
+                faults.append("\(id) is still running")
             }
             if transfer.isExpired { continue }
             guard isWanted(transfer) else {
@@ -427,7 +427,7 @@ struct TransferHistory {
             var sample = transfer.sample ?? (now, transfer.bytes)
             if sample.time + limits.floorWindow <= now, sample.time < now {
                 let isSlow = Double(transfer.bytes - sample.bytes) / (now - sample.time) < limits.floor
-                if isSlow, !isLeaving { faults.append("\(id) is slow and runs on") }
+                if isSlow, !isLeaving { faults.append("\(id) is slow and still running") }
                 if !isSlow, !isLeaving { sample = (now, transfer.bytes) }
             }
             transfers[id]?.sample = sample
@@ -445,7 +445,7 @@ struct TransferHistory {
             }
         }
         for (id, transfer) in transfers where !transfer.isExpired {
-            if transfer.item.deadline <= now { faults.append("\(id) is over") }
+            if transfer.item.deadline <= now { faults.append("\(id) is past its deadline") }
             due = min(due, transfer.item.deadline)
         }
         if (wake ?? .infinity) != due { faults.append("wakes at \(wake ?? .infinity), not \(due)") }

@@ -34,13 +34,13 @@ struct DaemonStartTests {
     }
 
     private static let obstacles = [
-        Obstacle(testDescription: "a newer version's list", reasons: ["A newer version has written the list"]) { place in
+        Obstacle(testDescription: "a list of a newer version", reasons: ["A newer version has written the list"]) { place in
             try ServerProcess.run(
                 ServerProcess.Order(
                     ["/usr/bin/env", "python3", "-c", newerList, state(place) + "/transfers.sqlite"], output: .nothing))
             return [:]
         },
-        Obstacle(testDescription: "a key that is none", reasons: ["its key is not 32 bytes"]) { place in
+        Obstacle(testDescription: "an invalid key", reasons: ["its key is not 32 bytes"]) { place in
             try Data("x".utf8).write(to: URL(fileURLWithPath: state(place) + "/transfers.key"))
             return [:]
         },
@@ -49,7 +49,7 @@ struct DaemonStartTests {
             ["XDG_STATE_HOME": "/proc/state"]
         },
         Obstacle(
-            testDescription: "a library that is missing", reasons: ["cannot be run", "libgone.so: cannot open shared object"],
+            testDescription: "a missing library", reasons: ["cannot be run", "libgone.so: cannot open shared object"],
             make: stand(
                 "echo 'urlsessiond: error while loading shared libraries: libgone.so: cannot open shared object' >&2; exit 127")),
     ]

@@ -72,7 +72,7 @@ struct LaunchWayTests {
         && FileManager.default.isExecutableFile(atPath: "/lib/systemd/systemd")
         && (try? ServerProcess.run(ServerProcess.Order(["/usr/bin/unshare", "-m", "/bin/true"], output: .nothing))) != nil
 
-    @Test(.enabled(if: hasServiceManager, "systemd, and the right to mounts of one's own, are needed"))
+    @Test(.enabled(if: hasServiceManager, "it needs systemd and private mounts"))
     func `a program is started as a unit of the user's service manager`() async throws {
         try await withScriptedServer(reply: { .ok($0.path).after(.gate("g")) }) { (server) async throws in
             try await withBackgroundPlace { (place) async throws in

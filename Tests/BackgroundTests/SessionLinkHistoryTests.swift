@@ -83,7 +83,7 @@ private struct SessionHistory {
             check(saidHere.insert(task).inserted, "task \(task) is submitted twice to one daemon")
             check(!accepted.contains(task), "task \(task) is submitted again although it was accepted")
         case .attach(let attachment):
-            check(attachment.told == told.sorted(), "\(attachment.told) and not \(told.sorted()) were told")
+            check(attachment.told == told.sorted(), "attach lists \(attachment.told) instead of \(told.sorted())")
         default: break
         }
         wire.append(message)

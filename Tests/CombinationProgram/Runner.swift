@@ -70,7 +70,7 @@ final class Runner: RowRunner {
                     }
                     if order.phase == .main { finding.problems += Self.disorder(row, order, result, seen) }
                     if scene.cancellations > 0, result.outcome.error != -999, order.phase == .main {
-                        finding.problems.append("the server was told to forget an upload that was not given up")
+                        finding.problems.append("an upload was canceled at the server although the task was not")
                     }
                     reports.append(
                         Report(
@@ -118,13 +118,13 @@ final class Runner: RowRunner {
                 default: "c[pnshr]*\(response)ME"
                 }
             let isKept = (try? Regex("^(?:\(grammar))$").wholeMatch(in: letters)) != nil
-            if !isKept { problems.append("the delegate was told '\(letters)', which is not '\(grammar)'") }
+            if !isKept { problems.append("the delegate calls '\(letters)' do not match '\(grammar)'") }
         }
         if order.command == .suspend, order.moment == .inLine,
             let passer = seen.firstIndex(where: { $0.name == "passer" && $0.host == "www" }),
             let document = seen.firstIndex(where: { $0.name == "doc" }), document < passer
         {
-            problems.append("the suspended task was sent before one that was asked for later")
+            problems.append("the suspended task was sent before a later one")
         }
         return problems
     }

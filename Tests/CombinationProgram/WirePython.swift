@@ -163,7 +163,7 @@ enum WirePython {
                 if self.tls == "later" and read_line(self.channel) != "STARTTLS":
                     raise Gone
                 if self.tls == "none":
-                    # Who speaks first has said it before anything is answered.
+                    # Without TLS, the client sends its greeting first.
                     self.note(read_line(self.channel))
                 self.row.stand("greeting")
                 if self.tls == "later":
@@ -205,7 +205,7 @@ enum WirePython {
                 try:
                     end(channel)
                 except OSError:
-                    # The client has said all that it had to say.
+                    # The client has sent everything.
                     pass
                 return True
 

@@ -54,10 +54,10 @@ final class WireRunner: RowRunner {
             if !expected.matches(seen) { finding.problems.append("seen     \(seen)\n    expected \(expected)") }
             let grammar = WireRecorder.grammar(row.kind)
             if (try? Regex("^(?:\(grammar))$").wholeMatch(in: notes.letters)) == nil {
-                finding.problems.append("the delegate was told '\(notes.letters)', which is not '\(grammar)'")
+                finding.problems.append("the delegate calls '\(notes.letters)' do not match '\(grammar)'")
             }
             if notes.calls.made != notes.calls.answered {
-                finding.problems.append("\(notes.calls.answered) of \(notes.calls.made) calls were answered")
+                finding.problems.append("\(notes.calls.answered) of \(notes.calls.made) calls completed")
             }
         } catch {
             finding.problems.append("the row was not carried out: \(error)")

@@ -208,16 +208,16 @@ package struct HistoryWorld: Sendable {
         let isFirst = request.server == load.server(at: load.step.origin)
         let isSecond = request.server == load.server(at: load.step.origin.other) && load.step.page == .away
         guard isFirst || isSecond else {
-            return [Fault(.leak, "load \(load.number) came to \(request.server)")]
+            return [Fault(.leak, "load \(load.number) was sent to \(request.server)")]
         }
         if request.isConditional, load.switchesProtocols {
-            return [Fault(.freshness, "load \(load.number) asks by what is stored whether to switch protocols")]
+            return [Fault(.freshness, "load \(load.number) validates a stored response in a request for another protocol")]
         }
         if load.step.service == .ftp, load.kind.requiresSecureFTP, request.identity == nil {
             return [Fault(.trust, "load \(load.number) logs in to \(request.server) in clear, where TLS is required")]
         }
         if let identity = request.identity, !load.accepts(identity) {
-            return [Fault(.trust, "load \(load.number) spoke to a server with the \(identity) identity")]
+            return [Fault(.trust, "load \(load.number) was sent to a server with the \(identity) identity")]
         }
         guard let credential = request.credential, !accepted.contains(credential) else { return [] }
         if isSecond { return [Fault(.leak, "\(credential) of load \(load.number) went to \(request.server) by a redirect")] }

@@ -57,12 +57,12 @@ extension HistoryRun {
         for isFirst in [true, false] {
             let report = try await finish(begin(step) { $0.fields["X-Stores"] = stores ? "1" : "0" })
             guard let report, report.body?.hasPrefix(PageText.byProtocol) == true else {
-                throw Fault(.protocolClass, "the class of the session did not answer")
+                throw Fault(.protocolClass, "the session's class did not answer")
             }
             if stores != (report.isCached == true) {
                 throw Fault(.protocolClass, "a response that is \(stores ? "" : "not ")to be stored is \(stores ? "not" : "")")
             }
-            if stores, !isFirst, report.wasGiven != true { throw Fault(.protocolClass, "the class is not given what it stored") }
+            if stores, !isFirst, report.wasGiven != true { throw Fault(.protocolClass, "the class lacks its stored response") }
         }
         try await finish(begin(LoadStep(session: plain, origin: .clear, page: .open)))
     }

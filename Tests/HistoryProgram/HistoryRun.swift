@@ -118,7 +118,7 @@ final class HistoryRun {
             for report in said.reports.dropFirst(handled[worker.life] ?? 0) { hear(report) }
             handled[worker.life] = said.reports.count
             if said.isOver {
-                add([Fault(.machine, "worker \(slot) ended by itself: \(place.errors(of: worker.life))")])
+                add([Fault(.machine, "worker \(slot) exited unexpectedly: \(place.errors(of: worker.life))")])
                 forget(slot)
             }
         }

@@ -148,16 +148,16 @@ struct AuthenticationOptionTests {
 
     static let choices = [
         Choice(testDescription: "the strongest", offered: [basic, digest], arguments: [], sent: [nil, "Digest"]),
-        Choice(testDescription: "Basic alone", offered: [basic, digest], arguments: ["--basic"], sent: [nil, "Basic"]),
+        Choice(testDescription: "only Basic", offered: [basic, digest], arguments: ["--basic"], sent: [nil, "Basic"]),
         Choice(
-            testDescription: "Digest alone", offered: ["NTLM", basic, digest], arguments: ["--digest"], sent: [nil, "Digest"]),
-        Choice(testDescription: "NTLM alone", offered: [digest, "NTLM", basic], arguments: ["--ntlm"], sent: [nil, "NTLM"]),
+            testDescription: "only Digest", offered: ["NTLM", basic, digest], arguments: ["--digest"], sent: [nil, "Digest"]),
+        Choice(testDescription: "only NTLM", offered: [digest, "NTLM", basic], arguments: ["--ntlm"], sent: [nil, "NTLM"]),
         Choice(
             testDescription: "one of two", offered: [digest, "NTLM", basic], arguments: ["--basic", "--digest"],
             sent: [nil, "Digest"]
         ),
-        Choice(testDescription: "none that is offered", offered: [basic], arguments: ["--digest"], sent: [nil]),
-        Choice(testDescription: "none that is offered, either", offered: [basic, digest], arguments: ["--ntlm"], sent: [nil]),
+        Choice(testDescription: "Digest, not offered", offered: [basic], arguments: ["--digest"], sent: [nil]),
+        Choice(testDescription: "NTLM, not offered", offered: [basic, digest], arguments: ["--ntlm"], sent: [nil]),
     ]
 
     @Test(arguments: choices)

@@ -263,7 +263,7 @@ struct CookieCommandTests {
     }
 
     static let sendings = [
-        Sending(testDescription: "nothing said: the stored ones", arguments: [], cookies: "kept=1"),
+        Sending(testDescription: "no option: the stored ones", arguments: [], cookies: "kept=1"),
         Sending(testDescription: "one given: it and the stored ones", arguments: ["-b", "own=2"], cookies: "own=2; kept=1"),
         Sending(
             testDescription: "several given", arguments: ["-b", "own=2; more=3", "--cookie", "last=4"],
@@ -271,7 +271,7 @@ struct CookieCommandTests {
         ),
         Sending(testDescription: "--no-cookies", arguments: ["--no-cookies"], cookies: nil),
         Sending(testDescription: "--no-cookies and one", arguments: ["--no-cookies", "-b", "own=2"], cookies: "own=2"),
-        Sending(testDescription: "a file: in place of the stored ones", arguments: ["-b", "other.txt"], cookies: "session=5"),
+        Sending(testDescription: "a file: instead of the stored ones", arguments: ["-b", "other.txt"], cookies: "session=5"),
         Sending(testDescription: "an empty name: none", arguments: ["-b", ""], cookies: nil),
     ]
 

@@ -48,7 +48,7 @@ struct ErrorMessageTests {
                 + "(connection reset by peer)",
             reply: [.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), .reset]),
         Row(
-            testDescription: "no head of HTTP", code: 8,
+            testDescription: "no HTTP head", code: 8,
             text: "receiving the response from PLACE: the response does not begin with an HTTP/1 status line",
             reply: [.write("HELLO\r\n\r\n"), .close]),
         Row(
@@ -60,7 +60,7 @@ struct ErrorMessageTests {
             text: "the body does not match its content coding: incorrect header check",
             reply: .ok("not gzip at all", [("Content-Encoding", "gzip")])),
         Row(
-            testDescription: "a time-out", code: 28, text: "the load took longer than 0.3 s (--max-time)",
+            testDescription: "a timeout", code: 28, text: "the load took longer than 0.3 s (--max-time)",
             arguments: ["--max-time", "0.3"], reply: [.stall]),
         Row(
             testDescription: "an idle time", code: 28, text: "nothing arrived for 0.3 s (--idle-time)",
@@ -72,7 +72,7 @@ struct ErrorMessageTests {
             testDescription: "an HTTP error", code: 22, text: "the server answered 404", arguments: ["-f"],
             reply: .status(404, body: "no")),
         Row(
-            testDescription: "TLS where there is none", code: 35,
+            testDescription: "TLS to a server without it", code: 35,
             text: "securing the connection to 127.0.0.1: "
                 + "the server does not speak TLS on this port (perhaps the URL should begin with http:)",
             scheme: "https", greeting: [.awaitBytes(1), .write("HTTP/1.1 400 Bad Request\r\n\r\n"), .close]),
@@ -85,7 +85,7 @@ struct ErrorMessageTests {
             text: "securing the connection to 127.0.0.1: the TLS handshake failed: tlsv1 alert internal error",
             scheme: "https", greeting: [.awaitBytes(1), .write(alert), .close]),
         Row(
-            testDescription: "a handshake that is none", code: 35,
+            testDescription: "an invalid handshake", code: 35,
             text: "securing the connection to 127.0.0.1: the TLS handshake failed: decode error",
             scheme: "https", greeting: [.awaitBytes(1), .write(nonsense), .close]),
     ]

@@ -22,7 +22,7 @@ struct ExitCodeTests {
 
     static let replies = [
         Reply(testDescription: "the server breaks the protocol: 8", code: 8) { _ in [.write("HELLO\r\n\r\n"), .close] },
-        Reply(testDescription: "a body that is cut off: 18", code: 18) { _ in
+        Reply(testDescription: "a truncated body: 18", code: 18) { _ in
             [.write("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf"), .close]
         },
         Reply(testDescription: "an HTTP error with --fail: 22", code: 22, arguments: ["--fail"]) { _ in .status(404, body: "no")
@@ -30,16 +30,16 @@ struct ExitCodeTests {
         Reply(testDescription: "an HTTP error without --fail: 0", code: 0) { _ in .status(404, body: "no") },
         Reply(testDescription: "a file that cannot be written: 23", code: 23, arguments: ["-o", "no/such/folder"]) { _ in .ok("a")
         },
-        Reply(testDescription: "a server that says nothing: 28", code: 28, arguments: ["--max-time", "0.3"]) { _ in [.stall] },
-        Reply(testDescription: "an idle time that passes: 28", code: 28, arguments: ["--idle-time", "0.3"]) { _ in [.stall] },
+        Reply(testDescription: "a silent server: 28", code: 28, arguments: ["--max-time", "0.3"]) { _ in [.stall] },
+        Reply(testDescription: "an exceeded idle time: 28", code: 28, arguments: ["--idle-time", "0.3"]) { _ in [.stall] },
         Reply(testDescription: "a redirect to itself: 47", code: 47) { _ in .redirect(302, to: "/a") },
-        Reply(testDescription: "more redirects than wanted: 47", code: 47, arguments: ["--max-redirs", "2"]) { request in
+        Reply(testDescription: "more redirects than allowed: 47", code: 47, arguments: ["--max-redirs", "2"]) { request in
             request.order < 3 ? .redirect(302, to: "/\(request.order)") : .ok("far away")
         },
-        Reply(testDescription: "as many redirects as wanted: 0", code: 0, arguments: ["--max-redirs", "3"]) { request in
+        Reply(testDescription: "as many redirects as allowed: 0", code: 0, arguments: ["--max-redirs", "3"]) { request in
             request.order < 3 ? .redirect(302, to: "/\(request.order)") : .ok("far away")
         },
-        Reply(testDescription: "nothing at all: 52", code: 52, arguments: ["-X", "POST"]) { _ in [.close] },
+        Reply(testDescription: "no response: 52", code: 52, arguments: ["-X", "POST"]) { _ in [.close] },
         Reply(testDescription: "a body that is not gzip: 61", code: 61) { _ in
             .ok("not gzip at all", [("Content-Encoding", "gzip")])
         },

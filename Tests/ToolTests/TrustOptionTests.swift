@@ -169,14 +169,14 @@ struct TrustOptionTests {
         Client(
             testDescription: "curl's type", arguments: ["-E", "client.p12", "--cert-type", "P12", "--pass", "sesame"], code: 0),
         Client(
-            testDescription: "a password of its own", arguments: ["-E", "client.pem", "--key", "locked.pem", "--pass", "sesame"],
+            testDescription: "a separate password", arguments: ["-E", "client.pem", "--key", "locked.pem", "--pass", "sesame"],
             code: 0),
         Client(testDescription: "a colon in the name", arguments: ["--p12", #"cl\:ient.p12:sesame"#], code: 0),
         Client(testDescription: "a wrong password", arguments: ["--p12", "client.p12:guess"], code: 58),
-        Client(testDescription: "that of a key", arguments: ["-E", "client.pem:guess", "--key", "locked.pem"], code: 58),
-        Client(testDescription: "another's key", arguments: ["--cert", "client.pem", "--key", "strange.key"], code: 58),
+        Client(testDescription: "a wrong key password", arguments: ["-E", "client.pem:guess", "--key", "locked.pem"], code: 58),
+        Client(testDescription: "a mismatched key", arguments: ["--cert", "client.pem", "--key", "strange.key"], code: 58),
         Client(testDescription: "no certificate", arguments: [], code: 58),
-        Client(testDescription: "one that the server does not trust", arguments: ["-E", "strange.pem"], code: 58),
+        Client(testDescription: "an untrusted certificate", arguments: ["-E", "strange.pem"], code: 58),
     ]
 
     @Test(arguments: clients)
