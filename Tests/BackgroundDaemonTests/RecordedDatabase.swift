@@ -7,8 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The database of a daemon that knew only version 1. It has three transfers of a session, as they were when the daemon was
-/// killed: one waited for its start time, one was running, and one had ended while its program was being told.
+/// The database of a daemon that knew only version 1.
+///
+/// It has three transfers of a session, as they were when the daemon was killed: one waited for its start time, one was running,
+/// and one had ended while its program was being told.
 enum RecordedDatabase {
     /// In Base64.
     static let key = "J6Ki39PRgt1MirrCn1OgQGQlWG4rSSem16EnAa2+3jE="

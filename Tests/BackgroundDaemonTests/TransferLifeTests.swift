@@ -37,7 +37,9 @@ struct TransferLifeTests {
     private static let keeping = State.keeping(isSpoiled: false)
     private static let keepings = [false, true].map { State.keeping(isSpoiled: $0) }
 
-    /// All transitions. Events that are not listed cause no actions; `start` and `told` are listed where they come late.
+    /// All transitions.
+    ///
+    /// Events that are not listed cause no actions; `start` and `told` are listed where they come late.
     static let table: [Row] =
         [
             Row(.ordered(isOver: false), .accepted, .waiting, .add),

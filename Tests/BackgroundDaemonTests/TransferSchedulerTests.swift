@@ -47,8 +47,7 @@ struct TransferSchedulerTests {
         #expect(bench.send(.removed(2)) == [.start(4)])
     }
 
-    @Test(arguments: [(599, 3), (601, 2)] as [(Double, Int64)]) func `waiting raises the priority`(later: Double, first: Int64)
-    {
+    @Test(arguments: [(599, 3), (601, 2)] as [(Double, Int64)]) func `waiting raises the priority`(later: Double, first: Int64) {
         var bench = SchedulerBench(places: 1)
         bench.add(1)
         bench.add(2) { $0.priority = 0 }

@@ -16,7 +16,7 @@ import Testing
 struct VerdictTests {
     private typealias Verdict = TransferLife.Verdict
 
-    /// The kinds of errors after which it is retried, with the cause. Those that count as refusals have a limit.
+    /// The kinds of errors after which it is retried, with the cause; those that count as refusals have a limit.
     private static let again: [LoadError.Kind: Verdict] = [
         .timedOut: .again(.network), .cannotFindHost: .again(.network), .dnsLookupFailed: .again(.network),
         .cannotConnectToHost: .again(.network), .connectionLost: .again(.network), .notConnectedToInternet: .again(.network),

@@ -14,7 +14,7 @@ import Testing
 
 @testable import BackgroundProtocol
 
-/// Messages of version 1. They must not change, and must be readable for as long as that version is supported.
+/// Messages of version 1, which must not change, and must be readable for as long as that version is supported.
 @Suite struct CompatibilityTests {
     static let order =
         #"{"kind":"submit","order":{"created":712345678.5,"delivery":"download","earliestBegin":800000000,"#

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// Messages of version 2 in Base64. They must not change, and must be readable for as long as that version is supported.
+/// Messages of version 2 in Base64, which must not change, and must be readable for as long as that version is supported.
 enum RecordedBytes {
     static let programs = [
         "AsQBAQZzdWJtaXQFuQEBARECdgEZaHR0cHM6Ly9leGFtcGxlLmNvbS9hP2IjYwIUaHR0cHM6Ly9leGFtcGxlLm9yZy8DA1BVVAQSBkFj"

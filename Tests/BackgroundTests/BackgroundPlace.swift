@@ -220,7 +220,9 @@ final class BackgroundPlace: Sendable {
         }
     }
 
-    /// Stops the daemon as the system does, and returns when it is gone. There is no program that would start another one.
+    /// Stops the daemon as the system does, and returns when it is gone.
+    ///
+    /// There must be no program that would start another one.
     private func stopDaemon() async {
         let daemons = daemons
         for process in processes() where !daemons.contains(process) { kill(process, SIGKILL) }

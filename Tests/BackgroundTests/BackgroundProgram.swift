@@ -20,7 +20,7 @@ import URLLoading
 import Glibc
 #endif
 
-/// A program with background sessions, in a process of its own. It is controlled by ``ProgramScript``.
+/// A program with background sessions, in a process of its own, controlled by ``ProgramScript``.
 @Suite(.enabled(if: OwnProcess.isHere("BackgroundProgram"), "it runs in a process of its own"))
 struct BackgroundProgram {
     @Test(.timeLimit(.minutes(5))) func `follows its script`() async throws {

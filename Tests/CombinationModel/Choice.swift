@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// A list of dimensions. A row has one value of each; the first value is the plain one.
+/// A list of dimensions: a row has one value of each, and the first value is the plain one.
 package protocol RowDimension: RawRepresentable<Int>, CaseIterable, Hashable, Sendable where AllCases == [Self] {
     /// The names of its values, in order.
     var values: [String] { get }

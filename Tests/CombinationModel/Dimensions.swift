@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-/// The dimensions of a load that are combined. The first value of each is the plain one.
+/// The dimensions of a load that are combined; the first value of each is the plain one.
 package enum Dimension: Int, RowDimension {
     case `protocol`, security, route, session, principal, cookies, stored, policy, message, answer, coding, end, way, command,
         moment, uploads

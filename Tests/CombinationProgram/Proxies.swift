@@ -11,7 +11,9 @@ import Foundation
 import Glibc
 import LoadingTestKit
 
-/// A proxy that opens tunnels with CONNECT or SOCKS 5. It uses a thread for each connection, and shares no code with the library.
+/// A proxy that opens tunnels with CONNECT or SOCKS 5.
+///
+/// It uses a thread for each connection, and shares no code with the library.
 final class TunnelMaker: Sendable {
     enum Kind: Sendable { case connect, asking, socks }
 

@@ -26,7 +26,7 @@ package enum Proof: String, Codable, Sendable, CaseIterable {
     /// The request has its own `Authorization` field.
     case basicField, bearerField
 
-    /// The credential as recorded by the server. Two loads have the same principal if these are equal.
+    /// The credential as recorded by the server; two loads have the same principal if these are equal.
     package func credential(of principal: Principal) -> String? {
         guard principal != .nobody, self != .none else { return nil }
         return (self == .bearerField ? "bearer:" : "basic:") + principal.rawValue

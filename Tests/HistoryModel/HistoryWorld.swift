@@ -150,8 +150,9 @@ package struct LoadFacts: Sendable {
         return identity == .valid && kind.trust != .ownRoots
     }
 
-    /// Whether it ends in a protocol other than HTTP. After a redirect to another server only a WebSocket asks for a switch
-    /// again.
+    /// Whether it ends in a protocol other than HTTP.
+    ///
+    /// After a redirect to another server only a WebSocket asks for a switch again.
     var switchesProtocols: Bool { step.way == .webSocket || step.way == .becomesStream && step.page != .away }
 
     /// Whether it neither uses nor stores responses.

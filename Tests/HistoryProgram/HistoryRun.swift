@@ -21,8 +21,8 @@ final class HistoryRun {
         /// Unique for each session object.
         var identity: Int
         var kind: SessionKind
-        /// Whether a server that only this session trusts has told it to use https for `localhost`. It can then not use the clear
-        /// server.
+        /// Whether a server that only this session trusts has told it to use https for `localhost`, so that it can no longer use
+        /// the clear server.
         var knowsStrictHost = false
     }
 

@@ -83,7 +83,7 @@ final class Worker: Sendable {
         }
     }
 
-    /// Suspends a task. It has left the queue once a later load of its session has ended.
+    /// Suspends a task, which has left the queue once a later load of its session has ended.
     private func suspend(_ load: Int) async {
         let (task, session) = state.withLock { state in
             (state.tasks[load], state.requests[load].flatMap { state.sessions[$0.session] })

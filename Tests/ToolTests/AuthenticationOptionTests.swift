@@ -283,7 +283,7 @@ struct AuthenticationOptionTests {
         }
     }
 
-    @Test func `options override the environment's proxies, which are chosen as curl does`() async throws {
+    @Test func `the environment's proxies are chosen as curl does, and options override them`() async throws {
         try await withScriptedServer(reply: { _ in .ok("direct") }) { server in
             try await withScriptedServer(reply: { .ok("proxy \($0.target)") }) { proxy in
                 let (url, by) = (server.url("/a").absoluteString, "http://127.0.0.1:\(proxy.port)")

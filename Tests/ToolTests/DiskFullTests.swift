@@ -17,7 +17,7 @@ struct DiskFullTests {
     private static let block = ScriptedFile.pattern(65_536)
     /// 6 MiB; received with splice(2) if the length is known.
     private static let large = Array([[UInt8]](repeating: block, count: 96).joined())
-    /// No file may grow beyond 512 or 1,024 KiB, depending on the shell's unit. Writing more is an error instead of a signal.
+    /// No file may grow beyond 512 or 1,024 KiB, depending on the shell's unit; writing more is an error instead of a signal.
     private static let smallDisk = "trap '' XFSZ; ulimit -f 1024"
 
     enum Sending: Sendable, CaseIterable { case whole, chunked, gzip }
