@@ -126,7 +126,7 @@ struct DaemonPlaceTests {
                 try FileManager.default.createDirectory(
                     atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
             }
-            // No process has such a number (PID_MAX_LIMIT).
+            // No process can have this number (PID_MAX_LIMIT).
             let (dead, living) = (4_194_305, getpid())
             let left = ["urlsessiond.socket.\(dead)", "lost-1a.\(dead)", "events-1a.\(dead)", "urlsessiond.place.\(dead)"]
             let kept = [

@@ -132,7 +132,7 @@ struct LaunchTests {
         }
     }
 
-    @Test func `a program that dies at each start is not started in a loop, whatever sessions it makes`() async throws {
+    @Test func `a program that dies at each start is not started in a loop, whatever sessions it creates`() async throws {
         try await withPlace { (place, server) async throws in
             let program = try place.start("one", launch: ["session side launch=1", "take die"] + Self.script)
             program.tell("session", "main", "launch=1")

@@ -28,7 +28,7 @@ struct LaunchWayTests {
         return try place.script("exec " + quoted, as: ProgramScript.scriptName)
     }
 
-    /// The program's runtime folder is the daemon's, or another one.
+    /// With the daemon's runtime folder, and with another one.
     @Test(arguments: [false, true])
     func `a program is started by its name on the session bus`(isElsewhere: Bool) async throws {
         let bus = try TemporaryDirectory(in: URL(fileURLWithPath: "/tmp"))

@@ -285,7 +285,7 @@ import Testing
             ])
     }
 
-    // MARK: The end of it
+    // MARK: End of a session
 
     @Test func `a lost session fails its tasks once and releases its waiters`() {
         var link = Self.link(known: [Self.known(1), Self.known(2)])

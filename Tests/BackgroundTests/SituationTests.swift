@@ -108,7 +108,7 @@ struct SituationTests {
         }
     }
 
-    @Test func `a program that was killed and started again is told the same`() async throws {
+    @Test func `a program that was killed and started again gets the same events`() async throws {
         try await withPlace { (place, server) async throws in
             let before = try place.start("before")
             before.tell("session", "main")

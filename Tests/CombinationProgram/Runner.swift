@@ -89,7 +89,7 @@ final class Runner: RowRunner {
         return finding
     }
 
-    // MARK: Judging
+    // MARK: Comparison
 
     private static func judge(_ row: Row, _ folder: String, _ seen: [Report]) -> [String] {
         let traces = Model.traces(of: row, folder: folder)

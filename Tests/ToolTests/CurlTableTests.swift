@@ -11,7 +11,7 @@ import Foundation
 import LoadingTestKit
 import Testing
 
-/// Holds docs/CURL.md to the tool and to curl, and the tool's list of options with values to its parser.
+/// Compares docs/CURL.md with the tool and with curl, and the tool's list of options that take values with its parser.
 @Suite(.timeLimit(.minutes(3)))
 struct CurlTableTests {
     private struct Row {
@@ -22,7 +22,7 @@ struct CurlTableTests {
         let why: String
     }
 
-    /// What the parser says of itself.
+    /// The parser's description of itself.
     private struct Dump: Decodable {
         struct Command: Decodable {
             let commandName: String

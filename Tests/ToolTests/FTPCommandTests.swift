@@ -26,7 +26,7 @@ struct FTPCommandTests {
         try await test(server, "ftp://localhost:\(server.port)/", TemporaryDirectory())
     }
 
-    @Test func `a file is shown, a directory listed, and a file stored`() async throws {
+    @Test func `get shows a file or lists a directory, and upload stores a file`() async throws {
         try await withServer { server, base, folder in
             #expect(try await Tool.run(["get", base + "pub/big.bin"]).output == content)
             #expect(try await Tool.run(["get", base + "pub/"]).text.contains("big.bin"))

@@ -53,7 +53,7 @@ struct SharedConnectionTests {
         }
     }
 
-    @Test func `a hundred hosts with a login leave only the last ones' connections open`() async throws {
+    @Test func `only the last connections stay open after a hundred hosts with a login`() async throws {
         let counts = Mutex<[Int]>([])
         let open = Mutex<@Sendable () -> Int>({ 0 })
         try await withScriptedServer(reply: { request in

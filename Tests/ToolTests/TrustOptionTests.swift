@@ -81,7 +81,7 @@ struct TrustOptionTests {
         }
     }
 
-    @Test func `an RSA key is pinned as others are`() async throws {
+    @Test func `an RSA key can be pinned`() async throws {
         let pin = try await pin(of: certificates.weakKey)
         try await withScriptedServer(identity: certificates.weakKey, reply: { _ in .ok("gold") }) { server in
             let address = server.url("/a", host: "localhost").absoluteString

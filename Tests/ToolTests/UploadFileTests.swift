@@ -41,7 +41,7 @@ struct UploadFileTests {
         #expect(try await sent(["-T", "a b.txt", "-X", "POST"], to: ["/in"]).first?.method == "POST")
     }
 
-    @Test func `several -T are for several URLs, and globs stand for several files`() async throws {
+    @Test func `several -T match several URLs, and a glob sends several files`() async throws {
         for name in ["one", "two"] { try folder.write(Array(name.utf8), to: name) }
         let paired = try await sent(["-T", "one", "-T", "two"], to: ["/a/", "/b/", "/c/"])
         #expect(paired.map { "\($0.method) \($0.target) \($0.bodyText)" } == ["PUT /a/one one", "PUT /b/two two", "GET /c/ "])
@@ -50,7 +50,7 @@ struct UploadFileTests {
     }
 
     @Test(arguments: ["-", "."])
-    func `standard input is sent as it comes`(_ name: String) async throws {
+    func `standard input is streamed`(_ name: String) async throws {
         let input = try folder.write(Array("streamed".utf8), to: "input")
         let request = try #require(try await sent(["-T", name], to: ["/in/"], input: input).first)
         #expect(request.method == "PUT" && request.target == "/in/" && request.bodyText == "streamed" && request.isChunked)
@@ -130,7 +130,7 @@ struct UploadFileTests {
         #expect(once.code == 7 && !once.errors.contains("retrying"))
     }
 
-    @Test func `a named pipe is sent as it comes, under its name`() async throws {
+    @Test func `a named pipe is streamed under its name`() async throws {
         try await withScriptedServer(reply: { .ok("\($0.method) \($0.target) \($0.bodyText)") }) { (server) async throws in
             let address = server.url("/in/").absoluteString
             let result = try await Tool.run(
