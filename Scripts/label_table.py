@@ -1,9 +1,9 @@
-# What Scripts/public-suffix-list and Scripts/hsts-preload share: packs rules on domain names into the text that
-# Sources/HTTPRules/Cookies/LabelTable.swift searches, and writes the Swift file that holds it.
+# Shared by Scripts/public-suffix-list and Scripts/hsts-preload: packs rules for domain names into the text that
+# Sources/HTTPRules/Cookies/LabelTable.swift searches, and writes a Swift file with it.
 #
-# A block lists the labels under one name, sorted by their bytes, each closed by a comma. After a label stands nothing where its
-# name is a rule and has nothing below; else one letter, "A" plus the sum of RULE, EXCEPTION, WILDCARD and CHILDREN, and for
-# CHILDREN the start and the length of the block below, each as four letters, base 26. The root's block comes last.
+# A block lists the labels below one name, sorted by their bytes, each followed by a comma. A label alone is a rule without labels below it.
+# Otherwise the label is followed by one letter, "A" plus the sum of RULE, EXCEPTION, WILDCARD and CHILDREN, and for CHILDREN by the start and
+# the length of the block below it, each as four letters in base 26. The root's block is the last one.
 
 import unicodedata
 
@@ -22,7 +22,7 @@ HEADER = """\
 
 
 def a_label(label):
-    """As UTS 46 writes it without transitional processing; the lists are in lower case and composed already."""
+    """The A-label of UTS 46, nontransitional; the lists are already lowercase and in NFC."""
     if label.isascii():
         assert label == label.lower() and label, label
         return label
@@ -37,12 +37,12 @@ class Node:
 
 
 def tree(rules):
-    """The rules as they are written: "com", "*.mm", "!www.ck"."""
+    """The tree of labels for rules such as "com", "*.mm" and "!www.ck"."""
     root = Node()
     for rule in rules:
         exception = rule.startswith("!")
         labels = [label if label == "*" else a_label(label) for label in rule.removeprefix("!").split(".")]
-        assert "*" not in labels[1:], f"{rule}: a wildcard may stand only at the left"
+        assert "*" not in labels[1:], f"{rule}: a wildcard must be the first label"
         node = root
         for label in reversed(labels[1:] if labels[0] == "*" else labels):
             node = node.children.setdefault(label, Node())
@@ -74,7 +74,7 @@ def pack(root):
                 flags, below = flags | CHILDREN, number(start) + number(length)
             entries.append(label + ("" if flags == RULE else chr(ord("A") + flags) + below) + ",")
         length = sum(map(len, entries))
-        # Many names have the same names below them.
+        # Equal blocks are stored once.
         text = "".join(entries)
         if text not in known:
             known[text] = size

@@ -1,4 +1,4 @@
-# The servers that Scripts/snippets runs examples against: a proxy on loopback that is every host, over TLS where a tunnel is asked for.
+# The server of the examples that Scripts/snippets runs: a proxy on loopback that responds for every host, over TLS in a tunnel.
 
 import http.server
 import os
@@ -11,7 +11,7 @@ ISO = bytes(range(256)) * 1024
 
 
 def answer(method, path, headers, body):
-    """What every host says: a status, fields and a body."""
+    """The response of every host: status, header fields and body."""
     path = path.partition("?")[0]
     if path.endswith(".iso"):
         start = int(headers.get("Range", "bytes=0-")[6:].split("-")[0])
@@ -78,7 +78,7 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
 
 
 def start(folder):
-    """Starts the proxy, and returns it with what a program's environment needs to go through it and to trust it."""
+    """Starts the proxy, and returns it with the environment variables that make a program use and trust it."""
     certificate, key = os.path.join(folder, "certificate.pem"), os.path.join(folder, "key.pem")
     settings = os.path.join(folder, "openssl.cnf")
     with open(settings, "w", encoding="utf-8") as file:

@@ -7,14 +7,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Tells ThreadSanitizer of what orders threads within Swift's libraries, which are not instrumented. `Scripts/sanitize thread`
-// preloads it into the tests. Without it, most of what is shared is reported as a race when two threads meet; with it hardly any
-// report has to be suppressed. The real functions do the work.
+// Tells ThreadSanitizer about synchronization within Swift's libraries, which are not instrumented. `Scripts/sanitize thread` preloads
+// this library into the tests. Without it, the sanitizer reports races for most shared state as soon as two threads contend; with it,
+// hardly any report has to be suppressed. The functions below call the real ones.
 //
-// - `Mutex`: the fast path is inlined into the instrumented code, an atomic exchange that the sanitizer understands. The slow path,
-//   taken when two threads meet, is a futex call within libswiftSynchronization.
-// - Continuations: the runtime tells of a task that is resumed and enqueued, but not of one that goes on at once because it was resumed
-//   before it came to wait.
+// - `Mutex`: the fast path is an atomic exchange, inlined into the instrumented code, which the sanitizer understands. The slow path, for
+//   contention, is a futex call within libswiftSynchronization.
+// - Continuations: the runtime reports a task that is resumed and enqueued, but not one that continues at once because it was resumed
+//   before it waited.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -22,7 +22,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-// Absent in processes without the sanitizer, such as nginx, which inherit the preloading.
+// Absent in processes without the sanitizer, such as nginx, which inherit LD_PRELOAD.
 __attribute__((weak)) void __tsan_acquire(void *address);
 __attribute__((weak)) void __tsan_release(void *address);
 
@@ -42,7 +42,7 @@ static void *real_function(const char *name, void **known) {
     return function;
 }
 
-// The function of this name further on, which this one stands before.
+// The next function of this name in the search order, which this library overrides.
 #define REAL(type, name) ({ static void *known; (type *)real_function(name, &known); })
 
 // Mutex
@@ -104,8 +104,8 @@ void swift_continuation_resume(void *task);
 void swift_continuation_throwingResume(void *task);
 void swift_continuation_throwingResumeWithError(void *task, void *error);
 
-// A task does not come to wait while it is being resumed, so that one look tells which of the two was first. Locks that the sanitizer
-// does not see: they order nothing that would not be ordered anyway.
+// Serializes waiting and resuming of a task, so that its status tells which came first. The sanitizer does not see these locks, so they do
+// not hide races.
 static struct gate {
     uintptr_t owner;
     unsigned depth;
@@ -118,9 +118,9 @@ static struct gate *enter(void *task) {
     struct gate *gate = &gates[((uintptr_t)task >> 4) % 256];
     uintptr_t me = (uintptr_t)&thread_mark;
     if (__atomic_load_n(&gate->owner, __ATOMIC_RELAXED) != me) {
-        uintptr_t nobody = 0;
-        while (!__atomic_compare_exchange_n(&gate->owner, &nobody, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
-            nobody = 0;
+        uintptr_t unowned = 0;
+        while (!__atomic_compare_exchange_n(&gate->owner, &unowned, me, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+            unowned = 0;
             sched_yield();
         }
     }
@@ -141,13 +141,13 @@ ASYNC void swift_continuation_await(struct continuation_context *context) {
         acquire(task);
         __attribute__((musttail)) return real(context);
     }
-    // Returns once the task is suspended; whoever resumes it then has the runtime tell of it.
+    // Returns when the task is suspended. The runtime reports when it is resumed.
     real(context);
     leave(gate);
 }
 
-// Called where an async function has returned, which is where a checked continuation leads to: the runtime's own library waits for
-// those, past the function above. Whoever resumed the task did so before it got here.
+// Called when an async function has returned, which includes waiting for a checked continuation: the runtime's library does that without
+// calling the function above. The task was resumed before it reached this point.
 void swift_task_dealloc(void *memory) {
     void *task = swift_task_getCurrent();
     if (task) acquire(task);

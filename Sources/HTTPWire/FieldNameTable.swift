@@ -42,27 +42,25 @@ extension FieldName {
     @inlinable package static var upgrade: FieldName { FieldName(29) }
     @inlinable package static var vary: FieldName { FieldName(30) }
 
-    /// The names of ``ofConnection`` as a set.
+    /// The names in ``ofConnection``, as a set of bits.
     static var bitsOfConnection: UInt64 {
         connection.bit | keepAlive.bit | proxyConnection.bit | te.bit | transferEncoding.bit | upgrade.bit
     }
 
-    /// The connection-specific fields (RFC 9110, section 7.6.1).
+    /// The fields that apply to a connection and not to a message (RFC 9110, section 7.6.1).
     package static let ofConnection: [StaticString] = [
         "connection", "keep-alive", "proxy-connection", "te", "transfer-encoding", "upgrade",
     ]
 
-    /// The number of known names.
+    /// The number of names in the table.
     static var count: UInt8 { 31 }
 
-    /// The length of a row in ``rows``, greater than that of the longest name.
+    /// The length of a row, which exceeds that of the longest name.
     static var row: Int { 32 }
 
-    /// The names in lowercase, ordered by number and padded to rows of equal length.
+    /// The names in lowercase, in the order of their numbers, one per row.
     ///
-    /// A `StaticString` needs no initialization and no bounds check.
-    ///
-    /// The underscores that pad a row match no byte in ``ByteScan/spells(_:_:_:_:)``.
+    /// A `StaticString` needs no initialization and no bounds checks. ``ByteScan/spells(_:_:_:_:)`` considers the padding equal to no byte.
     static var rows: StaticString {
         """
         accept-ranges___________________\
@@ -99,7 +97,7 @@ extension FieldName {
         """
     }
 
-    /// A perfect hash table: indexed by ``slot(_:_:_:)``, the row of the name, as a character counted from `0`.
+    /// The hash table: for each ``slot(_:_:_:)``, the row of its name as a character counted from the digit 0, or a period if it is empty.
     static var slots: StaticString {
         #"""
         ......L...E....=.....N.G.>..@...\#
@@ -109,7 +107,7 @@ extension FieldName {
         """#
     }
 
-    /// The hash of a name, different for all known names.
+    /// The perfect hash of a name.
     @inline(__always)
     static func slot(_ length: Int, _ first: UInt8, _ last: UInt8) -> Int {
         (length &* 13 &+ Int(first) &+ Int(last) &* 3) & 127

@@ -13,8 +13,8 @@
 // The names are taken from Chromium's HSTS preload list (net/http/transport_security_state_static.json, Copyright The Chromium
 // Authors, BSD-3-Clause), as the PyPI package hstspreload 2025.1.1 (BSD-3-Clause) carries it.
 
-/// Of the HSTS preload list's 161019 names, 51 top-level domains and 31 other public suffixes, as
-/// ``LabelTable`` reads them.
+/// 51 top-level domains and 31 other public suffixes from the 161019 names of the HSTS preload list, in the
+/// format of ``LabelTable``.
 enum HSTSPreloadTable {
     static let version: StaticString = "2025.1.1"
 
