@@ -1,8 +1,8 @@
-# Everything here works in a fresh clone. `make demo` and `make test` install what they need, by package name, when it is missing.
+# All targets work in a fresh clone: they install the Debian or Ubuntu packages that they need.
 
 SECONDS ?= 60
 PREFIX ?= /usr/local
-# The tool needs no Swift where it runs: the toolchain's libraries are in it.
+# The programs are linked statically with the toolchain's libraries, so they run without Swift.
 STATIC = swift build -c release --static-swift-stdlib --scratch-path .build-static
 
 .PHONY: deb deb-check demo test docs sanitize fuzz bench scale combine crash-test history check api format format-check tool install uninstall
@@ -13,7 +13,7 @@ demo:
 test:
 	@Scripts/test
 
-# The documentation as a static site in .build/docs, by the toolchain's own DocC.
+# Writes the documentation as a static site to .build/docs, with the toolchain's DocC.
 docs:
 	@Scripts/install-needs build
 	@Scripts/docs
@@ -27,12 +27,12 @@ fuzz:
 bench:
 	@Benchmarks/run
 
-# Ten thousand tasks, two thousand hosts, slow names, slow disks, long lines: ends with an error where anything is not as it should be.
+# Ten thousand tasks, two thousand hosts, slow host name lookups, slow disks, long queues. Fails if a row is not as expected.
 scale:
 	@Benchmarks/scale
 
-# Every pair of what a load, a stream task or FTP may be, and the triples that matter, held against a model: all once, or with SECONDS=N seed
-# after seed for so long.
+# Compares loads, stream tasks and FTP loads with a model: all pairs of their properties' values, and the important triples. Runs once, or with
+# SECONDS=N for that long with different seeds.
 combine:
 	@Scripts/install-needs test
 	@swift build --product urlsessiond
@@ -42,14 +42,14 @@ combine:
 check:
 	@Scripts/check
 
-# Kills the daemon and programs with background transfers at random moments: KILLS=300.
+# Kills the daemon and programs with background transfers at random moments, KILLS times (300).
 crash-test:
 	@Scripts/install-needs build
 	@swift build --product urlsessiond
 	@swift build --product TransferProgram
 	@Scripts/crash-test
 
-# One history of requests, logins, deploys and kills after another, for SECONDS: SEED is the first one, STEPS the length of each.
+# Runs random histories of requests, logins, deployments and kills for SECONDS. SEED is the first seed, STEPS the length of each history.
 history:
 	@Scripts/install-needs build
 	@swift build --product urlsessiond
@@ -58,24 +58,24 @@ history:
 	@.build/debug/HistoryProgram --seed $(or $(SEED),$$(date +%s)) --steps $(or $(STEPS),150) \
 	    --seconds $(SECONDS)
 
-# Writes API/URLLoading.txt, the list of everything that is public, and API/apple-coverage.tsv, how much of Apple's API that is.
+# Writes API/URLLoading.txt, the list of public declarations, and API/apple-coverage.tsv, their coverage of Apple's API.
 api:
 	@Scripts/api
 	@Scripts/coverage
 
-# The command-line tool and the daemon of background sessions, as they are installed. `install` builds them only if `tool` did not, so that
-# `sudo make install` compiles nothing as root.
+# Builds the command-line tool and the daemon of background sessions for installation. `install` builds them only if they do not exist, so after
+# `make tool`, `sudo make install` compiles nothing as root.
 tool:
 	@Scripts/install-needs build
 	$(STATIC) --product urlsession
 	$(STATIC) --product urlsessiond
-	@# What was built is up to date, even where nothing had to be: `install` compares the times.
+	@# A build without changes does not update the files' times, which `install` compares.
 	@touch .build-static/release/urlsession .build-static/release/urlsessiond
 
 .build-static/release/urlsession .build-static/release/urlsessiond:
 	@$(MAKE) tool
 
-# The manual page and the shells' completions are what the tool says of itself.
+# The manual page and the shell completions are generated from the tool's own help.
 SHARE = $(DESTDIR)$(PREFIX)/share
 MANUAL = $(SHARE)/man/man1/urlsession.1
 DAEMON_MANUAL = $(SHARE)/man/man8/urlsessiond.8
@@ -84,13 +84,13 @@ ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_urlsession
 FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/urlsession.fish
 TOOL = .build-static/release/urlsession
 DAEMON = .build-static/release/urlsessiond
-# The names of functions stay, for what a crash prints; lines and variables do not. STRIP=: leaves all as it is.
+# Keeps the names of functions, for crash reports, but not lines and variables. STRIP=: strips nothing.
 STRIP = strip --strip-debug --remove-section=.swift_ast
 
 install: $(TOOL) $(DAEMON)
 	@for built in $(TOOL) $(DAEMON); do \
 	    newer=$$(find Sources Package.swift -newer "$$built" -print -quit); [ -z "$$newer" ] || \
-	    { echo "install: $$newer is newer than the tool that was built: 'make tool' first" >&2; exit 1; }; \
+	    { echo "install: $$newer is newer than the built programs: run 'make tool' first" >&2; exit 1; }; \
 	done
 	install -d "$(DESTDIR)$(PREFIX)/bin" "$(DESTDIR)$(PREFIX)/libexec" "$(SHARE)/man/man1" "$(SHARE)/man/man8" "$(SHARE)/bash-completion/completions"
 	install -d "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
@@ -109,7 +109,7 @@ install: $(TOOL) $(DAEMON)
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/urlsession" "$(DESTDIR)$(PREFIX)/libexec/urlsessiond" "$(MANUAL)" "$(DAEMON_MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 
-# A Debian package in .build/deb, and the same installed, used and removed in a clean chroot, which takes debootstrap, lintian and root.
+# `deb` makes a Debian package in .build/deb. `deb-check` installs, uses and removes it in a clean chroot; it needs debootstrap, lintian and root.
 deb: $(TOOL) $(DAEMON)
 	@Scripts/deb
 

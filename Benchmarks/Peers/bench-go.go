@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-// Go's net/http, with the cases, options and line of JSON that BenchKit has.
+// Go's net/http, with BenchKit's cases, options and output.
 package main
 
 import (

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-// libcurl's multi interface, driven by epoll on one thread, with the cases, options and line of JSON that BenchKit has.
+// libcurl's multi interface, driven by epoll on one thread, with BenchKit's cases, options and output.
 
 #define _GNU_SOURCE
 #include <curl/curl.h>
@@ -23,7 +23,7 @@
 static const char *name, *url, *file = "";
 static long count = 10000, warm_up = 0, in_flight = 64, connections = 64, size = 0, http2 = 0;
 
-/// One caller: its handle, and the body of its answer.
+/// One caller: its handle, and the body of its response.
 struct transfer {
     CURL *handle;
     double start;
@@ -123,7 +123,7 @@ static struct transfer *make_transfer(void) {
     return transfer;
 }
 
-/// Makes `wanted` requests with all transfers, and notes how long each took, in seconds.
+/// Makes `wanted` requests with all transfers, and records their durations in seconds.
 static void requests(long wanted, struct transfer **transfers, long callers) {
     long begun = 0, done = 0;
     for (long i = 0; i < callers && begun < wanted; i++, begun++) begin(transfers[i]);
@@ -143,7 +143,7 @@ static void requests(long wanted, struct transfer **transfers, long callers) {
             struct transfer *transfer;
             curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
             if (message->data.result != CURLE_OK) fail(url, curl_easy_strerror(message->data.result));
-            if (size && !transfer->target && strcmp(name, "upload") && (long)transfer->length != size) fail(url, "not the size");
+            if (size && !transfer->target && strcmp(name, "upload") && (long)transfer->length != size) fail(url, "wrong size");
             if (latencies) latencies[done] = now() - transfer->start;
             done++;
             curl_multi_remove_handle(multi, transfer->handle);
@@ -174,7 +174,7 @@ static void get(struct transfer **transfers) {
 static void bulk(struct transfer *transfer) {
     FILE *source = NULL;
     struct stat information;
-    // The largest buffer that libcurl takes.
+    // libcurl's maximum.
     curl_easy_setopt(transfer->handle, CURLOPT_BUFFERSIZE, (long)CURL_MAX_READ_SIZE);
     if (strcmp(name, "download") == 0 && !(transfer->target = fopen(file, "w"))) fail(file, "cannot be written");
     if (transfer->target) setvbuf(transfer->target, NULL, _IONBF, 0);
@@ -183,13 +183,13 @@ static void bulk(struct transfer *transfer) {
         curl_easy_setopt(transfer->handle, CURLOPT_UPLOAD, 1L);
         curl_easy_setopt(transfer->handle, CURLOPT_READDATA, source);
         curl_easy_setopt(transfer->handle, CURLOPT_INFILESIZE_LARGE, (curl_off_t)information.st_size);
-        // The largest that libcurl takes.
+        // libcurl's maximum.
         curl_easy_setopt(transfer->handle, CURLOPT_UPLOAD_BUFFERSIZE, 2097152L);
     }
     double used = cpu(), start = now();
     requests(1, &transfer, 1);
     if (transfer->target) {
-        if (size && ftell(transfer->target) != size) fail(url, "not the size");
+        if (size && ftell(transfer->target) != size) fail(url, "wrong size");
         fclose(transfer->target);
     }
     printf("{\"wall\": %f, \"cpu\": %f", now() - start, cpu() - used);

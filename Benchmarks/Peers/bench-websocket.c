@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A WebSocket client on a blocking socket, with the cases, options and line of JSON that BenchKit has.
+// A WebSocket client on a blocking socket, with BenchKit's cases, options and output.
 
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -26,7 +26,7 @@ static long count = 10000, warm_up = 0, in_flight = 64, connections = 64, size =
 static const char *host_and_path;
 static int port;
 
-/// What was read and not looked at.
+/// Bytes that were read and not processed.
 static unsigned char input[1 << 18];
 static size_t input_begin, input_end;
 
@@ -111,7 +111,7 @@ static uint32_t next_key(void) {
     return keys[--left];
 }
 
-/// Puts a masked frame of a binary message, and returns how long it is.
+/// Writes a masked frame of a binary message, and returns its length.
 static size_t put_frame(unsigned char *target, const unsigned char *payload, size_t length) {
     uint32_t key = next_key();
     size_t head = 2;
@@ -135,7 +135,7 @@ static size_t put_frame(unsigned char *target, const unsigned char *payload, siz
     return head + length;
 }
 
-/// Takes the message of the next frame to `target`, and returns how long it is; -1 where it is not whole.
+/// Copies the next message to `target`, and returns its length; -1 if its frame is incomplete.
 static long take_frame(unsigned char *target) {
     const unsigned char *bytes = input + input_begin;
     size_t there = input_end - input_begin, head = 2;

@@ -1,4 +1,4 @@
-"""The package `websockets`, with the cases, options and line of JSON that BenchKit has."""
+"""The package `websockets`, with BenchKit's cases, options and output."""
 
 import asyncio
 import json
@@ -55,7 +55,7 @@ async def main(case, url, count=10_000, warmup=0, inflight=64, connections=64, s
             await socket.send(b"")
             for _ in range(count):
                 if len(await socket.recv()) != size:
-                    raise SystemExit("not the size")
+                    raise SystemExit("wrong size")
         used = cpu() - begin
         print(json.dumps({"wall": time.monotonic() - start, "cpu": used, "echoes_per_cpu_s": count / used,
                           "peak_rss_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}), flush=True)

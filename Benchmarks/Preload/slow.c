@@ -7,10 +7,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-// A library to preload: slow names and slow disks, for `Benchmarks/scale`.
+// A library to preload for `Benchmarks/scale`: it makes host name lookups and disks slow.
 //
-// A name that ends in `.test` is 127.0.0.1, and nobody is asked; one that begins with `wMS.` is so after so many milliseconds.
-// Every call that reads or changes what is in SLOW_FOLDER takes SLOW_MS milliseconds, but for reads of what is in memory: none is.
+// Names that end in `.test` resolve to 127.0.0.1 without a query; those that begin with `wMS.` do so after MS milliseconds.
+// Every call that reads or changes files in SLOW_FOLDER takes SLOW_MS milliseconds. Reads that only accept cached pages fail: none is cached.
 
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -66,7 +66,7 @@ static int is_file(int fd) { return fd >= 0 && fd < DESCRIPTORS && is_slow_file[
 
 static int is_at(int folder, const char *path) { return is_inside(path) || (path != NULL && path[0] != '/' && is_file(folder)); }
 
-// Takes as long as the disk does where the call is about it.
+// Waits as long as the slow disk takes, if the call accesses it.
 static int turn(int concerns_disk) {
     if (concerns_disk) {
         const char *time = getenv("SLOW_MS");

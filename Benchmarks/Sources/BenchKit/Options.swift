@@ -9,7 +9,7 @@
 
 import Glibc
 
-/// What the driver asked this process to do: `CASE URL [key=value ...]`.
+/// The command line: `CASE URL [key=value ...]`.
 package struct Options: Sendable {
     package var name = ""
     package var url = ""
@@ -19,14 +19,14 @@ package struct Options: Sendable {
     package var connections = 64
     package var size = 0
     package var file = ""
-    /// Callers run where the client's connections are served, if it can be asked for that.
+    /// Whether callers run on the event loop of the client's connections, if the client supports that.
     package var onLoop = false
-    /// How many clients share the work, where one client is bound to one loop; callers take them in turn.
+    /// The number of clients that share the work, each bound to one loop; callers use them in turn.
     package var clients = 1
-    /// By HTTP/2, which the server offers; all requests over one connection.
+    /// Whether to use HTTP/2, which the server offers, with all requests over one connection.
     package var usesHTTP2 = false
 
-    /// Of each of the origins: their URLs are separated by commas, and callers take them in turn.
+    /// The comma-separated URLs, one per origin; callers use them in turn.
     package var urls: [String] { url.split(separator: ",").map(String.init) }
 
     package init(_ arguments: [String]) throws {

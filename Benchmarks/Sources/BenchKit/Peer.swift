@@ -9,11 +9,11 @@
 
 /// One HTTP client, as the benchmarks use it.
 ///
-/// What a client cannot do throws `Unsupported`.
+/// Methods that a client does not support throw `Unsupported`.
 package protocol Peer: Sendable {
-    /// The client that serves a caller, where there are several.
+    /// The client for a caller, if there are several.
     func peer(of caller: Int) -> Self
-    /// Loads the whole body into memory, as the client's async call does, and returns its length.
+    /// Loads the whole body into memory, with the client's async call, and returns its length.
     func get(_ url: String) async throws -> Int
     /// Loads the body into a file, in the client's own way.
     func download(_ url: String, to path: String) async throws -> Int
@@ -22,7 +22,7 @@ package protocol Peer: Sendable {
     /// Consumes the body piece by piece in a delegate.
     func delegate(_ url: String) async throws -> Int
     func upload(_ path: String, to url: String) async throws
-    /// Where the callers run; nil for Swift's pool of threads.
+    /// The executor of the callers; nil for Swift's thread pool.
     var executor: (any TaskExecutor)? { get }
 }
 

@@ -15,7 +15,7 @@ package func runBenchmark<P: Peer>(_ make: @Sendable (Options) throws -> P) asyn
     await printReport { options, report in try await run(options, on: try make(options), into: &report) }
 }
 
-/// Runs what the command line says and prints one line of JSON.
+/// Runs a function with the options of the command line and prints one line of JSON.
 func printReport(_ run: (Options, inout Report) async throws -> Void) async {
     do {
         Usage.raiseDescriptorLimit()
@@ -54,11 +54,11 @@ private func run<P: Peer>(_ options: Options, on peer: P, into report: inout Rep
         _ = try await requests(options.count - 10_000, options, peer)
         report.set("rss_end_kib", Double(Usage.resident))
     case "start":
-        // One request of a process that has just begun; the clock is the driver's too.
+        // One request of a new process. The driver uses the same clock.
         try check(try await peer.get(options.url), options)
         report.set("answered_at", Usage.now)
     case "downloads":
-        // One for each of those in flight, at once.
+        // Each caller downloads one file, all at once.
         let cpu = Usage.cpu
         let start = Usage.now
         try await withThrowingTaskGroup(of: Void.self) { group in
@@ -117,7 +117,7 @@ private func requests<P: Peer>(_ count: Int, _ options: Options, _ peer: P) asyn
     }
 }
 
-/// Counts up, for callers that share some work.
+/// A counter for callers that share work.
 package final class Counter: Sendable {
     private let value = Atomic<Int>(0)
     package init() {}

@@ -9,7 +9,7 @@
 
 import Glibc
 
-/// What this process has used so far.
+/// The resources that this process has used so far.
 package enum Usage {
     /// User and system time of all threads, in seconds.
     package static var cpu: Double {
@@ -41,7 +41,7 @@ package enum Usage {
         return 0
     }
 
-    /// Lets the process open as many sockets as it may.
+    /// Raises the limit of file descriptors to the hard limit.
     package static func raiseDescriptorLimit() {
         var limit = rlimit()
         getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)

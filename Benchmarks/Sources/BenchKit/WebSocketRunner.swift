@@ -12,18 +12,18 @@ import Glibc
 /// One WebSocket client, as the benchmarks use it.
 package protocol WebSocketPeer: Sendable {
     associatedtype Socket: BenchSocket
-    /// Returns perhaps before the handshake is over.
+    /// May return before the handshake is complete.
     func open(_ url: String) async throws -> Socket
-    /// Where the callers run; nil for Swift's pool of threads.
+    /// The executor of the callers; nil for Swift's thread pool.
     var executor: (any TaskExecutor)? { get }
 }
 
 package protocol BenchSocket: Sendable {
-    /// Sends `count` binary messages of `size` bytes, of which `inFlight` are unanswered at any time, and receives as many.
+    /// Sends `count` binary messages of `size` bytes, at most `inFlight` at a time, and receives their echoes.
     func echo(_ count: Int, size: Int, inFlight: Int) async throws
-    /// Sends an empty message, receives the `count` that answer it, and returns how many bytes they have.
+    /// Sends an empty message, receives the `count` messages in response, and returns their total size in bytes.
     func receive(_ count: Int) async throws -> Int
-    /// Waits for a message, as an app does that has nothing to say; returns once the handshake is over.
+    /// Begins to wait for a message, like an idle app, and returns when the handshake is complete.
     func idle() async throws
 }
 
@@ -54,7 +54,7 @@ private func run<P: WebSocketPeer>(_ options: Options, on peer: P, into report: 
         report.set("wall", Usage.now - start)
         report.set("cpu", Usage.cpu - cpu)
     case "idle":
-        // What the first takes is the client's, and not a socket's.
+        // The first socket also allocates the client's memory, so it does not count.
         func one() async throws -> P.Socket {
             let socket = try await peer.open(options.url)
             try await socket.idle()
@@ -71,7 +71,7 @@ private func run<P: WebSocketPeer>(_ options: Options, on peer: P, into report: 
             }
         }
         report.set("cpu", Usage.cpu - cpu)
-        // What opening took is given back by then.
+        // By then, memory that was only needed to open sockets is released.
         try await Task.sleep(for: .seconds(3))
         report.set("rss_kib", Double(Usage.resident))
         report.set("kib_per_socket", Double(Usage.resident - before) / Double(options.connections))

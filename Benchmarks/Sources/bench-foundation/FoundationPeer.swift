@@ -12,7 +12,7 @@ import Foundation
 import FoundationNetworking
 import Synchronization
 
-/// FoundationNetworking's `URLSession`, through its async calls and its delegate.
+/// FoundationNetworking's `URLSession`, through its async methods and its delegate.
 struct FoundationPeer: Peer {
     let session: URLSession
 

@@ -13,7 +13,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 
-/// NIO's own WebSocket client: through `NIOAsyncChannel`, or on the loop, by a handler that no caller waits for, message by message.
+/// NIO's WebSocket client: through `NIOAsyncChannel`, or on the loop, with a handler that needs no caller for each message.
 struct NIOWebSocketPeer: WebSocketPeer {
     private let isOnLoop: Bool
     var executor: (any TaskExecutor)? { nil }
@@ -21,8 +21,8 @@ struct NIOWebSocketPeer: WebSocketPeer {
     init(_ options: Options) { isOnLoop = options.onLoop }
 
     func open(_ url: String) async throws -> Socket {
-        let way = try FloorExchange(url.replacing("ws://", with: "http://", maxReplacements: 1))
-        let path = way.request.split(separator: " ")[1]
+        let exchange = try FloorExchange(url.replacing("ws://", with: "http://", maxReplacements: 1))
+        let path = exchange.request.split(separator: " ")[1]
         let isOnLoop = isOnLoop
         let upgrader = NIOTypedWebSocketClientUpgrader<Socket>(maxFrameSize: 1 << 20) { channel, _ in
             channel.eventLoop.makeCompletedFuture {
@@ -36,10 +36,10 @@ struct NIOWebSocketPeer: WebSocketPeer {
         }
         let head = HTTPRequestHead(
             version: .http1_1, method: .GET, uri: String(path),
-            headers: ["Host": "\(way.host):\(way.port)", "Content-Length": "0"])
+            headers: ["Host": "\(exchange.host):\(exchange.port)", "Content-Length": "0"])
         let negotiated = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton.next())
             .channelOption(.socketOption(.tcp_nodelay), value: 1)
-            .connect(host: way.host, port: way.port) { channel in
+            .connect(host: exchange.host, port: exchange.port) { channel in
                 channel.eventLoop.makeCompletedFuture {
                     let upgrade = NIOTypedHTTPClientUpgradeConfiguration(
                         upgradeRequestHead: head, upgraders: [upgrader],
@@ -101,7 +101,7 @@ private func masked(_ payload: ByteBuffer) -> WebSocketFrame {
     WebSocketFrame(fin: true, opcode: .binary, maskKey: .random(), data: payload)
 }
 
-/// Answers a message with the next one; what was written goes out when all that came was read.
+/// Responds to each message with the next one, and flushes when all received messages were read.
 final class CountingHandler: ChannelInboundHandler {
     typealias InboundIn = WebSocketFrame
     typealias OutboundOut = WebSocketFrame
@@ -126,7 +126,7 @@ final class CountingHandler: ChannelInboundHandler {
         return receive(count, context).map { _ in }
     }
 
-    /// Sends a message, which the server answers with so many.
+    /// Sends a message, to which the server responds with `count` messages.
     func ask(for count: Int) -> EventLoopFuture<Int> {
         guard let context else { preconditionFailure("no channel") }
         context.writeAndFlush(wrapOutboundOut(masked(ByteBuffer())), promise: nil)

@@ -12,9 +12,9 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// A floor and not a client: a request of fixed bytes, an answer that is only counted, an async caller that waits for it.
+/// A lower limit, not a client: sends a request of fixed bytes, counts the response's bytes, and resumes an async caller.
 ///
-/// What a client on NIO with an async API cannot be faster than.
+/// No client on NIO with an async API can be faster.
 struct NIOPeer: Peer {
     private let idle = Idle()
 
@@ -37,7 +37,9 @@ private final class Idle: Sendable {
     func put(_ connection: FloorConnection) { connections.withLock { $0.append(connection) } }
 }
 
-/// A connection on the one loop, as a session has one.
+/// A connection.
+///
+/// All share one loop, like those of a session.
 private final class FloorConnection: Sendable {
     private static let loop = MultiThreadedEventLoopGroup.singleton.next()
     private let handler: NIOLoopBound<CountingHandler>

@@ -12,18 +12,18 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// The server of `Benchmarks/scale`: what it answers is in the path.
+/// The server of `Benchmarks/scale`, whose response depends on the path.
 ///
-/// It listens on loopback only, in both families, and every name that leads there is its own.
+/// It only listens on loopback, in both address families, and accepts every host name.
 ///
-/// | Path | Answer |
+/// | Path | Response |
 /// |---|---|
 /// | `/ok` | two bytes |
-/// | `/close` | the same, and the connection is closed |
-/// | `/wait/MS` | the same, so many milliseconds later |
+/// | `/close` | two bytes, and the connection is closed |
+/// | `/wait/MS` | two bytes, after MS milliseconds |
 /// | `/never` | none |
-/// | `/round/N` | a redirect to a name that was never used before, N times |
-/// | `/store/SIZE/…` | a body of that size that may be stored, and a cookie |
+/// | `/round/N` | N redirects, each to a new host name |
+/// | `/store/SIZE/…` | a storable body of that size, and a cookie |
 /// | `/size/SIZE` | a body of that size |
 @main
 struct ScaleServer {
@@ -41,7 +41,7 @@ struct ScaleServer {
             }
         let channel = try bootstrap.bind(host: "127.0.0.1", port: 0).wait()
         let port = channel.localAddress?.port ?? 0
-        // Where there is no IPv6, or the port is somebody's, the names' other address does.
+        // Without IPv6, or if the port is taken, clients use the IPv4 address of the names.
         _ = try? bootstrap.bind(host: "::1", port: port).wait()
         print(port)
         fflush(nil)
@@ -60,7 +60,7 @@ private final class Answers: ChannelInboundHandler {
     private static let okAndClose = ByteBuffer(
         string: "HTTP/1.1 200 OK\r\nCache-Control: no-store\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok")
 
-    /// Of a head that is not complete.
+    /// The received bytes of an incomplete head.
     private var received: [UInt8] = []
     private var path: [Substring] = []
     private var bodyLeft = 0
@@ -73,7 +73,9 @@ private final class Answers: ChannelInboundHandler {
         if bodyLeft <= 0 { answer(path, on: context) }
     }
 
-    /// Requests are never pipelined; what follows the head is its body.
+    /// Reads a request's head.
+    ///
+    /// Requests are not pipelined, so the bytes after it are its body.
     private func readHead(_ bytes: inout ByteBuffer) {
         received += bytes.readableBytesView
         let head = String(decoding: received, as: Unicode.ASCII.self)

@@ -13,12 +13,12 @@ import Glibc
 import Synchronization
 import URLLoading
 
-/// Loads that are begun together, or so many at a time, and how they ended.
+/// Loads that begin together, or a number at a time, and their outcomes.
 final class Crowd: Sendable {
     struct Tally: Sendable {
         var begun = 0
         var succeeded = 0
-        /// By the number of the `URLError.Code`, or by what else came.
+        /// The number of failures by the raw value of the `URLError.Code`, or another description.
         var failed: [String: Int] = [:]
         /// From `resume` to the completion handler, in seconds.
         var latencies: [Double] = []
@@ -27,11 +27,11 @@ final class Crowd: Sendable {
         var ended: Int { latencies.count }
     }
 
-    /// What the tasks do.
+    /// The kind of the tasks.
     enum Kind: Sendable {
         case data
         case upload(file: URL)
-        /// Of so many bytes.
+        /// A download of `size` bytes.
         case download(size: Int)
     }
 
@@ -40,7 +40,7 @@ final class Crowd: Sendable {
     private let count: Int
     private let priority: Float
     private let request: @Sendable (Int) -> URLRequest
-    /// Called after each end, with how many there were.
+    /// Called after the end of each load, with the number of ended loads.
     private let afterEnd: @Sendable (Int) -> Void
     private let tally = Mutex(Tally())
     private let isOver = DispatchSemaphore(value: 0)
@@ -57,7 +57,9 @@ final class Crowd: Sendable {
         self.request = request
     }
 
-    /// Begins so many; each that ends begins the next.
+    /// Begins the first loads.
+    ///
+    /// Each load that ends begins the next one.
     func begin(atOnce: Int = .max) {
         for _ in 0..<min(atOnce, count) { beginNext() }
     }
@@ -102,7 +104,9 @@ final class Crowd: Sendable {
         }
     }
 
-    /// Nil where all is well; what is new is told on standard error, with the first error's words.
+    /// The failure, or nil.
+    ///
+    /// The first failure of each kind is also written to standard error.
     private func outcome(_ response: URLResponse?, _ error: (any Error)?) -> String? {
         let name: String
         if let error {
@@ -122,7 +126,7 @@ final class Crowd: Sendable {
 
     var ended: Int { tally.withLock { $0.ended } }
 
-    /// Waits for the last of them, for so many seconds at most.
+    /// Waits for the last load, for at most `seconds`.
     func wait(seconds: Double) -> Tally {
         if isOver.wait(timeout: .now() + seconds) == .success { isOver.signal() }
         return tally.withLock { $0 }
@@ -130,7 +134,7 @@ final class Crowd: Sendable {
 }
 
 extension Crowd.Tally {
-    /// As figures of a report, of loads that began at `start`.
+    /// The figures for the report, of loads that began at `start`.
     func figures(of count: Int, since start: Double) -> [String: Any] {
         let sorted = latencies.sorted()
         return [

@@ -12,7 +12,7 @@ import Foundation
 import Glibc
 import URLLoading
 
-/// What the driver asked for: `SCENARIO key=value …`.
+/// The command line: `SCENARIO key=value …`.
 struct Order: Sendable {
     let scenario: String
     private let values: [String: String]
@@ -37,7 +37,7 @@ struct Order: Sendable {
         return number
     }
 
-    /// The request for a path at a name of the server.
+    /// The request for a path, with one of the server's host names.
     func request(_ name: String, _ path: String, port: Int) -> URLRequest {
         guard let url = URL(string: "http://\(name):\(port)/\(path)") else { return URLRequest(url: URL(fileURLWithPath: path)) }
         return URLRequest(url: url)
@@ -45,7 +45,7 @@ struct Order: Sendable {
 
     /// A session without stores.
     ///
-    /// The names have dots, for which App Transport Security would want TLS.
+    /// It permits insecure loads, because the names have dots, and App Transport Security would demand TLS for them.
     func session(_ change: (URLSessionConfiguration) -> Void = { _ in }) -> URLSession {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.urlCache = nil
@@ -56,7 +56,7 @@ struct Order: Sendable {
     }
 }
 
-/// Carries out one scenario of `Benchmarks/scale` by the public API, and prints its figures as a line of JSON.
+/// Runs one scenario of `Benchmarks/scale` with the public API, and prints its figures as a line of JSON.
 @main
 struct Main {
     static func main() {

@@ -12,7 +12,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// What happens to one process at scale; `Benchmarks/scale` says what is expected of each.
+/// The scenarios; `Benchmarks/scale` has the expectations for each.
 enum Scenarios {
     static let all: [String: @Sendable (Order) throws -> [String: Any]] = [
         "hosts": hosts, "rounds": rounds, "names": names, "slow-name": slowName, "slow-disk": slowDisk, "kept": kept,
@@ -20,14 +20,14 @@ enum Scenarios {
         "line": line, "priority": priority, "expiry": expiry,
     ]
 
-    /// No scenario takes as long, unless something hangs.
-    private static let patience = 60.0
+    /// Seconds after which a scenario gives up: something hangs.
+    private static let limit = 60.0
 }
 
 // MARK: - Many hosts, many names
 
 extension Scenarios {
-    /// Many tasks at once, spread over many hosts, while something else opens files.
+    /// Many tasks at once, spread over many hosts, while another thread opens files.
     @Sendable
     private static func hosts(_ order: Order) throws -> [String: Any] {
         let (count, hosts, port) = (try order.number("count"), try order.number("hosts"), try order.number("port"))
@@ -35,14 +35,14 @@ extension Scenarios {
         return crowd(count, in: order.session()) { order.request("n\($0 % hosts).localhost", path, port: port) }
     }
 
-    /// Loads that are each sent round many names.
+    /// Loads that are each redirected through many host names.
     @Sendable
     private static func rounds(_ order: Order) throws -> [String: Any] {
         let (count, hops, port) = (try order.number("count"), try order.number("hops"), try order.number("port"))
         return crowd(count, in: order.session()) { order.request("start\($0).localhost", "round/\(hops)", port: port) }
     }
 
-    /// Tasks with a short request timeout, for names that take a while to look up, at a server that keeps no connection.
+    /// Tasks with a short request timeout, with slow host name lookups, and a server that closes each connection.
     @Sendable
     private static func names(_ order: Order) throws -> [String: Any] {
         let (count, names, port) = (try order.number("count"), try order.number("names"), try order.number("port"))
@@ -59,11 +59,11 @@ extension Scenarios {
         let crowd = Crowd(session, kind, count: count, request: request)
         let start = Usage.now
         crowd.begin()
-        let tally = crowd.wait(seconds: patience)
+        let tally = crowd.wait(seconds: limit)
         return tally.figures(of: count, since: start).merging(probe.end()) { $1 }
     }
 
-    /// Requests for names that are known at once, without and with others that wait for a name nobody answers for.
+    /// Requests with fast host name lookups, without and with other requests whose lookup is slow.
     @Sendable
     private static func slowName(_ order: Order) throws -> [String: Any] {
         let (count, stuck, port) = (try order.number("count"), try order.number("stuck"), try order.number("port"))
@@ -72,16 +72,16 @@ extension Scenarios {
             let crowd = Crowd(order.session(), count: count) { order.request("\(letter)\($0).test", "ok", port: port) }
             let start = Usage.now
             crowd.begin()
-            return (crowd.wait(seconds: patience), start)
+            return (crowd.wait(seconds: limit), start)
         }
-        // What a process does once is not to count.
+        // Exclude one-time initialization.
         _ = others("a")
         let alone = others("b")
         let waiting = Crowd(order.session(), count: stuck) { _ in order.request("w\(lookUp).slow.test", "ok", port: port) }
         waiting.begin()
         let beside = others("c")
         let stuckAtTheEnd = stuck - waiting.ended
-        let waited = waiting.wait(seconds: patience)
+        let waited = waiting.wait(seconds: limit)
         return beside.tally.figures(of: count, since: beside.start).merging([
             "alone": alone.tally.end - alone.start, "stuck_at_the_end": stuckAtTheEnd, "stuck_succeeded": waited.succeeded,
         ]) { $1 }
@@ -97,7 +97,7 @@ extension Scenarios {
         return file
     }
 
-    /// Many uploads from a file, in line for the connections of a few hosts.
+    /// Many uploads from a file, queued for the connections of a few hosts.
     @Sendable
     private static func uploads(_ order: Order) throws -> [String: Any] {
         let (count, hosts, port) = (try order.number("count"), try order.number("hosts"), try order.number("port"))
@@ -134,12 +134,12 @@ extension Scenarios {
         let folder = URL(fileURLWithPath: try order.text("folder")).appendingPathComponent("responses")
         return order.session {
             $0.urlCache = URLCache(memoryCapacity: 4 << 20, diskCapacity: 1 << 30, directory: folder)
-            // In XDG_DATA_HOME, which the driver has put into the same folder.
+            // It is in XDG_DATA_HOME, which the driver has set to the same folder.
             $0.httpCookieStorage = .shared
         }
     }
 
-    /// A session without stores, alone and beside one that keeps everything on a slow disk.
+    /// A session without stores, on its own and beside a session that stores everything on a slow disk.
     @Sendable
     private static func slowDisk(_ order: Order) throws -> [String: Any] {
         let (count, kept) = (try order.number("count"), try order.number("kept"))
@@ -149,38 +149,38 @@ extension Scenarios {
             let crowd = Crowd(plain, count: count) { _ in order.request("127.0.0.1", "ok", port: other) }
             let start = Usage.now
             crowd.begin(atOnce: 8)
-            return (crowd.wait(seconds: patience), start)
+            return (crowd.wait(seconds: limit), start)
         }
         _ = quick()
         let alone = quick()
         let session = try keeping(order)
-        // Each URL twice: what is stored is looked for, and found.
+        // Each URL twice, so that the second request finds the stored response.
         let slow = Crowd(session, count: kept) { order.request("n\($0 / 2 % 7).localhost", "store/20000/\($0 / 2)", port: port) }
         let slowStart = Usage.now
         slow.begin(atOnce: 16)
         let beside = quick()
-        let slowTally = slow.wait(seconds: patience)
+        let slowTally = slow.wait(seconds: limit)
         return beside.tally.figures(of: count, since: beside.start).merging([
             "alone": alone.tally.end - alone.start, "slowest_alone": alone.tally.latencies.max() ?? 0,
             "kept_succeeded": slowTally.succeeded, "kept_wall": slowTally.end - slowStart,
         ]) { $1 }
     }
 
-    /// Many large responses that are to be kept on a slow disk.
+    /// Many large responses to store on a slow disk.
     @Sendable
     private static func kept(_ order: Order) throws -> [String: Any] {
         let (count, size, port) = (try order.number("count"), try order.number("size"), try order.number("port"))
         let crowd = Crowd(try keeping(order), count: count) { order.request("127.0.0.1", "store/\(size)/\($0)", port: port) }
         let start = Usage.now
         crowd.begin(atOnce: 32)
-        return crowd.wait(seconds: patience).figures(of: count, since: start)
+        return crowd.wait(seconds: limit).figures(of: count, since: start)
     }
 }
 
 // MARK: - Sessions beside each other
 
 extension Scenarios {
-    /// One session with a long line to one host, and another that makes a request now and then.
+    /// One session with a long queue for one host, and another that makes occasional requests.
     @Sendable
     private static func line(_ order: Order) throws -> [String: Any] {
         let (count, others) = (try order.number("count"), try order.number("others"))
@@ -189,7 +189,7 @@ extension Scenarios {
         func few(_ letter: String) -> Crowd.Tally {
             let crowd = Crowd(session, count: others) { order.request("\(letter)\($0).localhost", "ok", port: other) }
             crowd.begin(atOnce: 1)
-            return crowd.wait(seconds: patience)
+            return crowd.wait(seconds: limit)
         }
         let alone = few("a")
         let long = Crowd(order.session(), count: count) { _ in order.request("127.0.0.1", "wait/1", port: port) }
@@ -197,14 +197,14 @@ extension Scenarios {
         long.begin()
         let beside = few("b")
         let servedMeanwhile = long.ended
-        let tally = long.wait(seconds: patience)
+        let tally = long.wait(seconds: limit)
         return tally.figures(of: count, since: start).merging([
             "others_succeeded": beside.succeeded, "others_slowest": beside.latencies.max() ?? 0,
             "others_slowest_alone": alone.latencies.max() ?? 0, "served_meanwhile": servedMeanwhile,
         ]) { $1 }
     }
 
-    /// One task of low priority, in line with a stream of others that never ends by itself.
+    /// One low-priority task, queued with an endless stream of others.
     @Sendable
     private static func priority(_ order: Order) throws -> [String: Any] {
         let (count, port) = (try order.number("count"), try order.number("port"))
@@ -222,16 +222,16 @@ extension Scenarios {
         stream.withLock { $0 = high }
         let start = Usage.now
         high.begin(atOnce: 24)
-        let tally = high.wait(seconds: patience)
+        let tally = high.wait(seconds: limit)
         let servedInTime = low.ended == 1
-        let lowTally = low.wait(seconds: patience)
+        let lowTally = low.wait(seconds: limit)
         return tally.figures(of: count, since: start).merging([
             "low_in_time": servedInTime, "low_latency": lowTally.latencies.first ?? 0,
             "served_before": servedBefore.withLock { $0 } ?? -1,
         ]) { $1 }
     }
 
-    /// Loads that all expire at once, and whether the loop stands still over it for another session.
+    /// Loads that all time out at once, and how long that blocks the loop for another session.
     @Sendable
     private static func expiry(_ order: Order) throws -> [String: Any] {
         let (count, connections) = (try order.number("count"), try order.number("connections"))
@@ -250,10 +250,10 @@ extension Scenarios {
         let crowd = Crowd(session, count: count) { _ in order.request("127.0.0.1", "never", port: port) }
         let start = Usage.now
         crowd.begin()
-        // Until all are at rest, and the first expire.
+        // By then all loads are waiting, and none has timed out.
         usleep(2_000_000)
         let beginning = pings.takeSlowest()
-        let tally = crowd.wait(seconds: patience)
+        let tally = crowd.wait(seconds: limit)
         let ending = pings.takeSlowest()
         let (pingCount, pingFailures) = pings.end()
         return tally.figures(of: count, since: start).merging([

@@ -13,7 +13,7 @@ import Glibc
 import Synchronization
 import URLLoading
 
-/// Opens a file again and again, as any other part of a program may want to at any time.
+/// Opens a file again and again, as another part of a program might.
 final class OpenProbe: Sendable {
     private let counts = Mutex((tries: 0, failures: 0))
     private let isStopped = Atomic(false)
@@ -36,8 +36,9 @@ final class OpenProbe: Sendable {
     }
 }
 
-/// Makes one tiny request after the other in a session of its own, every 5 milliseconds: how long the slowest took is how long the
-/// event loop that it shares with others stood still for it.
+/// Makes a tiny request every 5 milliseconds, one after the other, in its own session.
+///
+/// The duration of the slowest shows how long the shared event loop was blocked.
 final class Pings: Sendable {
     private let session: URLSession
     private let url: URL
@@ -64,7 +65,7 @@ final class Pings: Sendable {
         let isDone = DispatchSemaphore(value: 0)
         session.dataTask(with: url) { [self] _, _, error in
             times.withLock { times in
-                // What began before the last look counts from there.
+                // If it began before the last call of `takeSlowest`, only the time since then counts.
                 times.slowest = max(times.slowest, Usage.now - (times.pending ?? start))
                 times.pending = nil
                 times.count += 1
@@ -75,7 +76,9 @@ final class Pings: Sendable {
         isDone.wait()
     }
 
-    /// The slowest, in seconds, since this was last asked; one that is still under way counts as far as it came.
+    /// The duration of the slowest request since the last call, in seconds.
+    ///
+    /// A request in flight counts with its duration so far.
     func takeSlowest() -> Double {
         times.withLock { times in
             let slowest = max(times.slowest, times.pending.map { Usage.now - $0 } ?? 0)

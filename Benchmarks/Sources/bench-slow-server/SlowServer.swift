@@ -11,7 +11,7 @@ import Glibc
 import NIOCore
 import NIOPosix
 
-/// Answers every request two seconds after it was read, on as many connections as the system allows.
+/// Responds to every request two seconds after reading it, on as many connections as the system allows.
 @main
 struct SlowServer {
     static func main() throws {

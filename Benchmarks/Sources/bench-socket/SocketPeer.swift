@@ -11,9 +11,9 @@ import BenchKit
 import Glibc
 import Synchronization
 
-/// A floor and not a client: a thread that writes a request of fixed bytes to a socket and blocks until the answer is there.
+/// A lower limit, not a client: a thread writes a request of fixed bytes to a socket and blocks until it has the response.
 ///
-/// What a client that waits in the kernel cannot be faster than.
+/// No client that waits in the kernel can be faster.
 final class SocketPeer: Peer {
     private struct Connection {
         let socket: Int32
@@ -28,7 +28,7 @@ final class SocketPeer: Peer {
         try connection.withLock { kept in
             var connection = try kept.take() ?? Self.open(url)
             guard write(connection.socket, connection.request, connection.request.count) == connection.request.count else {
-                throw BenchFailure("the request was not taken")
+                throw BenchFailure("cannot send the request")
             }
             var received = 0
             repeat {

@@ -11,10 +11,11 @@ import BenchKit
 import Foundation
 import URLLoading
 
-final class Nobody: NSObject, URLSessionTaskDelegate {}
+final class SilentDelegate: NSObject, URLSessionTaskDelegate {}
 
-/// What the stores cost: `bench-stores memory|disk|cookies|open DIRECTORY`. Every request is answered from a cache, so that there is no
-/// server in the figures.
+/// Measures the stores: `bench-stores memory|disk|cookies|open DIRECTORY`.
+///
+/// Every response comes from a cache, so the figures include no server.
 @main
 struct StoreBench {
     static func main() async {
@@ -70,7 +71,7 @@ struct StoreBench {
         print("{\"cpu_us\": \(figures.cpu), \"p50_us\": \(figures.p50), \"parallel_cpu_us\": \(figures.parallel)}")
     }
 
-    /// CPU and median of one request after another, and CPU with 64 in flight, in microseconds a request.
+    /// CPU time and median latency of sequential requests, and CPU time with 64 in flight, in microseconds per request.
     private static func measure(
         _ session: URLSession, bodySize: Int, _ options: Options
     ) async throws -> (cpu: Double, p50: Double, parallel: Double) {
@@ -109,10 +110,11 @@ struct StoreBench {
             let configuration = URLSessionConfiguration.forStores
             configuration.urlCache = cache
             configuration.httpCookieStorage = storage
-            // With a delegate, every request goes the whole way: without one, a fresh response needs no cookies.
-            return URLSession(configuration: configuration, delegate: Nobody(), delegateQueue: nil)
+            // A delegate sends every request through the engine. Without one, a fresh response is returned without looking up
+            // cookies.
+            return URLSession(configuration: configuration, delegate: SilentDelegate(), delegateQueue: nil)
         }
-        // On a file, as programs have it.
+        // Stored in a file, as in programs.
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "bench")
         storage.removeCookies(since: .distantPast)
         for number in 0..<3000 {
@@ -124,7 +126,7 @@ struct StoreBench {
         }
         guard storage.cookies?.count == 3000 else { throw BenchFailure("not 3,000 cookies") }
         let (without, with) = (session(nil), session(storage))
-        // In turn, so that what else the machine does falls on both.
+        // In turn, so that other load on the machine affects both.
         var differences: [Double] = []
         for _ in 0..<7 {
             let plain = try await measure(without, bodySize: 1024, options).parallel
@@ -156,7 +158,7 @@ struct StoreBench {
 }
 
 extension URLSessionConfiguration {
-    /// For hosts that are nowhere, by http.
+    /// A configuration that permits insecure loads of the hosts, which do not exist.
     fileprivate static var forStores: URLSessionConfiguration {
         let configuration = URLSessionConfiguration.ephemeral
         configuration.appTransportSecurity = ["NSAllowsArbitraryLoads": true]

@@ -13,9 +13,9 @@ import NIOHTTP1
 import NIOPosix
 import NIOWebSocket
 
-/// Echoes what comes to `/echo`, and answers the first message to `/stream/SIZE/COUNT` with so many.
+/// Echoes the messages to `/echo`, and responds to the first message to `/stream/SIZE/COUNT` with COUNT messages.
 ///
-/// The handshake is NIO's; behind it, bytes are turned round without a frame of NIO's, so that the clients are what is measured.
+/// NIO does the handshake. Afterwards the server works on bytes, without NIO's frames, so that its cost does not hide the clients'.
 @main
 struct WebSocketServer {
     static func main() throws {
@@ -35,7 +35,7 @@ struct WebSocketServer {
                     shouldUpgrade: { channel, _ in channel.eventLoop.makeSucceededFuture([:]) },
                     upgradePipelineHandler: { channel, head in
                         channel.eventLoop.makeCompletedFuture {
-                            // What is in front of NIO's decoder sees all bytes, and leaves it none.
+                            // A handler before NIO's decoder consumes all bytes.
                             let handler: any ChannelHandler = head.uri.hasPrefix("/stream") ? Stream(head.uri) : Echo()
                             try channel.pipeline.syncOperations.addHandler(handler, position: .first)
                         }
@@ -71,7 +71,7 @@ private final class Echo: ChannelInboundHandler {
         if isClosing { context.close(promise: nil) }
     }
 
-    /// Echoes the next whole frame, unmasked, and returns its opcode; nil if no whole frame is there.
+    /// Echoes the next frame, unmasked, and returns its opcode; nil if the frame is incomplete.
     private func turn(_ bytes: inout ByteBuffer, into answer: inout ByteBuffer) -> UInt8? {
         let start = bytes.readerIndex
         guard let first: UInt8 = bytes.getInteger(at: start), let second: UInt8 = bytes.getInteger(at: start + 1) else {
@@ -90,7 +90,7 @@ private final class Echo: ChannelInboundHandler {
         else {
             return nil
         }
-        // A ping is answered with a pong.
+        // Respond to a ping with a pong.
         answer.writeInteger(first & 0xF == 9 ? first ^ 3 : first)
         answer.writeInteger(second & 0x7F)
         answer.writeImmutableBuffer(bytes.getSlice(at: start + 2, length: head - 2) ?? ByteBuffer())
@@ -151,7 +151,7 @@ private final class Stream: ChannelInboundHandler {
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
         var bytes = unwrapInboundIn(data)
         guard let first: UInt8 = bytes.readInteger() else { return }
-        // Each comes alone: a message that has nothing in it, or a close frame.
+        // Each arrives on its own: an empty message or a close frame.
         if first & 0xF == 8 { return context.close(promise: nil) }
         wasAsked = true
         send(context)

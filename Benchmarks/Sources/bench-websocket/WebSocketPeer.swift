@@ -11,7 +11,7 @@ import BenchKit
 import Foundation
 import URLLoading
 
-/// URLLoading's `URLSessionWebSocketTask`, through its async calls.
+/// URLLoading's `URLSessionWebSocketTask`, through its async methods.
 struct URLLoadingPeer: WebSocketPeer {
     private let session: URLSession
     let executor: (any TaskExecutor)?
@@ -37,11 +37,11 @@ struct URLLoadingPeer: WebSocketPeer {
 
     struct Socket: BenchSocket {
         let webSocket: URLSessionWebSocketTask?
-        /// In its place.
+        /// Set instead of `webSocket` for a stream task.
         let stream: URLSessionStreamTask?
 
         private func task() throws -> URLSessionWebSocketTask {
-            guard let webSocket else { throw BenchFailure("it is no WebSocket") }
+            guard let webSocket else { throw BenchFailure("not a WebSocket") }
             return webSocket
         }
 
