@@ -9,10 +9,12 @@
 
 import Foundation
 
-/// Whatever braces and brackets a URL has, it stands for a bounded number of URLs, each of the same number of parts, which are in it.
+/// A URL glob expands to a limited number of URLs.
+///
+/// Each has the same number of parts, and contains them.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAddressGlob(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
-    // What is longer stands for more, and no other way of it.
+    // Longer globs expand to more URLs, but take no other paths through the code.
     let text = String(decoding: UnsafeBufferPointer(start: data, count: min(size, 256)), as: UTF8.self)
     do throws(ToolFailure) {
         let addresses = try AddressGlob(text).addresses()

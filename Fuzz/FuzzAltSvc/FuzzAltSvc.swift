@@ -10,9 +10,9 @@
 import HTTPRules
 import HTTPWire
 
-/// Whatever servers write, alternatives are those of who said them, keep within bounds, and end.
+/// Alternative services belong to the origin that announced them, stay within limits, and expire.
 ///
-/// The input is a history of `Alt-Svc` fields, one a line: the first byte says who sent it and when.
+/// The input is a sequence of `Alt-Svc` fields, one per line. The first byte of a line determines the sender and the time.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAltSvc(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = UnsafeBufferPointer(start: data, count: size)
@@ -51,9 +51,9 @@ public func fuzzAltSvc(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let all = origins.map { store.services(of: $0, now: now) }
     store.networkChanged()
     for (origin, before) in zip(origins, all) {
-        precondition(store.services(of: origin, now: now).allSatisfy(before.contains), "a network brings alternatives")
+        precondition(store.services(of: origin, now: now).allSatisfy(before.contains), "a network change adds alternatives")
         let end = now + Double(AlternativeServices.longestLifetime)
-        precondition(store.services(of: origin, now: end).isEmpty, "an alternative never ends")
+        precondition(store.services(of: origin, now: end).isEmpty, "an alternative never expires")
     }
     return 0
 }

@@ -10,7 +10,7 @@
 import Foundation
 import URLLoadingArchive
 
-/// Whatever an archive of another program's says, what is read can be written, and is the same when it is read again.
+/// An archive that can be read can be written, and the result is the same after it is read again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzArchive(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Data(UnsafeBufferPointer(start: data, count: size))
@@ -18,6 +18,6 @@ public func fuzzArchive(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     guard let written = try? archive.data() else { preconditionFailure("what was read cannot be written") }
     guard let again = try? HTTPArchive(data: written) else { preconditionFailure("what was written cannot be read") }
     guard let twice = try? again.data() else { preconditionFailure("what was read again cannot be written") }
-    precondition(twice == written, "written otherwise")
+    precondition(twice == written, "written differently")
     return 0
 }

@@ -9,10 +9,11 @@
 
 import HTTPRules
 
-/// Whatever servers write into `WWW-Authenticate`, the flow ends, never comes down to Basic in the clear, and what is sent for it
-/// is one field of the scheme that was asked for, with the user and the password in no other place.
+/// For any `WWW-Authenticate` fields, the authentication flow ends and never downgrades to Basic in the clear.
 ///
-/// The input: one response for each block of lines, blocks divided by an empty line; a line that begins with `=` is an
+/// Each request has one field, of the requested scheme, and the user and the password are in no other place.
+///
+/// The input has a block of lines for each response; empty lines separate blocks. A line that begins with `=` is an
 /// `Authentication-Info`.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzAuthenticate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
@@ -28,7 +29,7 @@ public func fuzzAuthenticate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
         var offered: Set<AuthenticationScheme> = []
         var rejected: Set<AuthenticationScheme> = []
         var steps = 0
-        // Over and over: a server may go on for ever.
+        // Repeat the responses: a server may send challenges forever.
         loop: while !responses.isEmpty {
             let (info, offers) = responses[steps % responses.count]
             for line in info { read(String(line.dropFirst()), &session) }
@@ -49,28 +50,32 @@ public func fuzzAuthenticate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt
             case .again(let scheme, let challenge):
                 precondition(scheme != .basic && !rejected.contains(scheme), "\(scheme) again")
                 if scheme == .digest {
-                    guard var stale = session, stale.accept(challenge) else { preconditionFailure("a stale nonce is not taken") }
+                    guard var stale = session, stale.accept(challenge) else {
+                        preconditionFailure("a stale nonce was not accepted")
+                    }
                     session = answer(challenge, stale)
                 } else {
                     precondition(AuthenticationOffer.token(of: challenge) != nil, "a leg without a token")
                 }
             }
             steps += 1
-            precondition(steps <= AuthenticationFlow.maximumAttempts, "no end")
+            precondition(steps <= AuthenticationFlow.maximumAttempts, "the flow does not end")
         }
     }
     return 0
 }
 
-/// Answers, and reads the answer as a server does.
+/// Responds to a challenge, and parses the response like a server.
 private func answer(_ challenge: AuthenticateHeader.Challenge, _ session: DigestSession?) -> DigestSession {
-    guard var session else { preconditionFailure("what is offered can be answered") }
+    guard var session else { preconditionFailure("an offered challenge cannot be answered") }
     for user in ["user", "a\"b\\c", "é\r\n"] {
         let header = session.authorization(
             user: user, password: "pass word", method: "GET", uri: "/a?b", bodyHash: { $0.hash([]) }, cnonce: "c"
         )
-        precondition(!header.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }, "smuggled")
-        precondition(challenge.parameters.contains { $0.value.contains("pass word") } || !header.contains("pass word"), "told")
+        precondition(!header.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 }, "a line break or NUL in \(header)")
+        precondition(
+            challenge.parameters.contains { $0.value.contains("pass word") } || !header.contains("pass word"),
+            "the password is in \(header)")
         let answers = AuthenticateHeader.challenges(in: [header])
         guard answers.count == 1, let answer = answers.first else { preconditionFailure("not one: \(header)") }
         for name in ["nonce", "opaque"] {
@@ -80,7 +85,8 @@ private func answer(_ challenge: AuthenticateHeader.Challenge, _ session: Digest
         precondition(answer.realm == session.realm && answer.parameter("uri") == "/a?b", "changed: \(header)")
         let name = answer.parameter("username")
         precondition(
-            name == nil ? answer.parameter("username*") != nil : name == user || name?.utf8.count ?? 0 >= 32, "who: \(header)")
+            name == nil ? answer.parameter("username*") != nil : name == user || name?.utf8.count ?? 0 >= 32,
+            "the user in \(header)")
         let digits = answer.parameter("response")?.utf8.count
         precondition(digits == session.algorithm.hash([]).utf8.count, "response: \(header)")
     }
@@ -91,6 +97,6 @@ private func read(_ info: String, _ session: inout DigestSession?) {
     guard var known = session, let proof = known.proof else { return }
     let before = known
     let isProven = known.read(authenticationInfo: info, proof: proof)
-    precondition(isProven || known == before, "a liar is believed")
+    precondition(isProven || known == before, "an unproven Authentication-Info was accepted")
     session = before
 }

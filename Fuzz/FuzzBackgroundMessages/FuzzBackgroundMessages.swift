@@ -10,20 +10,21 @@
 import BackgroundProtocol
 import LoadingModel
 
-/// Whatever a program or the daemon sends, reading it never traps, frames are the same in whatever pieces they come, and what was read
-/// can be sent in every version and is read as the same.
+/// Reading the bytes of a program or the daemon never traps, and gives the same frames however they are split.
 ///
-/// The bytes are tried as frames, and as a message of every kind and form, so that no length before it is a wall.
+/// A decoded message can be encoded in every version, and decodes to the same value.
+///
+/// The input is read as frames, and also as a message of every kind and form, so that a length field does not stop the fuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzBackgroundMessages(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
     let (whole, failure) = frames(bytes, inPiecesOf: max(1, size))
     for count in [1, 3, 1 + size / 2] {
         let (pieces, other) = frames(bytes, inPiecesOf: count)
-        precondition(pieces == whole && other == failure, "other frames in pieces of \(count)")
+        precondition(pieces == whole && other == failure, "different frames in pieces of \(count)")
     }
     let again = frames(whole.flatMap(FrameReader.frame), inPiecesOf: 4_096)
-    precondition(again.payloads == whole && again.failure == nil, "other frames once they are written")
+    precondition(again.payloads == whole && again.failure == nil, "different frames after writing them")
     for payload in whole { read(payload) }
     read(bytes)
     if size < 0x80 { read([2, UInt8(size)] + bytes) }
@@ -62,11 +63,11 @@ private func survives<Value>(
         for version in 1...2 {
             let written = try encode(value, version)
             let again = try encode(try decode(written), version)
-            precondition(again == written, "not as written: \(written)")
+            precondition(again == written, "encoded differently: \(written)")
         }
         let (plain, other) = (try encode(value, 1), try encode(try decode(try encode(value, 2)), 1))
-        precondition(other == plain, "another value in the other form: \(bytes)")
+        precondition(other == plain, "a different value in the other form: \(bytes)")
     } catch .malformed(let fault) where fault.hasSuffix("is too long") {
-        // In one form it is longer than in the other.
+        // The two forms have different lengths.
     } catch { preconditionFailure("\(error): \(bytes)") }
 }

@@ -11,11 +11,11 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Whatever a server and an app write into their fields, lifetimes and ages are numbers, and what a request or a response
-/// forbids to use unasked is not used.
+/// For any fields of a server and an app, lifetimes and ages are valid numbers, and a response is not used without validation if
+/// the request or the response forbids it.
 ///
-/// The bytes are lines: the first chooses policy, status and times, then come the response's fields, and after an empty line
-/// those of the request and of the answer to it.
+/// The input consists of lines. The first one determines policy, status and times. The response's fields follow and, after empty
+/// lines, those of the request and of the response to it.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCacheControl(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -71,25 +71,26 @@ private func check(
     case .revalidate(let fields), .fetch(let fields):
         isUnasked = false
         for field in fields { precondition(ASCII.isToken(field.0) && ASCII.isFieldValue(field.1), "unsendable \(field)") }
-        precondition(policy != .returnCacheDontLoad, "sent although nothing may be")
+        precondition(policy != .returnCacheDontLoad, "sent although the policy forbids loading")
         precondition(policy != .useProtocol || !wishes.onlyIfCached, "sent although only-if-cached")
     case .fail:
         isUnasked = false
-        precondition(policy == .returnCacheDontLoad || wishes.onlyIfCached, "failed for nothing")
+        precondition(policy == .returnCacheDontLoad || wishes.onlyIfCached, "failed without a reason")
     }
     guard isUnasked else { return }
-    precondition(!wishes.noCache && !wishes.noStore, "used against the request")
-    precondition(!control.noStore || control.mustUnderstand, "used against no-store")
-    precondition(CacheKey.matches(stored, requestHeaders: request), "used against Vary")
-    precondition(policy != .reloadIgnoringLocal && policy != .reloadIgnoringLocalAndRemote, "used against the policy")
-    precondition(stored.isComplete || method == "GET" && request.contains("Range"), "a part for the whole")
+    precondition(!wishes.noCache && !wishes.noStore, "used although the request forbids it")
+    precondition(!control.noStore || control.mustUnderstand, "used despite no-store")
+    precondition(CacheKey.matches(stored, requestHeaders: request), "used despite Vary")
+    precondition(policy != .reloadIgnoringLocal && policy != .reloadIgnoringLocalAndRemote, "used although the policy forbids it")
+    precondition(
+        stored.isComplete || method == "GET" && request.contains("Range"), "an incomplete response used as a complete one")
     guard policy == .useProtocol else { return }
-    precondition(!control.noCache, "used against no-cache")
+    precondition(!control.noCache, "used despite no-cache")
     let isFresh = Freshness.isFresh(stored, now: now)
-    precondition(isFresh || !control.mustRevalidate, "stale against must-revalidate")
+    precondition(isFresh || !control.mustRevalidate, "stale despite must-revalidate")
     precondition(isFresh || wishes.maxStale != nil || control.staleWhileRevalidate != nil, "stale without permission")
     if let maxAge = wishes.maxAge, wishes.maxStale == nil {
-        precondition(Freshness.currentAge(stored, now: now) <= Double(maxAge), "older than the request wants")
+        precondition(Freshness.currentAge(stored, now: now) <= Double(maxAge), "older than the request permits")
     }
 }
 
@@ -101,7 +102,8 @@ private func check(updatesOf stored: StoredResponse, _ request: HeaderBlock, _ a
         check(merged, now)
         let again = Revalidation.merged(merged, with304: answer, requestHeaders: request, requestTime: now, responseTime: now)
         precondition(
-            again.map { Set($0.headers.fields.map(\.value)) } == Set(merged.headers.fields.map(\.value)), "twice is not once")
+            again.map { Set($0.headers.fields.map(\.value)) } == Set(merged.headers.fields.map(\.value)),
+            "the second merge changed fields")
     }
     _ = Revalidation.updatedByHead(
         stored, status: 200, headers: answer, credential: nil, requestTime: now, responseTime: now)
@@ -137,7 +139,7 @@ private func check(updatesOf stored: StoredResponse, _ request: HeaderBlock, _ a
     }
 }
 
-/// Three sections of field lines, parted by empty lines.
+/// Three sections of field lines, separated by empty lines.
 private func split(_ bytes: ArraySlice<UInt8>) -> [HeaderBlock] {
     var blocks: [HeaderBlock] = [HeaderBlock()]
     for line in bytes.split(separator: 0x0A, omittingEmptySubsequences: false) {

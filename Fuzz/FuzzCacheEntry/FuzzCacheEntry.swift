@@ -11,12 +11,12 @@ import HTTPRules
 import HTTPWire
 import LoadingStores
 
-/// Whatever lies where a cache entry should be, it is refused or is an entry that is written again alike.
+/// A file in the cache is either rejected, or is an entry that is written identically.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCacheEntry(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = UnsafeRawBufferPointer(start: data, count: size)
     check(input)
-    // The same as a head, with preamble and checksums made right, so that the parser behind them is reached as well.
+    // Also use the input as a head with a valid preamble and checksums, so that the fuzzer reaches the parser after them.
     guard size <= CacheEntryFile.headLimit else { return 0 }
     var file = preamble(headLength: size)
     let sum = (file + Array(input)).withUnsafeBytes { ContentChecksum.of($0) }
@@ -33,10 +33,10 @@ private func check(_ bytes: UnsafeRawBufferPointer) {
     for index in 0..<response.headers.count { _ = (response.headers.name(at: index), response.headers.value(at: index)) }
     _ = CacheKey.matches(response, requestHeaders: HeaderBlock())
     guard let parts = CacheEntryFile.encoded(content.head, bodyChecksum: content.preamble.bodyChecksum) else {
-        preconditionFailure("does not write what it read")
+        preconditionFailure("an entry that was read cannot be written")
     }
     let again = (parts.preamble + Array(bytes[content.body]) + parts.head).withUnsafeBytes { CacheEntryFile.content($0) }
-    precondition(again?.head == content.head, "came back changed")
+    precondition(again?.head == content.head, "changed by writing and reading")
 }
 
 /// A preamble without a body, up to its checksum.

@@ -9,17 +9,17 @@
 
 import Foundation
 
-/// Whatever stands in a line of a file of `--config`, it is one option and at most one value, and the same when it is written in quotes.
+/// A line of a `--config` file has one option and at most one value, and means the same if the value is quoted.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzConfiguration(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
     for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
         guard let entry = ConfigurationFile.Entry(line) else {
-            precondition(line.contains("\""), "a line without quotes is refused")
+            precondition(line.contains("\""), "a line without quotes was rejected")
             continue
         }
         guard let option = entry.option else {
-            precondition(entry.value == nil && !entry.isCut, "a value of nothing")
+            precondition(entry.value == nil && !entry.isCut, "a value without an option")
             continue
         }
         precondition(option.hasPrefix("-"), "\(option) is no option")

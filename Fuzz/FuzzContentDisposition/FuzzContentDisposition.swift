@@ -10,7 +10,7 @@
 import FoundationEssentials
 import HTTPRules
 
-/// Whatever a server calls its file, it is saved under one harmless path component.
+/// For any name from a server, the suggested file name is one safe path component.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzContentDisposition(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let header = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)

@@ -9,16 +9,16 @@
 
 import HTTPRules
 
-/// Whatever stands in a `cookies.txt`, what is read can be written, and says the same when it is read again.
+/// The cookies read from a `cookies.txt` can be written, and are the same after they are read again.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCookieFile(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
     let cookies = NetscapeCookieFile.parse(text, now: 0)
     let written = NetscapeCookieFile.text(cookies)
     let again = NetscapeCookieFile.parse(written, now: 0)
-    precondition(again.count <= cookies.count, "more cookies than there were")
-    precondition(NetscapeCookieFile.text(again) == written, "written otherwise: \(written)")
-    // Only a domain that reads as a comment cannot be written.
+    precondition(again.count <= cookies.count, "more cookies than before")
+    precondition(NetscapeCookieFile.text(again) == written, "written differently: \(written)")
+    // Only a domain that would be read as a comment cannot be written.
     precondition(again == cookies.filter { $0.domain.utf8.first != UInt8(ascii: "#") }, "\(again) is not \(cookies)")
     var jar = CookieJar(cookies)
     for cookie in cookies {

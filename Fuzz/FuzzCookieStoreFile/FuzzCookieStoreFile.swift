@@ -10,10 +10,11 @@
 import HTTPRules
 import LoadingStores
 
-/// Whatever is in a cookie store's file, loading it never traps, and no cookie it gives breaks out of the `Cookie` field or out of
-/// its own site; what was loaded survives being written.
+/// Loading the file of a cookie store never traps.
 ///
-/// The bytes are tried as a file, and as what comes after a sound first line, so that the checksum is no wall.
+/// No loaded cookie breaks out of the `Cookie` field or leaves its site, and all of them survive writing.
+///
+/// The input is used as a file, and also as the rest after a valid first line, so that the checksum does not stop the fuzzer.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzCookieStoreFile(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -46,7 +47,7 @@ private func check(_ bytes: [UInt8], from start: Int) {
     let written = CookieFile.encode(cookies, now: -.infinity)
     guard let again = CookieFile.decode(written, from: 0) else { preconditionFailure("unreadable: \(written)") }
     precondition(again.count == cookies.count, "lost: \(cookies)")
-    precondition(CookieFile.encode(again, now: -.infinity) == written, "not as written: \(cookies)")
+    precondition(CookieFile.encode(again, now: -.infinity) == written, "written differently: \(cookies)")
 }
 
 private func checkHosts(_ bytes: [UInt8], from start: Int) {
@@ -56,5 +57,5 @@ private func checkHosts(_ bytes: [UInt8], from start: Int) {
     }
     let written = HSTSFile.encode(entries, now: 0)
     guard let again = HSTSFile.decode(written, from: 0) else { preconditionFailure("unreadable: \(written)") }
-    precondition(HSTSFile.encode(again, now: 0) == written, "not as written: \(entries)")
+    precondition(HSTSFile.encode(again, now: 0) == written, "written differently: \(entries)")
 }

@@ -9,17 +9,20 @@
 
 import HTTPWire
 
-/// Whatever an FTP server says, and in whatever pieces, the same replies come of it, bounded, and what they say of ports and sizes can be.
+/// The output of an FTP server gives the same replies however it is split.
+///
+/// They are limited in size, and their ports and sizes are valid.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzFTPReplies(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))
     let whole = replies([input])
-    precondition(replies(input.map { [$0] }) == whole, "cut otherwise it is read otherwise")
+    precondition(replies(input.map { [$0] }) == whole, "different replies if every byte is a piece")
     let middle = input.count / 2
-    precondition(replies([Array(input[..<middle]), Array(input[middle...])]) == whole, "cut in the middle it is read otherwise")
+    precondition(replies([Array(input[..<middle]), Array(input[middle...])]) == whole, "different replies if cut in the middle")
     for reply in whole {
         precondition(100...599 ~= reply.code && reply.message.count <= 200)
-        precondition(reply.message.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }, "it cannot be printed")
+        precondition(
+            reply.message.unicodeScalars.allSatisfy { $0.value >= 32 && $0.value != 127 }, "a message that cannot be printed")
         for port in [reply.passivePort, reply.extendedPassivePort].compactMap({ $0 }) { precondition(1...65_535 ~= port) }
         precondition(reply.number ?? 0 >= 0 && reply.time?.utf8.count ?? 14 >= 14)
     }
@@ -35,7 +38,7 @@ private func replies(_ pieces: [[UInt8]]) -> [FTPReply] {
             while let reply = try reader.next() { replies.append(reply) }
         }
     } catch {
-        // What came before stands.
+        // The replies before the failure count.
     }
     return replies
 }

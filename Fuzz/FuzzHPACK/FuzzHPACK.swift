@@ -11,10 +11,10 @@ import HTTPWire
 import NIOCore
 import NIOHPACK
 
-/// Field blocks in both directions, beside NIO's coders.
+/// Compares field blocks in both directions with NIO's coders.
 ///
-/// The first byte says which: blocks of a server, each after a byte with its length, which both decoders read; or request heads, one field
-/// a line, which NIO's decoder reads as they were meant.
+/// The first byte chooses between two kinds of input: blocks of a server, each after a byte with its length, for both decoders; or
+/// request heads, one field per line, which NIO's decoder must read unchanged.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHPACK(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 1 else { return 0 }
@@ -38,16 +38,16 @@ private func decode(_ input: ArraySlice<UInt8>) {
         let fields = Result { try theirs.decodeHeaders(from: &buffer).map { ($0.name, $0.value) } }
         switch (next([0, 0, UInt8(block.count), 1, 4, 0, 0, 0, 1] + block, &reader), fields) {
         case (.success(let section), .success(let fields)):
-            // What is not UTF-8 they repair, and count as it is then: from here on the tables differ.
+            // They repair invalid UTF-8, and count the repaired size, so the tables differ afterwards.
             guard !fields.contains(where: { ($0.0 + $0.1).unicodeScalars.contains("\u{FFFD}") }) else { return }
             compare(section, fields)
         case (.failure, .failure): return
         case (.failure(let failure), .success):
-            // They read integers of any length that fit into 64 bits.
-            precondition(failure.message == "an integer in a field block is too long", "only we refuse: \(failure) of \(block)")
+            // They accept encodings of any length for integers that fit into 64 bits.
+            precondition(failure.message == "an integer in a field block is too long", "only we reject: \(failure) of \(block)")
             return
         case (.success, .failure(let error)):
-            // A name of no length ends the connection for them, for us the stream.
+            // An empty name is a connection error for them, and a stream error for us.
             precondition(error is NIOHPACKErrors.EmptyLiteralHeaderFieldName, "only we accept: \(error) of \(block)")
             return
         }
@@ -69,7 +69,7 @@ private func next(_ frame: [UInt8], _ reader: inout HTTP2FrameReader) -> Result<
 }
 
 private func compare(_ section: HTTP2FieldSection?, _ theirs: [(String, String)]) {
-    guard let section else { preconditionFailure("no section") }
+    guard let section else { preconditionFailure("no field section") }
     var ours = section.headers.lines.map { line in
         (
             String(decoding: section.headers.bytes[line.name], as: UTF8.self),
@@ -82,7 +82,7 @@ private func compare(_ section: HTTP2FieldSection?, _ theirs: [(String, String)]
     let isPrefix = ours.count <= theirs.count && zip(ours, theirs).allSatisfy { $0 == $1 }
     precondition(isPrefix, "ours: \(ours)\ntheirs: \(theirs)")
     guard section.fault == nil else {
-        // 101 is a fault that is kept.
+        // 101 is a fault, but its fields are kept.
         precondition(ours.count < theirs.count || section.fault == .switchingProtocols, "no fault in \(theirs)")
         return
     }
@@ -117,15 +117,15 @@ private func encode(_ input: [UInt8]) {
 
 private func check(_ head: RequestHead, _ encoder: inout HTTP2RequestEncoder, _ decoder: inout HPACKDecoder) {
     let guardBytes: [UInt8] = [0xA5, 0x5A, 0xA5, 0x5A]
-    let room = HTTP2RequestEncoder.maximumLength(of: head)
-    var bytes = [UInt8](repeating: 0, count: room) + guardBytes
+    let capacity = HTTP2RequestEncoder.maximumLength(of: head)
+    var bytes = [UInt8](repeating: 0, count: capacity) + guardBytes
     let written = bytes.withUnsafeMutableBytes { bytes in
         Result { () throws(InvalidRequest) in
             try encoder.encode(
-                head, scheme: "https", priority: "u=3, i", into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<room]))
+                head, scheme: "https", priority: "u=3, i", into: UnsafeMutableRawBufferPointer(rebasing: bytes[..<capacity]))
         }
     }
-    precondition(Array(bytes[room...]) == guardBytes, "wrote behind the buffer")
+    precondition(Array(bytes[capacity...]) == guardBytes, "wrote beyond the buffer")
     guard case .success(let count) = written else { return }
     var buffer = ByteBuffer(bytes: bytes[..<count])
     let fields: [(String, String)]
@@ -143,7 +143,7 @@ private func check(_ head: RequestHead, _ encoder: inout HTTP2RequestEncoder, _ 
     compare(fields.dropFirst(pseudo.count), head.headers)
 }
 
-/// Fields come in their order; cookies are put together again.
+/// Checks that fields are in their order, and that split cookies can be joined.
 private func compare(_ fields: ArraySlice<(String, String)>, _ headers: HeaderBlock) {
     let left = [
         "host", "connection", "keep-alive", "proxy-connection", "transfer-encoding", "upgrade", "http2-settings",
@@ -163,7 +163,7 @@ private func compare(_ fields: ArraySlice<(String, String)>, _ headers: HeaderBl
         } while name == "cookie" && found != value && found.utf8.count < value.utf8.count
         precondition(found == value, "\(found) is not \(value)")
     }
-    // An own priority stands where ours would.
+    // The request's own priority replaces ours.
     let isOurs = rest.count == 1 && rest.first?.0 == "priority" && rest.first?.1 == "u=3, i"
-    precondition(headers.contains("priority") ? rest.isEmpty : isOurs, "\(rest) is too much")
+    precondition(headers.contains("priority") ? rest.isEmpty : isOurs, "unexpected fields: \(rest)")
 }

@@ -10,9 +10,10 @@
 import HTTPRules
 import HTTPWire
 
-/// Whatever servers write, only names are noted, a copy of the list that learns its changes is equal to it, and all ends in time.
+/// For any fields of servers, the list only has host names, a copy that applies its changes is equal to it, and all entries expire.
 ///
-/// The input is a history of `Strict-Transport-Security` fields, one a line: the first byte says who sent it and when.
+/// The input is a sequence of `Strict-Transport-Security` fields, one per line. The first byte of a line determines the sender and
+/// the time.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHSTS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = UnsafeBufferPointer(start: data, count: size)
@@ -31,12 +32,12 @@ public func fuzzHSTS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         let changes = list.note(field, host: host, isVerified: isVerified, now: now)
         precondition(changes.isEmpty || (isVerified && policy != nil), "noted \(field)")
         copy.apply(changes)
-        precondition(copy.entries == list.entries, "the copy has not learnt \(changes)")
+        precondition(copy.entries == list.entries, "the copy differs after \(changes)")
         if isVerified, let policy, policy.maxAge > 0, !host.isEmpty, !HostName.isAddress(host) {
             precondition(list.requiresUpgrade(host: host, now: now), "\(host) after \(field)")
             precondition(!policy.includesSubdomains || list.requiresUpgrade(host: "x." + host, now: now), "below \(host)")
         }
-        precondition(HSTSList(list.entries).entries == list.entries, "what is kept can be read again")
+        precondition(HSTSList(list.entries).entries == list.entries, "the entries change when they are read again")
         for address in ["1.2.3.4", "::1"] { precondition(!list.requiresUpgrade(host: address, now: now), "\(address)") }
     }
     let text = String(decoding: input, as: UTF8.self)
@@ -45,6 +46,6 @@ public func fuzzHSTS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     }
     precondition(!HSTSPreloadList.contains(text) || list.requiresUpgrade(host: text, now: now), "preloaded: \(text)")
     _ = list.removeExpired(now: now + Double(HSTSPolicy.greatestMaxAge))
-    precondition(list.entries.isEmpty, "an entry never ends")
+    precondition(list.entries.isEmpty, "an entry never expires")
     return 0
 }

@@ -9,10 +9,11 @@
 
 import HTTPWire
 
-/// Reads the input as what a server sends on an HTTP/2 connection, whole, byte by byte and cut at places that the input names, and holds
-/// the reader to the same events, the same failure, and the invariants of `Reading`.
+/// Reads the input as a server's bytes on an HTTP/2 connection: as a whole, byte by byte, and cut at input-dependent positions.
 ///
-/// The first byte chooses the limits and what came before, the second how the rest is cut.
+/// The events and the failure must be the same, and the invariants of `Reading` must hold.
+///
+/// The first byte chooses the limits and whether the preface comes before, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -25,7 +26,7 @@ public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt
         limits.continuationFrames = 2
     }
     if input[0] & 2 != 0 { limits.headerTableBytes = 100 }
-    // The server's preface, so that more of the input is heard.
+    // The server's preface, so that the reader gets further into the input.
     let preface: [UInt8] = input[0] & 4 != 0 ? [] : [0, 0, 0, 4, 0, 0, 0, 0, 0]
     let bytes = preface + Array(input[2...])
     let whole = Reading(bytes, limits, step: { bytes.count })
@@ -40,14 +41,14 @@ public func fuzzHTTP2Frames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt
     return 0
 }
 
-/// What the reader said, without regard to how the bytes were cut.
+/// The reader's events, independent of how the bytes were cut.
 private struct Reading: Equatable {
     var events: [String] = []
     var failure: HTTP2Failure?
-    /// A frame that comes behind all of it is heard as one.
+    /// Whether the input ends at the end of a frame.
     var isAtFrameBoundary = false
     var hasSettings = false
-    /// DATA whose end was not told: its stream, content, and what it takes of the windows.
+    /// DATA whose end was not reported yet: its stream, content, and its size in the windows.
     private var open: (stream: UInt32, content: [UInt8], taken: Int)?
 
     static func == (left: Reading, right: Reading) -> Bool {
@@ -66,11 +67,11 @@ private struct Reading: Equatable {
                     var offset = 0
                     var before = 0
                     while let event = try reader.next(piece, &offset) {
-                        precondition(before <= offset && offset <= piece.count, "the offset ran away")
+                        precondition(before <= offset && offset <= piece.count, "the offset is out of bounds")
                         before = offset
                         note(event, piece, offset, limits)
                     }
-                    precondition(offset == piece.count, "bytes were left")
+                    precondition(offset == piece.count, "bytes were left over")
                 }
             }
         } catch {
@@ -116,17 +117,18 @@ private struct Reading: Equatable {
 
     private func check(_ section: HTTP2FieldSection, _ limits: HTTP2FrameReader.Limits) {
         let headers = section.headers
-        precondition(headers.bytes.count + 32 * headers.count <= limits.headerListBytes, "more than the limit is kept")
-        precondition(headers.count <= limits.headerLines, "more lines than the limit are kept")
-        precondition(section.fault != nil || section.listBytes <= limits.headerListBytes, "nothing said of the size")
+        precondition(headers.bytes.count + 32 * headers.count <= limits.headerListBytes, "more bytes than the limit")
+        precondition(headers.count <= limits.headerLines, "more lines than the limit")
+        precondition(section.fault != nil || section.listBytes <= limits.headerListBytes, "no fault for the size")
         for line in headers.lines {
             let name = headers.bytes[line.name]
             let value = headers.bytes[line.value]
-            precondition(!name.isEmpty && name.allSatisfy { ASCII.isTokenCharacter($0) && ASCII.lowercased($0) == $0 }, "a name")
-            precondition(value.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }, "a value")
+            precondition(
+                !name.isEmpty && name.allSatisfy { ASCII.isTokenCharacter($0) && ASCII.lowercased($0) == $0 }, "invalid name")
+            precondition(value.allSatisfy { $0 != 0 && $0 != 0x0A && $0 != 0x0D }, "invalid value")
             precondition(ASCII.trimmed(value) == value, "white space around a value")
         }
-        precondition(section.status.map { (0...999).contains($0) } ?? true, "a status")
+        precondition(section.status.map { (0...999).contains($0) } ?? true, "invalid status")
     }
 
     private static func text(_ section: HTTP2FieldSection) -> String {

@@ -11,8 +11,9 @@ import FoundationEssentials
 import LoadingModel
 import LoadingTrust
 
-/// Whatever is in the file that is to hold an identity, reading it ends with a certificate and its own key, or with an error. The
-/// first byte says what the rest is taken for.
+/// Reading an identity file gives a certificate with its own key, or an error.
+///
+/// The first byte chooses the format of the rest.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzIdentity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Data(UnsafeBufferPointer(start: data, count: size))
@@ -20,8 +21,8 @@ public func fuzzIdentity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let file = Data(bytes.dropFirst())
     if let facts = CertificateFacts(der: file) {
         precondition(facts.spkiSHA256.count == 32 && !facts.tlsServerEndPointHash.isEmpty, "a certificate without a hash")
-        precondition(facts.spki.count > facts.publicKey.count, "a key longer than what holds it")
-        precondition(TrustCheck.path(through: [file, file]).first == file, "a chain without its beginning")
+        precondition(facts.spki.count > facts.publicKey.count, "a key longer than its SubjectPublicKeyInfo")
+        precondition(TrustCheck.path(through: [file, file]).first == file, "a chain without its leaf")
     }
     do {
         let identity =
@@ -33,12 +34,13 @@ public func fuzzIdentity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
             }
         guard let leaf = identity.certificates.first else { preconditionFailure("an identity without a certificate") }
         precondition(IdentityReader.matches(certificate: leaf, key: identity.privateKey), "a key that is not the certificate's")
-        precondition(IdentityReader.publicKey(of: identity.privateKey) == CertificateFacts(der: leaf)?.publicKey, "another key")
-        // What was read can be read again.
+        precondition(
+            IdentityReader.publicKey(of: identity.privateKey) == CertificateFacts(der: leaf)?.publicKey, "a different key")
+        // The identity can be read again.
         let again = try? IdentityReader.identity(pem: leaf, key: identity.privateKey, password: nil)
         precondition(again?.privateKey == identity.privateKey, "the key of the identity cannot be read")
     } catch {
-        precondition(!"\(error)".isEmpty, "an error without words")
+        precondition(!"\(error)".isEmpty, "an error without a description")
     }
     return 0
 }

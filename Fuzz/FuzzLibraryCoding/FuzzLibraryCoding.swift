@@ -11,10 +11,10 @@ import HTTPTransport
 import LoadingEngine
 import NIOCore
 
-/// Decodes the input as brotli or zstd, whole and cut at places that the input names, alone and with other codings around it.
+/// Decodes the input as brotli or zstd, as a whole and cut at input-dependent positions, also combined with other codings.
 ///
-/// However it is cut, the same comes of it, or it fails; then one reading may have come further than the other. The first byte chooses the
-/// codings, the second how it is cut.
+/// The result does not depend on the cuts. If decoding fails, one reading may have produced more content than the other. The first
+/// byte chooses the codings, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLibraryCoding(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -27,14 +27,14 @@ public func fuzzLibraryCoding(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CI
         state = state &* 1_664_525 &+ 1_013_904_223
         return Int(state >> 24) % 24 + 1
     }
-    // A limit counts what was received, which is more where the whole is there.
+    // The limit depends on the received bytes, which are more if the input arrives as a whole.
     guard !whole.isBomb, !pieces.isBomb else { return 0 }
     precondition((whole.failure == nil) == (pieces.failure == nil), "whole: \(whole), in pieces: \(pieces)")
     if whole.failure == nil {
-        precondition(whole.content == pieces.content, "other content")
+        precondition(whole.content == pieces.content, "different content")
     } else {
         let shorter = min(whole.content.count, pieces.content.count)
-        precondition(whole.content.prefix(shorter) == pieces.content.prefix(shorter), "other content before the damage")
+        precondition(whole.content.prefix(shorter) == pieces.content.prefix(shorter), "different content before the damage")
     }
     return 0
 }
@@ -65,7 +65,7 @@ private struct Reading {
 
     private mutating func drain(_ decoder: ContentDecoder) throws(DecodingFailure) {
         while let piece = try decoder.next() {
-            precondition(piece.readableBytes <= ContentDecoder.pieceSize, "a piece of \(piece.readableBytes)")
+            precondition(piece.readableBytes <= ContentDecoder.pieceSize, "a piece of \(piece.readableBytes) bytes")
             content += piece.readableBytesView
             precondition(Int64(content.count) == decoder.decodedBytes, "decoded bytes were not counted")
             let bound = max(Self.limit.floor, Self.limit.ratio * decoder.codedBytes) + Int64(ContentDecoder.pieceSize)

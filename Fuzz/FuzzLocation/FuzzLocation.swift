@@ -11,29 +11,31 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Whatever a server writes into `Location`, the next request goes over HTTP, to the host its URL names, with nothing smuggled
-/// into it, or to a scheme that nothing here loads.
+/// For any `Location`, the next request uses HTTP, goes to the host of its URL and contains nothing injected, or its scheme is one
+/// that the library does not load.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzLocation(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let location = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
     for base in ["http://u:p@h:8080/a/b?c#d", "https://[::1]"] {
-        guard let url = URL(string: base), let origin = Origin(url) else { preconditionFailure("the base is a URL") }
+        guard let url = URL(string: base), let origin = Origin(url) else { preconditionFailure("the base is not a URL") }
         let decision = RedirectPolicy.decide(status: 302, location: location, method: "POST", url: url, redirectsSoFar: 0)
         guard case .follow(let proposal) = decision else { continue }
         guard let target = try? RequestTarget(proposal.url) else {
             let scheme = proposal.url.scheme?.lowercased()
-            precondition(!["http", "https", "file", "data", nil].contains(scheme), "not to be asked for: \(proposal.url)")
-            precondition(proposal.crossesOrigin, "\(proposal.url) is not of the origin")
+            precondition(
+                !["http", "https", "file", "data", nil].contains(scheme), "a redirect to a forbidden scheme: \(proposal.url)")
+            precondition(proposal.crossesOrigin, "\(proposal.url) does not count as another origin")
             continue
         }
         precondition(target.path.utf8.first == UInt8(ascii: "/"), "path \(target.path)")
         precondition((target.path + target.hostHeader).utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }, "forbidden byte in \(target)")
         precondition(proposal.crossesOrigin == (target.origin != origin), "origin of \(proposal.url)")
-        precondition(proposal.crossesOrigin == false || target.user == nil || location.contains("@"), "userinfo went along")
+        precondition(
+            proposal.crossesOrigin == false || target.user == nil || location.contains("@"), "the base's userinfo was sent")
         if let host = proposal.url.host()?.lowercased() {
             precondition(target.origin.host == host.replacing("%25", with: "%"), "\(target.origin.host) is not \(host)")
         }
-        // Where a redirect leads does not depend on how often it is read.
+        // The target does not change if it is parsed again.
         let again = RedirectPolicy.decide(
             status: 302,
             location: proposal.url.absoluteString,

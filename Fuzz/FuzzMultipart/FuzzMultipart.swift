@@ -10,10 +10,9 @@
 import HTTPRules
 import HTTPWire
 
-/// Splits a `multipart/x-mixed-replace` body, whole and in pieces that its first bytes name, into the same parts.
+/// Splits a `multipart/x-mixed-replace` body into the same parts, as a whole and in pieces.
 ///
-/// The first byte says how long the
-/// boundary is, the second how the rest is cut.
+/// The first byte determines the length of the boundary, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzMultipart(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -53,7 +52,7 @@ private struct Parts: Equatable {
             }
             take(splitter.finish())
         } catch {
-            // How much came before depends on how it was cut.
+            // The parts before the failure depend on the cuts.
             parts = []
             isMalformed = true
         }

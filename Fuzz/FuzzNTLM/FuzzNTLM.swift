@@ -9,10 +9,9 @@
 
 import HTTPRules
 
-/// Whatever a server sends as an NTLM challenge, the answer is a message whose fields lie within it, of NTLMv2 alone, and the
-/// challenge's own pairs are carried back as they came.
+/// For any NTLM challenge, the response only uses NTLMv2, its fields lie within it, and it returns the challenge's pairs unchanged.
 ///
-/// The input: the challenge.
+/// The input is the challenge.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzNTLM(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: data, count: size))
@@ -24,20 +23,21 @@ public func fuzzNTLM(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         )
         func number(_ offset: Int, _ size: Int) -> Int { (0..<size).reduce(0) { $0 | Int(message[offset + $1]) << ($1 * 8) } }
         var end = challenge.timestamp == nil ? 72 : 88
-        // Domain, user, workstation, the older response, the response, the session key: one behind the other.
+        // Domain, user, workstation, LM response, NT response, session key: one after the other.
         for field in [28, 36, 44, 12, 20, 52] {
             precondition(number(field, 2) == number(field + 2, 2) && number(field + 4, 4) == end, "field at \(field)")
             end += number(field, 2)
         }
         precondition(end == message.count, "\(end) is not the end")
-        precondition(number(12, 2) == 24 && number(52, 2) == 0, "an older response")
+        precondition(number(12, 2) == 24 && number(52, 2) == 0, "an LM response")
         let response = Array(message[number(24, 4)..<(number(24, 4) + number(20, 2))])
-        precondition(response[16] == 1 && response[17] == 1 && Array(response[32..<40]) == [1, 2, 3, 4, 5, 6, 7, 8], "no NTLMv2")
+        precondition(
+            response[16] == 1 && response[17] == 1 && Array(response[32..<40]) == [1, 2, 3, 4, 5, 6, 7, 8], "not NTLMv2")
         guard let time = challenge.timestamp else { continue }
-        precondition((0..<8).allSatisfy { response[24 + $0] == UInt8(truncatingIfNeeded: time >> ($0 * 8)) }, "another time")
-        precondition(message[72..<88].contains { $0 != 0 }, "no code")
+        precondition((0..<8).allSatisfy { response[24 + $0] == UInt8(truncatingIfNeeded: time >> ($0 * 8)) }, "a different time")
+        precondition(message[72..<88].contains { $0 != 0 }, "no message integrity code")
         let older = message[number(16, 4)..<(number(16, 4) + 24)]
-        precondition(older.allSatisfy { $0 == 0 }, "an older response beside a code")
+        precondition(older.allSatisfy { $0 == 0 }, "an LM response beside a message integrity code")
     }
     return 0
 }

@@ -11,7 +11,7 @@ import LoadingModel
 
 @testable import NetworkPaths
 
-/// Whatever is in a message of the kernel, reading it ends, what is read of a part is read of the whole, and what is kept is bounded.
+/// Reading a message of the kernel ends, a part gives a prefix of the results of the whole, and the stored state is limited.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzNetlink(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Array(UnsafeBufferPointer(start: data, count: size))
@@ -23,17 +23,17 @@ public func fuzzNetlink(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     }
     var table = InterfaceTable()
     for message in messages {
-        if case .failed(_, let code) = message { precondition(code > 0, "the code \(code)") }
-        if case .address(_, let bytes, _, _) = message { precondition(bytes.count == 4 || bytes.count == 16, "an address") }
+        if case .failed(_, let code) = message { precondition(code > 0, "invalid code \(code)") }
+        if case .address(_, let bytes, _, _) = message { precondition(bytes.count == 4 || bytes.count == 16, "invalid address") }
         _ = table.take(message)
-        // It changes nothing the second time; of routes nothing is kept.
-        if message != .routesChanged { precondition(!table.take(message), "\(message) twice") }
+        // The second time it changes nothing. Routes are not stored.
+        if message != .routesChanged { precondition(!table.take(message), "\(message) changed something twice") }
     }
     precondition(table.links.count <= InterfaceTable.limit && table.links.count <= messages.count, "\(table.links.count) links")
     let routes = table.links.keys.sorted()
     let path = table.path(defaultRoutes: routes, facts: { _, _ in (.other, false) }, text: { "\($0)" })
-    precondition(path.isSatisfied == !routes.isEmpty && path.interfaces.count <= table.links.count, "the path")
-    precondition(path.localAddresses.isSuperset(of: path.interfaces.flatMap(\.addresses)), "addresses that are not the machine's")
+    precondition(path.isSatisfied == !routes.isEmpty && path.interfaces.count <= table.links.count, "wrong path")
+    precondition(path.localAddresses.isSuperset(of: path.interfaces.flatMap(\.addresses)), "missing local addresses")
     return 0
 }
 

@@ -9,7 +9,7 @@
 
 import Foundation
 
-/// Whatever stands in a `.netrc`, who it says the user is has a name, and is the same when only that is written down.
+/// A login from a `.netrc` has a user name, and is the same if it is the only entry of the file.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzNetrc(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
@@ -25,11 +25,11 @@ public func fuzzNetrc(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         let any = netrc.login(at: host, takesDefault: true)
         precondition(named == nil || any != nil, "a default hides a host")
         for login in [named, any].compactMap({ $0 }) {
-            precondition(!login.user.isEmpty, "nobody")
-            precondition(netrc.login(at: host, user: login.user, takesDefault: true) != nil, "a user is not found again")
+            precondition(!login.user.isEmpty, "a login without a user")
+            precondition(netrc.login(at: host, user: login.user, takesDefault: true) != nil, "a user cannot be found")
             let quoted = [login.user, login.password].map(quote)
             let again = try? Netrc("machine a login \(quoted[0]) password \(quoted[1])\n")
-            precondition(again?.login(at: "a", takesDefault: false) == login, "\(login) is read otherwise")
+            precondition(again?.login(at: "a", takesDefault: false) == login, "\(login) changed")
         }
     }
     return 0

@@ -10,9 +10,10 @@
 import HTTPRules
 import HTTPWire
 
-/// Whatever a proxy script answers, the ways that are read of it can be gone, are bounded, and are the same when they are written again.
+/// The routes in the result of any proxy script are usable and limited in number, and are the same after they are written and
+/// parsed again.
 ///
-/// The input is also read as one proxy of the environment's.
+/// The input is also parsed as a proxy of the environment.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let text = String(decoding: UnsafeBufferPointer(start: data, count: size), as: UTF8.self)
@@ -21,11 +22,11 @@ public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         let written = ways.map { way in
             guard let server = way.server else { return "DIRECT" }
             check(server)
-            precondition(server.user == nil && server.password == nil, "a user")
+            precondition(server.user == nil && server.password == nil, "a proxy with a user or password")
             let words: [ProxyServer.Kind: String] = [.http: "PROXY", .https: "HTTPS", .socks4: "SOCKS4", .socks5: "SOCKS5"]
             return "\(words[server.kind, default: ""]) \(server)"
         }.joined(separator: "; ")
-        // A zone's percent sign may be written in two ways.
+        // The percent sign of a zone has two spellings.
         precondition(written.contains("%") || ProxyScript.ways(written) == ways, "\(written)")
     }
     if case .proxy(let server) = ProxyText.read(text, called: "it") { check(server) }
@@ -33,7 +34,7 @@ public func fuzzPAC(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
 }
 
 private func check(_ server: ProxyServer) {
-    precondition(1...65_535 ~= server.port, "the port \(server.port)")
-    precondition(!server.host.isEmpty && !server.host.utf8.contains { $0 <= 0x20 || $0 == 0x7F }, "the host \(server.host)")
-    precondition(ProxyText.fault(inHost: server.host) == nil, "the host \(server.host)")
+    precondition(1...65_535 ~= server.port, "invalid port \(server.port)")
+    precondition(!server.host.isEmpty && !server.host.utf8.contains { $0 <= 0x20 || $0 == 0x7F }, "invalid host \(server.host)")
+    precondition(ProxyText.fault(inHost: server.host) == nil, "invalid host \(server.host)")
 }

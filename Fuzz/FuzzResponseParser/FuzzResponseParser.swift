@@ -9,8 +9,9 @@
 
 import HTTPWire
 
-/// Reads the input as a response whole, byte by byte and cut at places that the input names, and holds the parser to the same events,
-/// the same failure, and the invariants of `Reading`.
+/// Parses the input as a response: as a whole, byte by byte, and cut at input-dependent positions.
+///
+/// The events and the failure must be the same, and the invariants of `Reading` must hold.
 ///
 /// The first byte chooses the request and the limits, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
@@ -38,7 +39,7 @@ public func fuzzResponseParser(_ data: UnsafePointer<UInt8>?, _ count: Int) -> C
     return 0
 }
 
-/// What the parser said, without regard to how the bytes were cut.
+/// The parser's events, independent of how the bytes were cut.
 private struct Reading: Equatable {
     enum Part: Equatable {
         case informational(ResponseHead)
@@ -69,10 +70,10 @@ private struct Reading: Equatable {
                 start = end
             }
             if let event = try parser.finish() { note(event, [], 0) }
-            precondition(parser.isIdle, "finished, and yet not idle")
+            precondition(parser.isIdle, "complete, but not idle")
             precondition(parser.bodyBytesReceived == Int64(content.count), "content was not counted")
-            precondition(announced == nil || announced == parser.bodyBytesReceived, "the length was not kept")
-            precondition(parts.count { if case .end = $0 { true } else { false } } == 1, "not one end")
+            precondition(announced == nil || announced == parser.bodyBytesReceived, "the length differs from the announced one")
+            precondition(parts.count { if case .end = $0 { true } else { false } } == 1, "not exactly one end")
             isReusable = parser.mayReuseConnection
         } catch {
             failure = error
@@ -81,7 +82,7 @@ private struct Reading: Equatable {
                 _ = try parser.finish()
                 preconditionFailure("the failure was forgotten")
             } catch {
-                precondition(error == failure, "another failure")
+                precondition(error == failure, "a different failure")
             }
         }
     }

@@ -12,9 +12,9 @@ import NIOCore
 import NIOEmbedded
 import NIOHTTP1
 
-/// Reads the input as the response to a GET or HEAD with our parser and with NIO's (llhttp).
+/// Parses the input as the response to a GET or HEAD with our parser and with NIO's (llhttp).
 ///
-/// What both accept they must read the same. What one of them refuses the other may accept only for a reason in `Allowance`.
+/// If both accept it, the results must be equal. If only one rejects it, there must be a reason in `Allowance`.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResponseParserDifferential(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 1 else { return 0 }
@@ -30,19 +30,19 @@ public func fuzzResponseParserDifferential(_ data: UnsafePointer<UInt8>?, _ coun
             Allowance.forAccepting(bytes) || Allowance.takesInformational(ours, theirs),
             "only we accept: \(ours)\ntheirs: \(theirs)")
     } else if theirs.isComplete {
-        precondition(Allowance.forRefusing(ours.failure), "only we refuse: \(ours)\ntheirs: \(theirs)")
+        precondition(Allowance.forRefusing(ours.failure), "only we reject: \(ours)\ntheirs: \(theirs)")
     }
     return 0
 }
 
-/// Where we and llhttp, in the strict mode that NIO uses, may part.
+/// The permitted differences between our parser and llhttp, in the strict mode that NIO uses.
 private enum Allowance {
-    /// We are more lenient: what servers do send, and what cannot change the framing.
+    /// Input that only we accept: servers send it, or it cannot change the framing.
     static func forAccepting(_ bytes: [UInt8]) -> Bool {
         for (index, byte) in bytes.enumerated() {
             let next = index + 1 < bytes.count ? bytes[index + 1] : 0
             switch byte {
-            // A line that ends in LF alone, or is continued in the next one.
+            // A line that only ends in LF, or is folded.
             case 0x0A: if index == 0 || bytes[index - 1] != 0x0D || next == 0x20 || next == 0x09 { return true }
             case 0x0D: break
             // Control characters in values and reasons.
@@ -51,25 +51,28 @@ private enum Allowance {
             }
         }
         let text = String(decoding: bytes.map(ASCII.lowercased), as: Unicode.ASCII.self)
-        // Both framings at once: the one that wins is used, and the connection is not used again.
+        // Both kinds of framing: Transfer-Encoding wins, and the connection is not reused.
         if text.contains("transfer-encoding"), text.contains("content-length") { return true }
-        // A minor version that does not exist yet.
+        // A minor version that does not exist.
         if (2...9).contains(where: { text.contains("http/1.\($0)") }) { return true }
-        // Sizes may be padded, and extensions have white space in them (RFC 9112, section 7.1.1).
+        // Chunk sizes may be padded, and extensions may contain white space (RFC 9112, section 7.1.1).
         if text.split(separator: "\r\n").contains(where: { ";\t ".contains($0.drop(while: \.isHexDigit).first ?? "-") }) {
             return true
         }
-        // Content-Length repeated with the same number.
+        // Content-Length repeated with the same value.
         if text.split(separator: "content-length", omittingEmptySubsequences: false).count > 2 || text.contains(",") {
             return true
         }
-        // A length that nobody can count, of a response without content (RFC 9112, section 6.3, item 1). Up to 2^64 llhttp takes it, too.
+        // A length that overflows, in a response without content (RFC 9112, section 6.3, item 1). llhttp accepts lengths up to 2^64
+        // as well.
         if bytes.split(whereSeparator: { !(0x30...0x39).contains($0) }).contains(where: { $0.count > 19 }) { return true }
         return false
     }
 
-    /// llhttp does not see that chunked is the last coding where an empty element of the list comes after it, and reads to the close; such
-    /// elements are to be ignored (RFC 9110, section 5.6.1).
+    /// If an empty list element follows chunked, llhttp does not recognize it as the last coding, and reads until the connection
+    /// closes.
+    ///
+    /// Empty elements must be ignored (RFC 9110, section 5.6.1).
     static func hidesChunked(_ bytes: [UInt8]) -> Bool {
         let text = String(decoding: bytes.map(ASCII.lowercased), as: Unicode.ASCII.self)
         return text.split(whereSeparator: \.isNewline).contains { line in
@@ -77,8 +80,9 @@ private enum Allowance {
         }
     }
 
-    /// To us an informational response is a head and no more, whatever it says of framing or connection (RFC 9112, section 6.3, item 1); to
-    /// NIO the connection is over with one of HTTP/1.0, or with `Connection: close`, and its length has to be a number.
+    /// We ignore the framing and connection fields of an informational response (RFC 9112, section 6.3, item 1).
+    ///
+    /// For NIO the connection ends after one of HTTP/1.0 or with `Connection: close`, and its length has to be a number.
     static func takesInformational(_ ours: Reading, _ theirs: Reading) -> Bool {
         if theirs.refusal == "data received after completed connection: close message", ours.heads.count > 1 { return true }
         return ours.heads.contains { head in
@@ -86,18 +90,18 @@ private enum Allowance {
         }
     }
 
-    /// We are stricter, or have limits that NIO has not.
+    /// Input that only we reject: we are stricter, or have limits that NIO does not have.
     static func forRefusing(_ failure: ResponseParser.Failure?) -> Bool {
         switch failure {
         case .unknownTransferEncoding, .chunkedIsNotLast, .transferEncodingInHTTP10, .tooManyEmptyLines: true
-        // llhttp does not look into the reason.
+        // llhttp does not check the reason phrase.
         case .nulByte, .bareCarriageReturn: true
         default: false
         }
     }
 }
 
-/// A response as read by either parser: everything up to and with the end of the first final response.
+/// The result of either parser, up to and including the end of the first final response.
 private struct Reading: Equatable {
     struct Head: Equatable {
         var minorVersion: Int
@@ -184,7 +188,7 @@ private struct Reading: Equatable {
         }
     }
 
-    /// RFC 9112, section 5.1: white space at the end of a line is not part of the value; NIO leaves it there.
+    /// Trailing white space is not part of the value (RFC 9112, section 5.1), but NIO keeps it.
     private static func field(_ name: String, _ value: String) -> String {
         var value = Substring(value)
         while let last = value.utf8.last, ASCII.isWhitespace(last) { value.removeLast() }

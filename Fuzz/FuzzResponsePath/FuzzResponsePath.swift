@@ -16,11 +16,12 @@ import NIOEmbedded
 @testable import HTTPTransport
 @testable import URLLoading
 
-/// Feeds the input to a connection as the answer to a request, whole and cut at places that the input names, and holds the exchange to
-/// the same head, body, end and decoded body, however it was cut.
+/// Feeds the input to a connection as the response to a request, as a whole and cut at input-dependent positions.
 ///
-/// All the way, the progress that a task would show of it is reckoned. The first byte chooses what is asked, with how much content, and what is
-/// done at the end, the second how the rest is cut.
+/// The head, body, end and decoded body of the exchange must not depend on the cuts.
+///
+/// The progress that a task would report is checked throughout. The first byte chooses the request, its content, and what happens
+/// at the end, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResponsePath(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -39,13 +40,13 @@ public func fuzzResponsePath(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CIn
     return 0
 }
 
-/// What is asked, and what is done at the end.
+/// The request, and what happens at the end.
 private struct Choices {
     let method: String
     let body: OutgoingBody
     let expectsContinue: Bool
     let closes: Bool
-    /// Whether pieces are taken as they come, or only at the end.
+    /// Whether pieces are consumed as they arrive, or only at the end.
     let takesEarly: Bool
     let suspends: Bool
 
@@ -65,7 +66,7 @@ private struct Choices {
     }
 }
 
-/// What an exchange brought, without regard to how the bytes were cut.
+/// The result of an exchange, independent of how the bytes were cut.
 private struct Reading {
     struct Seen: Equatable {
         var informational: [ResponseHead] = []
@@ -78,7 +79,7 @@ private struct Reading {
         var isReusable = false
     }
 
-    /// The body with its codings undone.
+    /// The body after decoding its content codings.
     struct Decoded: Equatable {
         var content: [UInt8] = []
         var failure: DecodingFailure?
@@ -87,7 +88,7 @@ private struct Reading {
 
     private(set) var seen = Seen()
     private(set) var decoded: Decoded?
-    /// What was told of the request's body, and has come of the response's.
+    /// The reported bytes of the request's body, and the received bytes of the response's.
     private var sentCount: Int64 = 0
     private var receivedCount: Int64 = 0
     private var pieces: [ByteBuffer] = []
@@ -107,7 +108,7 @@ private struct Reading {
             )
         else { preconditionFailure("the exchange cannot begin") }
         control.enter(.exchanging(exchange))
-        // They hold each other until a load is over.
+        // They reference each other until the load is over.
         defer { control.enter(.elsewhere) }
 
         var start = 0
@@ -117,7 +118,7 @@ private struct Reading {
             feed(bytes[start..<end])
             if choices.suspends { control.resume(now: .now()) }
             if choices.takesEarly { take(exchange) }
-            reckon(exchange, choices)
+            checkProgress(exchange, choices)
             start = end
         }
         if exchange.isOver {
@@ -130,7 +131,7 @@ private struct Reading {
         } else {
             exchange.cancel()
             channel.embeddedEventLoop.run()
-            precondition(!channel.isActive, "a connection was kept in the middle of a message")
+            precondition(!channel.isActive, "a connection was kept after an incomplete message")
         }
         take(exchange)
         conclude(exchange)
@@ -161,42 +162,42 @@ private struct Reading {
         }
     }
 
-    /// As far as a task would say that it is.
-    private func reckon(_ exchange: Exchange, _ choices: Choices) {
+    /// Checks the progress that a task would report.
+    private func checkProgress(_ exchange: Exchange, _ choices: Choices) {
         var expected: Int64 = -1
         if case .length(let length) = exchange.framing { expected = length }
         let toSend = Int64(choices.body.length ?? 0)
         let counts = ProgressCounts(
             sent: sentCount, expectedToSend: toSend, received: receivedCount, expectedToReceive: expected,
             hasResponse: exchange.hasHead, isComplete: exchange.hasWholeBody)
-        precondition(counts.done >= max(sentCount, receivedCount), "less is done than was")
-        precondition(counts.total == -1 || counts.total >= counts.done, "more is done than there is")
+        precondition(counts.done >= max(sentCount, receivedCount), "less progress than bytes")
+        precondition(counts.total == -1 || counts.total >= counts.done, "more progress than the total")
         precondition(
-            expected <= 0 || exchange.hasWholeBody || counts.total >= max(expected, toSend), "less is to do than there is")
+            expected <= 0 || exchange.hasWholeBody || counts.total >= max(expected, toSend), "the total is too small")
     }
 
-    /// A connection that stands after an exchange carries the next one, which sees nothing of the first; any other carries none.
+    /// Checks that only a reusable connection carries another exchange, which sees no bytes of the first.
     private mutating func tryAgain(after first: Exchange, _ choices: Choices) {
         let control = LoadControl(on: LoopExecutor(channel.eventLoop), now: .now())
         let isReusable = connection.channelIsActive
-        // While the task is suspended its body waits; how much of it is out when the answer ends depends on how the answer was cut.
+        // While the task is suspended its body waits, so the part that was sent when the response ends depends on the cuts.
         seen.isReusable = isReusable && choices.body.length == nil
         let head = RequestHead(method: "GET", target: "/2", headers: HeaderBlock([("Host", "h")]))
         let second = try? connection.begin(OutgoingMessage(head: head), control: control)
         precondition((second != nil) == isReusable, "a next exchange: \(second != nil), reusable: \(isReusable)")
-        precondition(channel.isActive == isReusable, "not reusable, and not closed")
+        precondition(channel.isActive == isReusable, "not reusable, but not closed")
         guard let second else { return }
         precondition(first.hasWholeBody, "reusable after a failure")
         precondition(
             second.takeEvent() == nil && !second.record.hasReceivedBytes && !second.isOver, "bytes of the first exchange")
         feed("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc".utf8)
-        precondition(second.head?.status == 200 && second.hasWholeBody, "the second exchange was spoilt")
+        precondition(second.head?.status == 200 && second.hasWholeBody, "the second exchange failed")
         precondition(second.takeBuffered().map { Array($0.readableBytesView) } == Array("abc".utf8), "not the second's body")
         precondition(first.takeBuffered() == nil, "the second's bytes went to the first")
     }
 
     private mutating func conclude(_ exchange: Exchange) {
-        precondition(exchange.isOver, "the connection is closed, and the exchange waits")
+        precondition(exchange.isOver, "the connection is closed, but the exchange still waits")
         seen.head = exchange.head
         seen.framing = exchange.framing
         sentIn = exchange.transferCompressions
@@ -205,7 +206,7 @@ private struct Reading {
         seen.trailers = exchange.trailers
         seen.failure = exchange.failureKind()
         precondition(seen.isComplete == (seen.failure == nil), "neither complete nor failed")
-        // A cancelled exchange drops what nobody took.
+        // A cancelled exchange drops unread pieces.
         guard seen.failure != .cancelled else {
             seen = Seen(failure: .cancelled)
             return
@@ -214,8 +215,8 @@ private struct Reading {
         guard seen.isComplete else { return }
         precondition(seen.head != nil, "complete without a head")
         switch exchange.framing {
-        case .none: precondition(seen.content.isEmpty, "content where there is none")
-        case .length(let length): precondition(length == Int64(seen.content.count), "the length was not kept")
+        case .none: precondition(seen.content.isEmpty, "content in a response without content")
+        case .length(let length): precondition(length == Int64(seen.content.count), "the length differs from the announced one")
         default: break
         }
     }
@@ -239,7 +240,7 @@ private struct Reading {
 
     private func drain(_ decoder: ContentDecoder, _ result: inout Decoded) throws(DecodingFailure) {
         while let piece = try decoder.next() {
-            precondition(piece.readableBytes <= ContentDecoder.pieceSize, "a piece of \(piece.readableBytes)")
+            precondition(piece.readableBytes <= ContentDecoder.pieceSize, "a piece of \(piece.readableBytes) bytes")
             result.content += piece.readableBytesView
             precondition(Int64(result.content.count) == decoder.decodedBytes, "decoded bytes were not counted")
             let bound = max(Self.limit.floor, Self.limit.ratio * decoder.codedBytes) + Int64(ContentDecoder.pieceSize)
@@ -258,7 +259,9 @@ extension ConnectionFacts {
     }
 }
 
-/// Carries an exchange into a task that ends before the function that makes it does, on the same thread.
+/// Passes an exchange to a task that ends before its creating function returns.
+///
+/// Sendable because both run on the same thread, the event loop's.
 private final class Carrier: @unchecked Sendable {
     let exchange: Exchange
     var answer: LoadError.Kind??
@@ -267,7 +270,7 @@ private final class Carrier: @unchecked Sendable {
 }
 
 extension Exchange {
-    /// What `next()` throws once the exchange is over and its pieces are taken.
+    /// The kind of the error that `next()` throws when the exchange is over and its pieces were consumed.
     fileprivate func failureKind() -> LoadError.Kind? {
         let carrier = Carrier(self)
         Task.immediate {
@@ -279,7 +282,7 @@ extension Exchange {
                 carrier.answer = .some(error.kind)
             }
         }
-        guard let answer = carrier.answer else { preconditionFailure("an exchange that is over waits") }
+        guard let answer = carrier.answer else { preconditionFailure("next() waits although the exchange is over") }
         return answer
     }
 }

@@ -11,12 +11,11 @@ import FoundationEssentials
 import HTTPRules
 import HTTPWire
 
-/// Whatever is handed in as resume data, it fails or names one file, an HTTP URL and fields that can be sent, and is written
-/// again alike.
+/// Resume data is either rejected, or names one file, an HTTP URL and valid fields, and is written identically.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzResumeData(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Data(UnsafeBufferPointer(start: data, count: size))
-    // As it is, and with the checksum made right, so that the parser behind it is reached as well.
+    // Also with a valid checksum, so that the fuzzer reaches the parser after it.
     for candidate in [input, input + Data(ResumePoint.seal(input).utf8)] {
         guard let point = try? ResumePoint(decoding: candidate) else { continue }
         precondition(ResumePoint.isFileName(point.temporaryFileName), "file \(point.temporaryFileName)")
@@ -24,8 +23,10 @@ public func fuzzResumeData(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         for (name, value) in ResumeDecision.requestFields(for: point) + point.headers.fields.map({ ($0.name, $0.value) }) {
             precondition(ASCII.isToken(name) && ASCII.isFieldValue(value), "field \(name)")
         }
-        guard let again = try? ResumePoint(decoding: point.encoded()) else { preconditionFailure("does not read what it wrote") }
-        precondition(again == point, "came back changed")
+        guard let again = try? ResumePoint(decoding: point.encoded()) else {
+            preconditionFailure("written resume data cannot be read")
+        }
+        precondition(again == point, "changed by writing and reading")
     }
     return 0
 }

@@ -9,9 +9,10 @@
 
 import TransportMachines
 
-/// Whatever a SOCKS proxy says, and in whatever pieces, the conversation ends once, and a password is said to nobody who has not asked for it.
+/// For any bytes of a SOCKS proxy, in any pieces, the handshake ends once, and a password is only sent if the proxy asks for it.
 ///
-/// The first byte of the input says what is wanted; then come pieces, each with its length before it, where 0 is the proxy's end.
+/// The first byte of the input chooses the request. The proxy's bytes follow in pieces, each after its length; 0 means that the
+/// proxy closes.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSOCKS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     var input = Array(UnsafeBufferPointer(start: data, count: size))[...]
@@ -36,7 +37,7 @@ public func fuzzSOCKS(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let actions = run(start, events)
     if actions.last == .opened {
         let one = run(start, [.started] + bytes.map { .received([$0]) })
-        precondition(one.starts(with: actions), "cut otherwise it ends otherwise")
+        precondition(one.starts(with: actions), "a different end if cut differently")
     }
     return 0
 }
@@ -47,19 +48,21 @@ private func run(_ start: SOCKSHandshake, _ events: [SOCKSHandshake.Event]) -> [
     var isOver = false
     for event in events {
         let actions = handshake.handle(event)
-        precondition(!isOver || actions.isEmpty, "it goes on behind its end")
+        precondition(!isOver || actions.isEmpty, "an action after the end")
         for action in actions {
             switch action {
             case .send(let bytes):
                 precondition(!bytes.isEmpty && bytes.count <= 600, "\(bytes.count) bytes to be sent")
-                // A login (RFC 1929); what else is sent begins with the version.
+                // A login (RFC 1929). All other messages begin with the version.
                 if bytes.first == 1, case .received(let piece) = event {
-                    precondition(piece.last == 2, "nobody asked for a password")
+                    precondition(piece.last == 2, "the proxy did not ask for a password")
                 }
             case .opened, .fail: isOver = true
             }
         }
-        if case .received(let piece) = event, piece.isEmpty { precondition(actions.isEmpty || isOver, "nothing is an answer") }
+        if case .received(let piece) = event, piece.isEmpty {
+            precondition(actions.isEmpty || isOver, "an action without received bytes")
+        }
         all += actions
     }
     precondition(all.count <= 4, "\(all.count) actions")

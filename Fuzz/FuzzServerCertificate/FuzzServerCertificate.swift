@@ -10,16 +10,15 @@
 import Foundation
 import URLLoading
 
-/// Whatever a server shows for its chain, an app may look at all of it, and it is judged or refused.
+/// For any certificates of a server, an app can read all their properties, and the chain is either trusted or rejected.
 ///
-/// The first byte says how many bytes
-/// are the first certificate, in sixteenths, and what is asked of the chain.
+/// The first byte determines the length of the first certificate, in sixteenths of the input, and the evaluation of the chain.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzServerCertificate(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     guard let data, size >= 1 else { return 0 }
     let choice = data[0]
     let bytes = Data(UnsafeBufferPointer(start: data + 1, count: size - 1))
-    // One certificate in most inputs: two that are whole are seldom found.
+    // Mostly one certificate, because the fuzzer rarely finds two complete ones.
     let cut = choice & 15 == 0 ? bytes.count : bytes.count * Int(choice & 15) / 16
     let chain = [bytes.prefix(cut), bytes.dropFirst(cut)].compactMap { SecCertificateCreateWithData(nil, Data($0) as NSData) }
     for certificate in chain { look(at: certificate) }
@@ -27,16 +26,16 @@ public func fuzzServerCertificate(_ data: UnsafePointer<UInt8>?, _ size: Int) ->
     let policy = choice & 16 == 0 ? SecPolicyCreateSSL(true, "localhost" as NSString) : SecPolicyCreateBasicX509()
     var trust: SecTrust?
     guard SecTrustCreateWithCertificates(chain as NSArray, policy, &trust) == errSecSuccess, let trust else { return 0 }
-    // As an app that pins, or as one that does not; the system's roots take long to be read.
+    // Like an app that pins, or one without any anchors, because reading the system's roots takes long.
     let anchors = choice & 32 == 0 ? [] : [chain[chain.count - 1]]
     SecTrustSetAnchorCertificates(trust, anchors as NSArray)
     SecTrustSetVerifyDate(trust, Date(timeIntervalSince1970: 1_800_000_000) as NSDate)
     var error: CFError?
     let isTrusted = SecTrustEvaluateWithError(trust, &error)
-    precondition(isTrusted == (error == nil), "neither trusted nor refused")
-    precondition(!isTrusted || !anchors.isEmpty, "no root leads to it")
-    if let error { precondition(!error.localizedDescription.isEmpty, "an error without words") }
-    precondition((SecTrustCopyCertificateChain(trust) as? [SecCertificate])?.isEmpty == false, "a chain without its beginning")
+    precondition(isTrusted == (error == nil), "neither trusted nor rejected")
+    precondition(!isTrusted || !anchors.isEmpty, "trusted without anchors")
+    if let error { precondition(!error.localizedDescription.isEmpty, "an error without a description") }
+    precondition((SecTrustCopyCertificateChain(trust) as? [SecCertificate])?.isEmpty == false, "a chain without its leaf")
     _ = SecTrustCopyKey(trust)
     return 0
 }
@@ -57,5 +56,5 @@ private func look(at certificate: SecCertificate) {
         _ = SecKeyCopyAttributes(key)
         _ = SecKeyCopyExternalRepresentation(key, nil)
     }
-    precondition(!"\(certificate)".isEmpty, "it describes itself with nothing")
+    precondition(!"\(certificate)".isEmpty, "an empty description")
 }

@@ -10,14 +10,14 @@
 import HTTPRules
 import HTTPWire
 
-/// Whatever a server writes into `Set-Cookie`, no cookie reaches a host it is not for, and nothing is smuggled into what is sent.
+/// For any `Set-Cookie`, no cookie is sent to a host that it is not for, and nothing is injected into the `Cookie` field.
 ///
-/// The input: the host that sets, a line break, and the joined field values, one line for each response.
+/// The input is the host that sets the cookies, a line break, and one line of joined field values for each response.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let octets = Array(UnsafeBufferPointer(start: data, count: size))
     let text = OctetText.text(of: octets[...])
-    precondition(OctetText.octets(of: text) == octets, "octets got lost")
+    precondition(OctetText.octets(of: text) == octets, "octets were lost")
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
     let host = String(lines.first ?? "")
     let hosts =
@@ -36,7 +36,7 @@ public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
         let letters = fields.reduce(0) { $0 + $1.utf8.filter { $0 > 0x20 && $0 != UInt8(ascii: ",") }.count }
         precondition(letters == line.utf8.filter { $0 > 0x20 && $0 != UInt8(ascii: ",") }.count, "splitting lost something")
         copy.apply(jar.store(fields, from: request, policy: .always, now: Double(number)))
-        // The value as it came, too.
+        // Also the unsplit value.
         copy.apply(jar.store([String(line)], from: request, policy: .always, now: Double(number)))
     }
     let now = Double(lines.count)
@@ -58,10 +58,10 @@ public func fuzzSetCookie(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
             precondition((header == nil) == cookies.isEmpty, "\(header ?? "-") for \(cookies)")
             precondition(header?.utf8.contains { $0 == 0x0D || $0 == 0x0A || $0 == 0 } != true, "smuggled")
             let separators = header?.utf8.count { $0 == UInt8(ascii: ";") } ?? 0
-            precondition(separators == max(cookies.count - 1, 0), "not as many cookies as there are: \(header ?? "-")")
+            precondition(separators == max(cookies.count - 1, 0), "wrong number of cookies: \(header ?? "-")")
         }
     }
-    precondition(Set(copy.all.map(\.key)) == Set(jar.all.map(\.key)), "the changes do not tell what changed")
+    precondition(Set(copy.all.map(\.key)) == Set(jar.all.map(\.key)), "the changes are incomplete")
     return 0
 }
 

@@ -10,17 +10,18 @@
 import FoundationEssentials
 import HTTPRules
 
-/// Whatever a property list says, reading it ends, http is allowed to nobody but by a key that says so, and what was to be pinned
-/// is asked for its pins or not reached.
+/// Reading any property list ends.
+///
+/// Unencrypted loads are only allowed by a key that permits them, and a domain with pins is either checked for them or refused.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzTransportSecurity(_ data: UnsafePointer<UInt8>?, _ size: Int) -> CInt {
     let input = Data(UnsafeBufferPointer(start: data, count: size))
     checkDomain(String(decoding: input, as: UTF8.self))
     guard let security = try? AppTransportSecurity(propertyList: input) else { return 0 }
-    // Of a key that a binary list has twice Foundation takes now the one value, now the other.
+    // If a binary list has a key twice, Foundation chooses either value.
     if !input.starts(with: "bplist".utf8) {
         let again = try? AppTransportSecurity(propertyList: input)
-        precondition(again == security, "the same list is read in two ways")
+        precondition(again == security, "the same list gave different results")
     }
     var hosts = [
         "example.com", "www.example.com", "a.b.example.com.", "EXAMPLE.com", "localhost", "a.local", "10.0.0.1", "::1", "", ".",
@@ -45,7 +46,7 @@ public func fuzzTransportSecurity(_ data: UnsafePointer<UInt8>?, _ size: Int) ->
     return 0
 }
 
-/// What holds of a host under any dictionary.
+/// Checks the invariants of a host for any dictionary.
 private func check(_ security: AppTransportSecurity, host: String) {
     switch security.verdict(isSecure: false, host: host) {
     case .allowed(let demands):
@@ -58,19 +59,19 @@ private func check(_ security: AppTransportSecurity, host: String) {
             security.exceptionDomains.values.contains(where: \.allowsInsecureLoads)
             || security.exceptionRanges.contains(where: \.exception.allowsInsecureLoads)
         precondition(isExempt || isListed || security.allowsAnyHost, "http to \(host)")
-    case .refused(let message): precondition(!message.isEmpty, "refused without a word")
+    case .refused(let message): precondition(!message.isEmpty, "refused without a message")
     }
 }
 
-/// A text that can be listed is found again, and one that cannot changes nothing.
+/// Checks that a valid domain is found after it was listed, and that an invalid one changes nothing.
 private func checkDomain(_ text: String) {
     var security = AppTransportSecurity.strict
     guard security.setException(.init(allowsInsecureLoads: true), for: text) else {
-        precondition(security == .strict, "not listed: \(text)")
+        precondition(security == .strict, "an invalid domain changed the settings: \(text)")
         return
     }
     if let range = security.exceptionRanges.first {
-        precondition(AppTransportSecurity.AddressRange(text) == range.range, "another range: \(text)")
+        precondition(AppTransportSecurity.AddressRange(text) == range.range, "a different range: \(text)")
     }
     for name in security.exceptionDomains.keys {
         precondition(security.verdict(isSecure: false, host: name) == .allowed(.none), "not found: \(text)")

@@ -9,11 +9,12 @@
 
 import HTTPWire
 
-/// Reads the input as what a server sends on a WebSocket connection, whole, byte by byte and cut at places that the input names, and holds
-/// the reader to the same events, the same failure, and the invariants of `Reading`; and the texts of messages to UTF-8 as the standard
-/// library has it.
+/// Reads the input as a server's bytes on a WebSocket connection: as a whole, byte by byte, and cut at input-dependent positions.
 ///
-/// The first byte says whether compression was agreed upon, the second how the rest is cut.
+/// The events and the failure must be the same, and the invariants of `Reading` must hold. The validation of UTF-8 is compared with
+/// the standard library's.
+///
+/// The first byte determines whether compression was negotiated, the second how the rest is cut.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzWebSocketFrames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let data, count >= 2 else { return 0 }
@@ -33,7 +34,7 @@ public func fuzzWebSocketFrames(_ data: UnsafePointer<UInt8>?, _ count: Int) -> 
     return 0
 }
 
-/// Masked twice is not masked, wherever it is cut.
+/// Checks that masking twice restores the bytes, wherever they are cut.
 private func checkMasking(_ bytes: [UInt8], key: UInt32) {
     var masked = bytes
     let cut = bytes.isEmpty ? 0 : Int(key) % bytes.count
@@ -46,15 +47,15 @@ private func checkMasking(_ bytes: [UInt8], key: UInt32) {
     }
 }
 
-/// What the reader said, without regard to how the bytes were cut.
+/// The reader's events, independent of how the bytes were cut.
 private struct Reading: Equatable {
     private var events: [String] = []
     private var failure: WebSocketFailure?
     private var isOver = false
     private var isInMessage = false
-    // Of the message that is read.
+    // The content of the current message.
     private var content: [UInt8] = []
-    /// Payload that was announced and did not come.
+    /// The announced bytes of payload that have not arrived yet.
     private var missing: UInt64 = 0
     private var isText = false
     private var validator = UTF8Validator()
@@ -76,11 +77,11 @@ private struct Reading: Equatable {
                     var offset = 0
                     var before = 0
                     while let event = try reader.next(piece, &offset) {
-                        precondition(before <= offset && offset <= piece.count, "the offset ran away")
+                        precondition(before <= offset && offset <= piece.count, "the offset is out of bounds")
                         before = offset
                         note(event, piece, offset, allowsCompression)
                     }
-                    precondition(offset == piece.count || reader.isOver, "bytes were left")
+                    precondition(offset == piece.count || reader.isOver, "bytes were left over")
                 }
             }
         } catch {
@@ -105,7 +106,7 @@ private struct Reading: Equatable {
         switch event {
         case .message(let kind, let isCompressed):
             precondition(missing == 0 && content.isEmpty, "a message begins inside another one")
-            precondition(!isCompressed || allowsCompression, "a message is compressed")
+            precondition(!isCompressed || allowsCompression, "a message is compressed without negotiation")
             (isText, validator, isValid) = (kind == .text, UTF8Validator(), true)
             events.append("\(event)")
         case .frame(let length):
@@ -117,7 +118,7 @@ private struct Reading: Equatable {
             missing -= UInt64(range.count)
             content += bytes[range]
             let isGood = validator.take(UnsafeRawBufferPointer(rebasing: bytes[range]))
-            precondition(isValid || !isGood, "what is broken is whole again")
+            precondition(isValid || !isGood, "invalid UTF-8 became valid again")
             isValid = isGood
         case .messageEnd:
             precondition(missing == 0, "a message ends inside a frame")

@@ -9,8 +9,8 @@
 
 import Foundation
 
-// What the tool's parsers need of the tool besides, for fuzzers, which cannot import a program. In their folders are links to this file and
-// to the parsers.
+// Stand-ins for the parts of the tool that its parsers use. Fuzzers cannot import a program, so their folders have links to this
+// file and to the parsers.
 
 struct ToolFailure: Error {
     let code: Int32
