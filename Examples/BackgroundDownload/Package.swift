@@ -5,7 +5,7 @@ import PackageDescription
 let package = Package(
     name: "BackgroundDownload",
     dependencies: [
-        // In a package of your own: .package(url: …) or the path of your clone.
+        // In your own package: .package(url: …) or the path of your clone.
         .package(name: "swift-url-loading", path: "../..")
     ],
     targets: [
@@ -13,7 +13,7 @@ let package = Package(
             name: "BackgroundDownload",
             dependencies: [
                 .product(name: "URLLoading", package: "swift-url-loading"),
-                // The daemon, built beside the program, where it is found.
+                // The daemon is built beside the program, which finds it there.
                 .product(name: "urlsessiond", package: "swift-url-loading"),
             ])
     ]

@@ -5,7 +5,7 @@ import PackageDescription
 let package = Package(
     name: "FanOut",
     dependencies: [
-        // In a package of your own: .package(url: …) or the path of your clone.
+        // In your own package: .package(url: …) or the path of your clone.
         .package(name: "swift-url-loading", path: "../..")
     ],
     targets: [

@@ -11,7 +11,7 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Moves downloaded files to their places, whichever run of the program created the tasks.
+/// Moves downloaded files to their places, also those of tasks from earlier runs of the program.
 final class Downloads: NSObject, URLSessionDownloadDelegate {
     private let folder: URL
     private let toldOfAll = Mutex<(@Sendable () -> Void)?>(nil)
@@ -23,7 +23,7 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
 
     init(into folder: URL) { self.folder = folder }
 
-    /// Sets the completion handler to call after all events that happened while the program did not run.
+    /// Sets the completion handler to call when all events from the time when the program did not run were delivered.
     func whenToldOfAll(_ handler: @escaping @Sendable () -> Void) { toldOfAll.withLock { $0 = handler } }
 
     /// Returns when a task is complete.
@@ -31,7 +31,7 @@ final class Downloads: NSObject, URLSessionDownloadDelegate {
         for await _ in ends { return }
     }
 
-    /// Returns when all of these events were delivered.
+    /// Returns when all of those events were delivered.
     func waitUntilToldOfAll() async {
         for await _ in tolds { return }
     }

@@ -11,15 +11,15 @@ import Foundation
 import Synchronization
 import URLLoading
 
-/// Answers a session's requests by a function of the test.
+/// Responds to a session's requests with a function of the test.
 ///
-/// Sessions are told apart by a header field, so that tests may run side by side. Sendable because the only state is under a mutex.
+/// A header field identifies the session, so tests may run in parallel. Sendable because the mutex guards the only state.
 final class Mock: URLProtocol, @unchecked Sendable {
     typealias Answer = @Sendable (URLRequest) throws -> (status: Int, body: String)
 
     private static let answers = Mutex<[String: Answer]>([:])
 
-    /// A session that knows no other server than the function.
+    /// Returns a session whose requests all go to the function.
     static func session(_ answer: @escaping Answer) -> URLSession {
         let name = UUID().uuidString
         answers.withLock { $0[name] = answer }

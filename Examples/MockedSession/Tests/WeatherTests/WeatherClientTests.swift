@@ -12,14 +12,14 @@ import Testing
 import URLLoading
 import Weather
 
-/// The client against a service that is a function: no network, no server, no waiting.
+/// Tests the client against a function instead of a service: no network, no server, no delays.
 struct WeatherClientTests {
     private func client(_ answer: @escaping Mock.Answer) throws -> WeatherClient {
         let service = try #require(URL(string: "https://weather.example.com/v1"))
         return WeatherClient(session: Mock.session(answer), service: service)
     }
 
-    @Test func `the service is asked for the city, and its number read`() async throws {
+    @Test func `the temperature of the city is requested and read`() async throws {
         let client = try client { request in
             #expect(request.url?.absoluteString == "https://weather.example.com/v1/now?city=Oslo")
             return (200, #"{"temperature": -4.5}"#)
@@ -27,12 +27,12 @@ struct WeatherClientTests {
         #expect(try await client.temperature(in: "Oslo") == -4.5)
     }
 
-    @Test func `a city that the service does not know is an error of its own`() async throws {
+    @Test func `a city that the service does not know is a separate error`() async throws {
         let client = try client { _ in (404, "") }
         await #expect(throws: WeatherClient.UnknownCity.self) { try await client.temperature(in: "Atlantis") }
     }
 
-    @Test func `a service that does not answer in time is the session's error`() async throws {
+    @Test func `a service that does not respond in time is the session's error`() async throws {
         let client = try client { _ in throw URLError(.timedOut) }
         let error = await #expect(throws: URLError.self) { try await client.temperature(in: "Oslo") }
         #expect(error?.code == .timedOut)
